@@ -1,0 +1,383 @@
+/* sinter.h - the public interface of libsinter, an ONNX inference runtime.
+ *
+ * Conventions, true for every function below unless its comment says otherwise:
+ *   - A function that can fail returns sn_status and takes an `sn_error *err` last. The slot
+ * belongs to the caller and may be NULL. On failure every other out-parameter is left untouched.
+ *   - Destroy functions return nothing and accept NULL.
+ *   - Strings are UTF-8 and NUL-terminated; names inside a model may hold any byte but NUL.
+ *   - "borrowed" pointers live as long as the object they came from; "owned" ones are the caller's
+ *     to destroy; "copied" arguments may be freed as soon as the call returns.
+ *   - Different objects may be used from different threads at once. sn_model and sn_session are
+ *     immutable after creation and may be shared by any number of threads. sn_value is not
+ *     synchronised: several runs may read one value, nobody may write it meanwhile.
+ */
+#ifndef SINTER_H
+#define SINTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define SN_API
+#else
+#define SN_API __attribute__((visibility("default")))
+#endif
+
+#define SN_VERSION_MAJOR 0
+#define SN_VERSION_MINOR 1
+#define SN_VERSION_PATCH 0
+
+/* The version of the library that is loaded, "MAJOR.MINOR.PATCH". Static storage. */
+SN_API const char *sn_version(void);
+
+/* ---- Errors ------------------------------------------------------------------------------ */
+
+typedef enum sn_status {
+    SN_OK = 0,
+    SN_INVALID_ARGUMENT = 1, /* the caller passed something this function does not take */
+    SN_NOT_FOUND = 2,        /* a file or a name does not exist */
+    SN_IO = 3,               /* reading or writing failed */
+    SN_MALFORMED = 4,        /* the bytes are not a well-formed file of their format */
+    SN_INVALID_MODEL = 5,    /* well-formed, but not a valid graph */
+    SN_UNSUPPORTED = 6,      /* valid, but this build cannot run it */
+    SN_NO_MEMORY = 7,        /* the system has no memory left */
+    SN_LIMIT = 8,            /* a configured limit was reached */
+    SN_CANCELLED = 9,        /* the run was cancelled */
+    SN_TIMEOUT = 10,         /* the run reached its deadline */
+    SN_BAD_DATA = 11,        /* an operator refused the values it was given */
+    SN_INTERNAL = 12         /* a defect of this library */
+} sn_status;
+
+#define SN_ERROR_MESSAGE_SIZE 512
+
+/* Filled when a function fails: what happened, where, and what to do about it. */
+typedef struct sn_error {
+    sn_status status;
+    char message[SN_ERROR_MESSAGE_SIZE];
+} sn_error;
+
+/* The name of a status, such as "invalid argument". Static storage. */
+SN_API const char *sn_status_name(sn_status status);
+
+/* ---- Types ------------------------------------------------------------------------------- */
+
+/* Element types; the numbers are those of ONNX's TensorProto.DataType. */
+typedef enum sn_dtype {
+    SN_UNDEFINED = 0,
+    SN_FLOAT32 = 1,
+    SN_UINT8 = 2,
+    SN_INT8 = 3,
+    SN_UINT16 = 4,
+    SN_INT16 = 5,
+    SN_INT32 = 6,
+    SN_INT64 = 7,
+    SN_STRING = 8,
+    SN_BOOL = 9,
+    SN_FLOAT16 = 10,
+    SN_FLOAT64 = 11,
+    SN_UINT32 = 12,
+    SN_UINT64 = 13,
+    SN_COMPLEX64 = 14,
+    SN_COMPLEX128 = 15,
+    SN_BFLOAT16 = 16,
+    SN_FLOAT8E4M3FN = 17,
+    SN_FLOAT8E4M3FNUZ = 18,
+    SN_FLOAT8E5M2 = 19,
+    SN_FLOAT8E5M2FNUZ = 20,
+    SN_UINT4 = 21,
+    SN_INT4 = 22,
+    SN_FLOAT4E2M1 = 23,
+    SN_FLOAT8E8M0 = 24,
+    SN_UINT2 = 25,
+    SN_INT2 = 26
+} sn_dtype;
+
+/* "float32", "int4", ... Static storage; "undefined" for a number that is no type. */
+SN_API const char *sn_dtype_name(sn_dtype dtype);
+
+/* Bytes that `count` elements take in a tensor's data: types under 8 bits are packed, low bits
+ * first, as in ONNX. 0 for strings and unknown types; SIZE_MAX when the size does not fit. */
+SN_API size_t sn_dtype_bytes(sn_dtype dtype, size_t count);
+
+typedef enum sn_kind {
+    SN_KIND_NONE = 0, /* an optional that holds nothing */
+    SN_KIND_TENSOR = 1,
+    SN_KIND_SEQUENCE = 2,
+    SN_KIND_MAP = 3,
+    SN_KIND_OPTIONAL = 4, /* only in type descriptions: a value is what it holds, or NONE */
+    SN_KIND_SPARSE_TENSOR = 5
+} sn_kind;
+
+#define SN_MAX_RANK 16
+
+/* What a model says of one of its inputs, outputs or weights. Pointers are borrowed. */
+typedef struct sn_value_info {
+    const char *name;
+    sn_kind kind;
+    sn_dtype dtype; /* of the tensor, or of the innermost tensor of a sequence or optional */
+    bool has_shape; /* false: even the rank is unknown */
+    int rank;
+    int64_t dims[SN_MAX_RANK];        /* -1 where not known before the run */
+    const char *symbols[SN_MAX_RANK]; /* name or expression of an unknown dimension, "" if none */
+    const char *type_text;            /* the whole type, such as "seq(tensor(float32[N,3]))" */
+} sn_value_info;
+
+/* ---- Values ------------------------------------------------------------------------------ */
+
+/* A tensor, a sequence, a map, or an optional that holds nothing. */
+typedef struct sn_value sn_value;
+
+/* A new tensor in library memory, zero-filled (strings empty). `dims` is copied. Owned. */
+SN_API sn_status sn_tensor_create(sn_dtype dtype, int rank, const int64_t *dims, sn_value **out,
+                                  sn_error *err);
+
+/* A tensor over the caller's memory, which must outlive the value and hold at least
+ * sn_dtype_bytes() bytes (`bytes` says how many there are). Any alignment. Not for strings. */
+SN_API sn_status sn_tensor_wrap(sn_dtype dtype, int rank, const int64_t *dims, void *data,
+                                size_t bytes, sn_value **out, sn_error *err);
+
+/* A sequence of `count` values, which it takes over on success. Owned. */
+SN_API sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **out,
+                                    sn_error *err);
+
+/* A map from a 1-D int64 or string tensor to a 1-D tensor or sequence of equal length; takes both
+ * over on success. Owned. */
+SN_API sn_status sn_map_create(sn_value *keys, sn_value *values, sn_value **out, sn_error *err);
+
+/* An optional that holds nothing. Owned. */
+SN_API sn_status sn_none_create(sn_value **out, sn_error *err);
+
+SN_API void sn_value_destroy(sn_value *value);
+
+SN_API sn_kind sn_value_kind(const sn_value *value);
+
+/* The following are for tensors; on another kind they return SN_UNDEFINED, 0 or NULL. */
+SN_API sn_dtype sn_tensor_dtype(const sn_value *value);
+SN_API int sn_tensor_rank(const sn_value *value);
+SN_API const int64_t *sn_tensor_dims(const sn_value *value); /* borrowed */
+SN_API size_t sn_tensor_count(const sn_value *value);        /* elements */
+SN_API size_t sn_tensor_bytes(const sn_value *value);
+SN_API void *sn_tensor_data(sn_value *value); /* borrowed; NULL for strings */
+SN_API const void *sn_tensor_const_data(const sn_value *value);
+
+/* String tensors by element. The text is borrowed until the element is set again, and is followed
+ * by a NUL that `length` does not count. */
+SN_API sn_status sn_tensor_get_string(const sn_value *value, size_t index, const char **text,
+                                      size_t *length, sn_error *err);
+SN_API sn_status sn_tensor_set_string(sn_value *value, size_t index, const char *text,
+                                      size_t length, sn_error *err);
+
+/* Sequences: length (0 for another kind) and borrowed elements (NULL if out of range). */
+SN_API size_t sn_sequence_length(const sn_value *value);
+SN_API const sn_value *sn_sequence_at(const sn_value *value, size_t index);
+
+/* Maps: the borrowed key and value collections; NULL for another kind. */
+SN_API const sn_value *sn_map_keys(const sn_value *value);
+SN_API const sn_value *sn_map_values(const sn_value *value);
+
+/* A value from the bytes of an ONNX TensorProto, SequenceProto or OptionalProto, as `kind` says
+ * (TENSOR, SEQUENCE or OPTIONAL). The bytes are copied. Owned. */
+SN_API sn_status sn_value_decode(sn_kind kind, const void *bytes, size_t size, sn_value **out,
+                                 sn_error *err);
+
+/* Receives pieces of output in order; returns 0 to go on, anything else to stop with SN_IO. */
+typedef int (*sn_write_fn)(void *ctx, const void *bytes, size_t size);
+
+/* The inverse of sn_value_decode: a tensor becomes a TensorProto, a sequence a SequenceProto, NONE
+ * an OptionalProto. `name` may be NULL. */
+SN_API sn_status sn_value_encode(const sn_value *value, const char *name, sn_write_fn write,
+                                 void *ctx, sn_error *err);
+
+/* ---- Models ------------------------------------------------------------------------------ */
+
+/* An imported model. Sessions keep what they need of it: it may be destroyed before them. */
+typedef struct sn_model sn_model;
+
+typedef struct sn_load_options {
+    size_t size;           /* sizeof(sn_load_options); set by sn_load_options_init */
+    bool copy;             /* read the file into memory instead of mapping it */
+    bool borrow;           /* sn_model_load_memory: use the caller's bytes, which must outlive the
+                              model and every session made from it, instead of a copy */
+    bool allow_links;      /* follow symbolic and hard links to external data (cache layouts) */
+    const char *base_path; /* sn_model_load_memory: the folder of external data; NULL: none */
+    uint64_t memory_limit; /* bytes of heap that importing may take; 0: in proportion to the file */
+} sn_load_options;
+
+SN_API void sn_load_options_init(sn_load_options *options);
+
+/* Reads a model. `options` may be NULL and is copied. A mapped file must not be changed while it
+ * is in use; if it is, loads and runs fail cleanly. Operators that this build does not know are
+ * reported by sn_model_operator() and refused by sn_session_create(). Owned. */
+SN_API sn_status sn_model_load(const char *path, const sn_load_options *options, sn_model **out,
+                               sn_error *err);
+SN_API sn_status sn_model_load_memory(const void *bytes, size_t size,
+                                      const sn_load_options *options, sn_model **out,
+                                      sn_error *err);
+/* A model in ONNX text syntax (docs/TEXT.md); for tests and experiments. */
+SN_API sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err);
+SN_API void sn_model_destroy(sn_model *model);
+
+/* Inputs that a caller must or may give (weights with a default that IR < 4 lists as inputs are
+ * overridable and come after the required ones), and outputs. Borrowed from the model. */
+SN_API size_t sn_model_input_count(const sn_model *model);
+SN_API size_t sn_model_output_count(const sn_model *model);
+SN_API sn_status sn_model_input(const sn_model *model, size_t index, sn_value_info *out,
+                                sn_error *err);
+SN_API sn_status sn_model_output(const sn_model *model, size_t index, sn_value_info *out,
+                                 sn_error *err);
+SN_API bool sn_model_input_is_optional(const sn_model *model, size_t index);
+
+/* Facts about a whole model. Strings are borrowed, "" when absent. */
+typedef struct sn_model_info {
+    int64_t ir_version;
+    int64_t model_version;
+    const char *producer_name;
+    const char *producer_version;
+    const char *domain;
+    const char *doc;
+    const char *graph_name;
+    size_t opset_count;
+    size_t metadata_count;
+    size_t operator_count; /* distinct operators */
+    size_t weight_count;
+    size_t node_count;        /* of the graph and its subgraphs, functions expanded */
+    uint64_t parameter_count; /* elements of all floating-point and quantised weights */
+    uint64_t weight_bytes;
+    uint64_t macs;       /* multiply-accumulates of one run, of nodes with known shapes */
+    size_t macs_unknown; /* nodes whose cost depends on dimensions not known yet */
+} sn_model_info;
+
+SN_API void sn_model_get_info(const sn_model *model, sn_model_info *out);
+
+/* By index below the counts above; false when out of range. Borrowed. */
+SN_API bool sn_model_opset(const sn_model *model, size_t index, const char **domain,
+                           int64_t *version);
+SN_API bool sn_model_metadata(const sn_model *model, size_t index, const char **key,
+                              const char **value);
+typedef struct sn_operator_use {
+    const char *domain;
+    const char *name;
+    size_t count;
+    bool supported;
+} sn_operator_use;
+SN_API bool sn_model_operator(const sn_model *model, size_t index, sn_operator_use *out);
+/* Largest first. `bytes` is what the weight takes in the file. */
+SN_API bool sn_model_weight(const sn_model *model, size_t index, sn_value_info *out,
+                            uint64_t *bytes);
+
+/* ---- Sessions ---------------------------------------------------------------------------- */
+
+typedef struct sn_session sn_session;
+
+typedef enum sn_log_level { SN_LOG_ERROR = 0, SN_LOG_WARNING = 1, SN_LOG_INFO = 2 } sn_log_level;
+
+/* Called from any thread that uses the session. `text` is one line without its end. */
+typedef void (*sn_log_fn)(void *ctx, sn_log_level level, const char *text);
+
+typedef struct sn_session_options {
+    size_t size;            /* sizeof(sn_session_options); set by sn_session_options_init */
+    int threads;            /* most threads one run may use; 0: all that this process may use */
+    int optimize;           /* 0 none, 1 safe clean-ups, 2 fusions, 3 all (default) */
+    uint64_t memory_limit;  /* bytes for the tensors of one run; 0: no limit */
+    uint64_t time_limit_ns; /* for one run; 0: none */
+    sn_log_fn log;          /* NULL: silent */
+    void *log_ctx;
+    const char *const *disabled_rules; /* names of optimiser rules to leave out; copied */
+    size_t disabled_rule_count;
+} sn_session_options;
+
+SN_API void sn_session_options_init(sn_session_options *options);
+
+/* Optimises and plans a model for running. `options` may be NULL and is copied. Owned. */
+SN_API sn_status sn_session_create(const sn_model *model, const sn_session_options *options,
+                                   sn_session **out, sn_error *err);
+SN_API void sn_session_destroy(sn_session *session); /* after its last run has returned */
+
+/* A value by name, or by position when the name is NULL. */
+typedef struct sn_binding {
+    const char *name;
+    sn_value *value;
+} sn_binding;
+
+/* Lets another thread stop a run. One token may serve many runs, one after the other or at once. */
+typedef struct sn_cancel sn_cancel;
+SN_API sn_status sn_cancel_create(sn_cancel **out, sn_error *err);
+SN_API void sn_cancel_trigger(sn_cancel *cancel); /* safe from any thread and signal handler */
+SN_API void sn_cancel_reset(sn_cancel *cancel);
+SN_API void sn_cancel_destroy(sn_cancel *cancel); /* after the runs that use it have returned */
+
+/* One step of a run, told when it is over. Strings are borrowed for the call. */
+typedef struct sn_step_event {
+    const char *node;  /* the node's name, or its first output's */
+    const char *op;    /* its operator */
+    int depth;         /* 0 in the main graph, more inside If, Loop and Scan bodies */
+    uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uint64_t end_ns;
+    uint64_t output_bytes;
+} sn_step_event;
+typedef void (*sn_step_fn)(void *ctx, const sn_step_event *event);
+
+typedef struct sn_run_options {
+    size_t size; /* sizeof(sn_run_options); set by sn_run_options_init */
+    sn_cancel *cancel;
+    uint64_t time_limit_ns; /* overrides the session's; 0: the session's */
+    sn_step_fn on_step;     /* called in the running thread; NULL: none */
+    void *on_step_ctx;
+    int threads; /* overrides the session's; 0: the session's */
+} sn_run_options;
+
+SN_API void sn_run_options_init(sn_run_options *options);
+
+/* Runs the model once. Every required input is bound; `inputs` are only read. Each output whose
+ * `value` is NULL receives a new value, owned by the caller; one that is not NULL is a tensor that
+ * is filled in place and must have the output's type and shape. Outputs not asked for are not
+ * computed where that saves work. `options` may be NULL. Safe from many threads at once. */
+SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
+                                const sn_binding *inputs, size_t input_count, sn_binding *outputs,
+                                size_t output_count, sn_error *err);
+
+/* What the optimiser did: rules by index with the number of times each one fired, false past the
+ * end. The nodes before and after. Borrowed. */
+SN_API bool sn_session_rule(const sn_session *session, size_t index, const char **name,
+                            size_t *count);
+SN_API void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after);
+
+/* Memory of the plan that ran last: bytes of its arena, and the least that its tensors' lifetimes
+ * allow. 0 before the first run. */
+SN_API void sn_session_plan_bytes(const sn_session *session, uint64_t *arena,
+                                  uint64_t *lower_bound);
+
+typedef enum sn_stage { SN_STAGE_IMPORT = 0, SN_STAGE_OPT = 1, SN_STAGE_PLAN = 2 } sn_stage;
+typedef enum sn_format { SN_FORMAT_TEXT = 0, SN_FORMAT_ONNX = 1 } sn_format;
+
+/* Writes a model as it was imported, in ONNX text or as an ONNX file. */
+SN_API sn_status sn_model_write(const sn_model *model, sn_format format, sn_write_fn write,
+                                void *ctx, sn_error *err);
+/* Writes what a session made of it; a plan (text only) is of the shapes that ran last. */
+SN_API sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
+                                  sn_write_fn write, void *ctx, sn_error *err);
+
+/* ---- Operators of this build ------------------------------------------------------------- */
+
+typedef struct sn_operator_info {
+    const char *domain; /* "" for ai.onnx */
+    const char *name;
+    const char *versions; /* opset versions whose definition is understood, such as "1,6,13" */
+    const char *inputs;   /* "X: T, W: T, [B]: T" */
+    const char *outputs;
+    const char *types; /* "T: float16 float32; I: int64" */
+} sn_operator_info;
+
+/* By index, in order of domain and name; false past the end. Static storage. */
+SN_API bool sn_operator(size_t index, sn_operator_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* mapping.h - the bytes of a file, mapped read-only or read into memory.
+ *
+ * If a mapped file shrinks while it is in use, reads past its end give zeros and `damaged` is set
+ * instead of the process dying of SIGBUS: whoever uses the bytes checks sni_mapping_intact() when
+ * done and fails cleanly. */
+#ifndef SNI_BASE_MAPPING_H
+#define SNI_BASE_MAPPING_H
+
+#include "base/status.h"
+
+typedef struct sni_mapping sni_mapping;
+
+typedef enum sni_open_flags {
+    SNI_OPEN_COPY = 1, /* read the file instead of mapping it */
+    SNI_OPEN_ALLOW_LINKS =
+        2 /* sni_mapping_open_beneath: follow symbolic links, accept hard links */
+} sni_open_flags;
+
+/* Opens a regular file. The path may go through links: it is the caller's own. */
+sn_status sni_mapping_open(const char *path, int flags, sni_mapping **out, sn_error *err);
+
+/* Opens a regular file below `folder` for data that a model names: `relative` may not be absolute,
+ * leave the folder, or pass through a symbolic link, and the file may have one name only. */
+sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int flags,
+                                   sni_mapping **out, sn_error *err);
+
+const unsigned char *sni_mapping_bytes(const sni_mapping *mapping);
+size_t sni_mapping_size(const sni_mapping *mapping);
+
+/* SN_OK, or SN_IO if the file shrank or was changed since it was opened. Cheap: may be called
+ * once a run. */
+sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err);
+
+void sni_mapping_close(sni_mapping *mapping);
+
+#endif

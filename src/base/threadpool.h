@@ -1,0 +1,21 @@
+/* threadpool.h - one pool of worker threads for the whole process.
+ *
+ * Any number of threads may call at once; each call's caller works too. Workers are started when
+ * first needed, sleep when idle, and are started anew in a child after fork. */
+#ifndef SNI_BASE_THREADPOOL_H
+#define SNI_BASE_THREADPOOL_H
+
+#include <stdint.h>
+
+/* Threads that may usefully run at once here: CPU affinity and cgroup quota, at least 1. */
+int sni_threads_available(void);
+
+/* Calls fn(ctx, begin, end) over disjoint pieces that cover [0, n), each of at least `grain`
+ * elements where n allows, on at most `threads` threads (the caller's included; 0: all), and
+ * returns when all have returned. The pieces depend on n, grain and `threads` only; with one
+ * thread there is one piece. `fn` must not fail; it may call sni_parallel_for, which then runs in
+ * the calling thread alone. */
+void sni_parallel_for(int threads, int64_t n, int64_t grain,
+                      void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
+#endif

@@ -1,0 +1,34 @@
+/* store.h - who owns the memory of graphs: an arena, files and buffers that live as long as the
+ * last graph, model or session that refers to them. */
+#ifndef SNI_GRAPH_STORE_H
+#define SNI_GRAPH_STORE_H
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct sni_owned {
+    void (*free)(void *object);
+    void *object;
+    struct sni_owned *next;
+} sni_owned;
+
+typedef struct sni_store {
+    atomic_int refs;
+    pthread_mutex_t lock;     /* guards lazy loading of weights after creation */
+    sni_arena arena;          /* used by one thread: whoever builds */
+    sni_owned *owned;         /* freed in reverse order of registration */
+    struct sni_store *parent; /* kept alive by this one; may be NULL */
+} sni_store;
+
+/* A store with one reference. `limit` is that of its arena. */
+sn_status sni_store_new(sni_store *parent, size_t limit, sni_store **out, sn_error *err);
+sni_store *sni_store_retain(sni_store *store);
+void sni_store_release(sni_store *store);
+
+/* Has `object` freed with the store. On failure it is freed at once. */
+sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *), sn_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* symbol.h - dimensions that are not known yet.
+ *
+ * A dimension is an int64_t: 0 and above is a size, below 0 names a symbol of the table. Symbols
+ * are interned expressions over named inputs ("N", "2*S + 1", "floor(H/2)"): two dimensions that
+ * are equal as integers are equal for certain; two unequal symbols may still turn out equal.
+ * Functions that make symbols return SNI_DIM_FAIL when memory runs out. */
+#ifndef SNI_GRAPH_SYMBOL_H
+#define SNI_GRAPH_SYMBOL_H
+
+#include "base/arena.h"
+
+#include <stdint.h>
+
+typedef int64_t sni_dim;
+#define SNI_DIM_FAIL INT64_MIN
+
+typedef struct sni_symbols sni_symbols;
+
+static inline bool sni_dim_known(sni_dim d) {
+    return d >= 0;
+}
+
+sni_symbols *sni_symbols_new(void); /* NULL: out of memory */
+void sni_symbols_free(sni_symbols *symbols);
+
+sni_dim sni_dim_named(sni_symbols *symbols, sni_str name); /* the same name gives the same symbol */
+sni_dim sni_dim_fresh(sni_symbols *symbols);               /* equal to no other */
+
+/* Arithmetic. Known operands give known results; a result that is negative, does not fit or
+ * divides by 0 gives a fresh symbol (the kernel will report it). `b` of div is above 0. */
+sni_dim sni_dim_add(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_sub(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_mul(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_ceildiv(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_max(sni_symbols *symbols, sni_dim a, sni_dim b);
+sni_dim sni_dim_min(sni_symbols *symbols, sni_dim a, sni_dim b);
+
+/* The dimension of two operands that are broadcast: a 1 gives way; two unlike symbols give a
+ * fresh one. SNI_DIM_FAIL - 0 is never returned for a mismatch: *ok says whether they fit. */
+sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok);
+
+/* The text of a dimension: "3", "N", "2*S + 1"; "?" followed by a number for a fresh one.
+ * Borrowed from the table. */
+const char *sni_dim_text(const sni_symbols *symbols, sni_dim d);
+
+#endif

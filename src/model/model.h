@@ -1,0 +1,75 @@
+/* model.h - an imported model: its graph in canonical operators, and what the file said of itself.
+ */
+#ifndef SNI_MODEL_MODEL_H
+#define SNI_MODEL_MODEL_H
+
+#include "base/mapping.h"
+#include "graph/graph.h"
+
+typedef struct sni_opset {
+    sni_str domain; /* "" for ai.onnx */
+    int64_t version;
+} sni_opset;
+
+typedef struct sni_pair {
+    sni_str key, value;
+} sni_pair;
+
+typedef struct sni_model {
+    sni_store *store; /* holds everything below; one reference is the model's */
+    sni_graph *graph; /* resolved (ops/op.h), sorted, verified, types inferred; functions inlined */
+    const sni_type *output_types; /* as declared, one per graph output */
+    int64_t ir_version;
+    int64_t model_version;
+    sni_str producer_name, producer_version, domain, doc;
+    sni_opset *opsets; /* as the file imports them */
+    size_t n_opsets;
+    sni_pair *metadata;
+    size_t n_metadata;
+    sni_mapping **mappings; /* the model file and its external data, as far as opened */
+    size_t n_mappings;
+} sni_model;
+
+typedef struct sni_import_options {
+    bool allow_links; /* see sn_load_options */
+    bool copy;
+    const char *base_path; /* folder of external data; NULL: external data is refused */
+    uint64_t memory_limit; /* of the store's arena; 0: in proportion to the file */
+} sni_import_options;
+
+/* Reads an ONNX ModelProto. `bytes` stay in use by the model: `store` keeps them alive and is
+ * taken over (released on failure too). Owned by the caller: sni_model_free. */
+sn_status sni_model_import(const unsigned char *bytes, size_t size, sni_store *store,
+                           const sni_import_options *options, sni_model **out, sn_error *err);
+
+/* Reads a model in ONNX text syntax (docs/TEXT.md); nothing of `text` stays in use. */
+sn_status sni_model_import_text(const char *text, size_t size, sni_model **out, sn_error *err);
+
+void sni_model_free(sni_model *model);
+
+/* SN_IO if a mapped file changed since it was opened. */
+sn_status sni_model_intact(const sni_model *model, sn_error *err);
+
+/* What both importers do last, once the graph is built with raw nodes (types, names, attributes,
+ * opset versions) and functions are inlined: sort, resolve every node, verify, infer. */
+sn_status sni_model_finish(sni_model *model, sn_error *err);
+
+/* ---- Writing (writer.c, text_print.c) ---- */
+
+/* A graph as an ONNX file that other tools can read, or as text. `model` gives metadata; NULL:
+ * none. Canonical operators are written with the opset that has them. */
+sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_write_fn write,
+                         void *ctx, sn_error *err);
+sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_write_fn write,
+                         void *ctx, sn_error *err);
+
+/* ---- Values as protobuf messages (tensor_proto.c) ---- */
+
+/* TensorProto, SequenceProto or OptionalProto to a datum that owns its memory, and back. Text of
+ * strings goes to `arena`. */
+sn_status sni_datum_decode(sn_kind kind, const unsigned char *bytes, size_t size, sni_arena *arena,
+                           sni_datum *out, sn_error *err);
+sn_status sni_datum_encode(const sni_datum *datum, sni_str name, sn_write_fn write, void *ctx,
+                           sn_error *err);
+
+#endif

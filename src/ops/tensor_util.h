@@ -1,0 +1,46 @@
+/* tensor_util.h - what many kernels need: indices, strides, walks over positions, copies. */
+#ifndef SNI_OPS_TENSOR_UTIL_H
+#define SNI_OPS_TENSOR_UTIL_H
+
+#include "ops/op.h"
+
+/* Element i of an int32 or int64 tensor. */
+static inline int64_t sni_index_at(const sni_tensor *t, int64_t i) {
+    return t->dtype == SN_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
+}
+
+/* Element i of any tensor of numbers or bools, as a double (64-bit integers are rounded). */
+double sni_number_at(const sni_tensor *t, int64_t i);
+
+/* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
+sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
+
+/* Row-major strides in elements. */
+void sni_strides(int rank, const int64_t *dims, int64_t *strides);
+
+/* Strides of `t` seen as a tensor of the (broadcast) shape `dims`: 0 along repeated axes. */
+void sni_broadcast_strides(const sni_tensor *t, int rank, const int64_t *dims, int64_t *strides);
+
+/* A walk over all positions of a shape in row-major order with up to 4 running offsets:
+ *
+ *     sni_walk w;
+ *     sni_walk_init(&w, rank, dims, 2, (const int64_t *[]){sa, sb});
+ *     do { ... w.offset[0] ... w.offset[1] ... } while (sni_walk_next(&w));
+ *
+ * Not for shapes without elements. */
+typedef struct sni_walk {
+    int rank, operands;
+    int64_t dims[SN_MAX_RANK];
+    int64_t position[SN_MAX_RANK];
+    int64_t strides[4][SN_MAX_RANK];
+    int64_t offset[4];
+} sni_walk;
+void sni_walk_init(sni_walk *w, int rank, const int64_t *dims, int operands,
+                   const int64_t *const *strides);
+bool sni_walk_next(sni_walk *w);
+
+/* Copies n elements of `width` bytes with a stride (in elements) on both sides. */
+void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
+                      size_t width);
+
+#endif
