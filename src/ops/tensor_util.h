@@ -43,4 +43,24 @@ bool sni_walk_next(sni_walk *w);
 void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
                       size_t width);
 
+/* Copies every element of a box of shape `dims` between two places with their own strides (in
+ * elements, of any sign; 0 repeats a source). `width` is 1, 2, 4, 8 or 16. `dst` and `src` point
+ * to the box's first element and must not overlap. Uses the kernel's threads. */
+void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
+                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
+                  size_t width);
+
+/* Fills n elements with the one at `value`. */
+void sni_fill(void *dst, const void *value, int64_t n, size_t width);
+
+/* Element number i of `data`. */
+static inline void *sni_element(const void *data, int64_t i, size_t width) {
+    return (unsigned char *)(uintptr_t)data + i * (int64_t)width;
+}
+
+/* memcpy that takes nothing from NULL. */
+static inline void sni_copy_bytes(void *dst, const void *src, size_t bytes) {
+    if (bytes && dst != src) memmove(dst, src, bytes);
+}
+
 #endif

@@ -1,0 +1,14 @@
+/* n elements from one place to another; strides in elements. */
+static void FN(move)(void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                     int64_t n) {
+    T *dst = to;
+    const T *src = from;
+    if (from_stride == 0) {
+        T v = *src;
+        for (int64_t i = 0; i < n; i++) dst[i * to_stride] = v;
+    } else if (to_stride == 1) {
+        for (int64_t i = 0; i < n; i++) dst[i] = src[i * from_stride];
+    } else {
+        for (int64_t i = 0; i < n; i++) dst[i * to_stride] = src[i * from_stride];
+    }
+}

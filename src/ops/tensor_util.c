@@ -1,0 +1,232 @@
+/* tensor_util.c - what many kernels need: indices, strides, walks over positions, copies. */
+#include "ops/tensor_util.h"
+
+#include "base/floats.h"
+#include "base/threadpool.h"
+#include "ops/typed.h"
+
+#include <inttypes.h>
+
+enum { COPY_GRAIN = 65536 }; /* bytes worth a thread */
+
+double sni_number_at(const sni_tensor *t, int64_t i) {
+    const void *p = sni_element(t->data, i, sni_dtype_width(t->dtype));
+    switch (t->dtype) {
+    case SN_FLOAT32:
+        return *(const float *)p;
+    case SN_FLOAT64:
+        return *(const double *)p;
+    case SN_INT8:
+    case SN_INT4:
+    case SN_INT2:
+        return *(const int8_t *)p;
+    case SN_INT16:
+        return *(const int16_t *)p;
+    case SN_INT32:
+        return *(const int32_t *)p;
+    case SN_INT64:
+        return (double)*(const int64_t *)p;
+    case SN_UINT8:
+    case SN_UINT4:
+    case SN_UINT2:
+        return *(const uint8_t *)p;
+    case SN_UINT16:
+        return *(const uint16_t *)p;
+    case SN_UINT32:
+        return *(const uint32_t *)p;
+    case SN_UINT64:
+        return (double)*(const uint64_t *)p;
+    case SN_BOOL:
+        return *(const uint8_t *)p != 0;
+    default:
+        break;
+    }
+    if (sni_dtype_get(t->dtype)->cls == SNI_CLASS_S) return sni_narrow_to_f32(t->dtype, p);
+    return 0;
+}
+
+sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out) {
+    if (index < -n || index >= n)
+        return SNI_KERNEL_FAIL(k, "%s %" PRId64 " is out of range for an axis of length %" PRId64,
+                               what, index, n);
+    *out = index < 0 ? index + n : index;
+    return SN_OK;
+}
+
+void sni_strides(int rank, const int64_t *dims, int64_t *strides) {
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        if (dims[i] > 0) step *= dims[i];
+    }
+}
+
+void sni_broadcast_strides(const sni_tensor *t, int rank, const int64_t *dims, int64_t *strides) {
+    int64_t own[SN_MAX_RANK];
+    sni_strides(t->rank, t->dims, own);
+    int lead = rank - t->rank;
+    for (int i = 0; i < rank; i++)
+        strides[i] = i < lead || t->dims[i - lead] != dims[i] ? 0 : own[i - lead];
+}
+
+void sni_walk_init(sni_walk *w, int rank, const int64_t *dims, int operands,
+                   const int64_t *const *strides) {
+    w->rank = rank;
+    w->operands = operands;
+    for (int i = 0; i < rank; i++) {
+        w->dims[i] = dims[i];
+        w->position[i] = 0;
+        for (int j = 0; j < operands; j++) w->strides[j][i] = strides[j][i];
+    }
+    for (int j = 0; j < operands; j++) w->offset[j] = 0;
+}
+
+bool sni_walk_next(sni_walk *w) {
+    for (int i = w->rank - 1; i >= 0; i--) {
+        if (++w->position[i] < w->dims[i]) {
+            for (int j = 0; j < w->operands; j++) w->offset[j] += w->strides[j][i];
+            return true;
+        }
+        w->position[i] = 0;
+        for (int j = 0; j < w->operands; j++) w->offset[j] -= w->strides[j][i] * (w->dims[i] - 1);
+    }
+    return false;
+}
+
+/* ---- Copies ---- */
+
+/* Elements by width, whatever type they were stored as. */
+typedef uint8_t __attribute__((may_alias)) move8;
+typedef uint16_t __attribute__((may_alias)) move16;
+typedef uint32_t __attribute__((may_alias)) move32;
+typedef uint64_t __attribute__((may_alias)) move64;
+typedef struct __attribute__((may_alias)) move128 {
+    uint64_t half[2];
+} move128;
+
+#define T move8
+#define SUFFIX 1
+#include "ops/move.inc.c"
+#undef T
+#undef SUFFIX
+#define T move16
+#define SUFFIX 2
+#include "ops/move.inc.c"
+#undef T
+#undef SUFFIX
+#define T move32
+#define SUFFIX 4
+#include "ops/move.inc.c"
+#undef T
+#undef SUFFIX
+#define T move64
+#define SUFFIX 8
+#include "ops/move.inc.c"
+#undef T
+#undef SUFFIX
+#define T move128
+#define SUFFIX 16
+#include "ops/move.inc.c"
+#undef T
+#undef SUFFIX
+
+void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
+                      size_t width) {
+    if (n <= 0) return;
+    if (dst_stride == 1 && src_stride == 1) {
+        memcpy(dst, src, (size_t)n * width);
+        return;
+    }
+    switch (width) {
+    case 1:
+        move_1(dst, dst_stride, src, src_stride, n);
+        break;
+    case 2:
+        move_2(dst, dst_stride, src, src_stride, n);
+        break;
+    case 4:
+        move_4(dst, dst_stride, src, src_stride, n);
+        break;
+    case 8:
+        move_8(dst, dst_stride, src, src_stride, n);
+        break;
+    default:
+        move_16(dst, dst_stride, src, src_stride, n);
+        break;
+    }
+}
+
+void sni_fill(void *dst, const void *value, int64_t n, size_t width) {
+    if (n <= 0) return;
+    if (width == 1)
+        memset(dst, *(const unsigned char *)value, (size_t)n);
+    else
+        sni_copy_strided(dst, 1, value, 0, n, width);
+}
+
+/* A box whose neighbouring axes are merged where both sides allow; a row of the last axis is the
+ * unit of work. */
+typedef struct box {
+    int rank;
+    int64_t dims[SN_MAX_RANK];
+    int64_t to[SN_MAX_RANK], from[SN_MAX_RANK]; /* strides */
+    unsigned char *dst;
+    const unsigned char *src;
+    size_t width;
+} box;
+
+static void box_merge(box *b, int rank, const int64_t *dims, const int64_t *to,
+                      const int64_t *from) {
+    b->rank = 0;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] == 1) continue;
+        int last = b->rank - 1;
+        if (last >= 0 && b->to[last] == to[i] * dims[i] && b->from[last] == from[i] * dims[i]) {
+            b->dims[last] *= dims[i];
+            b->to[last] = to[i];
+            b->from[last] = from[i];
+        } else {
+            b->dims[b->rank] = dims[i];
+            b->to[b->rank] = to[i];
+            b->from[b->rank++] = from[i];
+        }
+    }
+    if (b->rank == 0) {
+        b->dims[0] = b->to[0] = b->from[0] = 1;
+        b->rank = 1;
+    }
+}
+
+/* Rows [begin, end) of the axes before the last one. */
+static void box_rows(void *ctx, int64_t begin, int64_t end) {
+    const box *b = ctx;
+    int outer = b->rank - 1;
+    sni_walk w;
+    sni_walk_init(&w, outer, b->dims, 2, (const int64_t *[]){b->to, b->from});
+    int64_t rest = begin;
+    for (int i = outer - 1; i >= 0; i--) {
+        w.position[i] = rest % b->dims[i];
+        rest /= b->dims[i];
+        w.offset[0] += w.position[i] * b->to[i];
+        w.offset[1] += w.position[i] * b->from[i];
+    }
+    int64_t width = (int64_t)b->width;
+    for (int64_t row = begin; row < end; row++) {
+        sni_copy_strided(b->dst + w.offset[0] * width, b->to[outer], b->src + w.offset[1] * width,
+                         b->from[outer], b->dims[outer], b->width);
+        sni_walk_next(&w);
+    }
+}
+
+void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
+                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
+                  size_t width) {
+    for (int i = 0; i < rank; i++)
+        if (dims[i] == 0) return;
+    box b = {.dst = dst, .src = src, .width = width};
+    box_merge(&b, rank, dims, dst_strides, src_strides);
+    int64_t rows = 1;
+    for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];
+    int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
+    sni_parallel_for(k->threads, rows, COPY_GRAIN / row_bytes + 1, box_rows, &b);
+}
