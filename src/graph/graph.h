@@ -54,6 +54,9 @@ typedef struct sni_const {
 /* The contents. Thread-safe; the result is valid as long as the store. */
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err);
 
+/* For decode functions: memory for the contents, owned by c->store, not filled. */
+sn_status sni_const_own_memory(sni_const *c, sn_error *err);
+
 /* A constant in `store` with fresh memory for its contents, to be filled by the caller. */
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err);

@@ -1,0 +1,82 @@
+/* clone.c - a copy of a graph that can be changed without changing the original. */
+#include "graph/graph.h"
+
+enum { DEPTH_LIMIT = 64 };
+
+static sn_status clone_value(sni_graph *to, const sni_value *from, sn_error *err) {
+    sni_value *v;
+    SN_TRY(sni_graph_add_value(to, from->name, &v, err));
+    if (!sni_type_copy(&v->type, &from->type, &to->store->arena)) return sni_fail_memory(err);
+    v->constant = from->constant;
+    if (from->shape_value) {
+        sni_dim *dims = SNI_NEW_ARRAY(&to->store->arena, sni_dim, from->shape_count);
+        if (!dims) return sni_fail_memory(err);
+        memcpy(dims, from->shape_value, (size_t)from->shape_count * sizeof *dims);
+        v->shape_value = dims;
+        v->shape_count = from->shape_count;
+    }
+    return SN_OK;
+}
+
+static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *symbols,
+                          sni_graph *parent, int depth, sni_graph **out, sn_error *err);
+
+static sn_status clone_node(sni_graph *to, const int32_t *map, const sni_node *from, int depth,
+                            sn_error *err) {
+    sni_arena *arena = &to->store->arena;
+    int32_t total = from->n_in + from->n_captures;
+    int32_t *in = SNI_NEW_ARRAY(arena, int32_t, total);
+    int32_t *out = SNI_NEW_ARRAY(arena, int32_t, from->n_out);
+    if (!in || !out) return sni_fail_memory(err);
+    for (int32_t i = 0; i < total; i++) in[i] = from->in[i] < 0 ? SNI_NO_ID : map[from->in[i]];
+    for (int32_t i = 0; i < from->n_out; i++)
+        out[i] = from->out[i] < 0 ? SNI_NO_ID : map[from->out[i]];
+    sni_node *n;
+    SN_TRY(sni_graph_add_node(to, SNI_NO_ID, from->domain, from->type, in, total, out, from->n_out,
+                              &n, err));
+    n->n_in = from->n_in;
+    n->n_captures = from->n_captures;
+    n->name = sni_arena_str(arena, from->name);
+    if (!n->name.p) return sni_fail_memory(err);
+    n->version = from->version;
+    n->op = from->op;
+    n->params = from->params; /* immutable, in the store that the new one keeps alive */
+    for (int32_t i = 0; i < from->n_attrs; i++)
+        SN_TRY(sni_node_set_attr(to, n, &from->attrs[i], err));
+    for (int32_t i = 0; i < from->n_subgraphs; i++) {
+        sni_graph *sub;
+        int32_t index;
+        SN_TRY(clone_at(from->subgraphs[i], to->store, to->symbols, to, depth + 1, &sub, err));
+        SN_TRY(sni_node_add_subgraph(to, n, sub, &index, err));
+    }
+    return SN_OK;
+}
+
+static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *symbols,
+                          sni_graph *parent, int depth, sni_graph **out, sn_error *err) {
+    if (depth > DEPTH_LIMIT)
+        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    sni_graph *to;
+    SN_TRY(sni_graph_new(store, symbols, parent, &to, err));
+    to->name = sni_arena_str(&store->arena, g->name);
+    int32_t *map = SNI_NEW_ARRAY(&store->arena, int32_t, g->value_count);
+    if (!map || !to->name.p) return sni_fail_memory(err);
+    for (int32_t i = 0; i < g->value_count; i++) {
+        map[i] = to->value_count;
+        if (g->values[i]) SN_TRY(clone_value(to, g->values[i], err));
+    }
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        SN_TRY(sni_graph_add_input(to, map[g->inputs[i]], err));
+    for (int32_t i = 0; i < g->n_captures; i++)
+        SN_TRY(sni_graph_add_capture(to, map[g->captures[i].value], g->captures[i].slot, err));
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        SN_TRY(clone_node(to, map, n, depth, err));
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        SN_TRY(sni_graph_add_output(to, map[g->outputs[i]], g->output_names[i], err));
+    *out = to;
+    return SN_OK;
+}
+
+sn_status sni_graph_clone(const sni_graph *g, sni_store *store, sni_graph **out, sn_error *err) {
+    return clone_at(g, store, g->symbols, NULL, 0, out, err);
+}

@@ -1,0 +1,36 @@
+/* const.c - tensors that are part of a model. */
+#include "graph/graph.h"
+
+sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
+    sn_status status = SN_OK;
+    pthread_mutex_lock(&c->store->lock);
+    if (c->decode && !c->tensor.data) status = c->decode(c, err);
+    pthread_mutex_unlock(&c->store->lock);
+    if (status == SN_OK) *out = &c->tensor;
+    return status;
+}
+
+static void release_buffer(void *buffer) {
+    sni_buffer_release(buffer);
+}
+
+sn_status sni_const_own_memory(sni_const *c, sn_error *err) {
+    sni_buffer *buffer;
+    SN_TRY(sni_buffer_new(sni_tensor_bytes(&c->tensor), NULL, &buffer, err));
+    SN_TRY(sni_store_own(c->store, buffer, release_buffer, err));
+    c->tensor.data = buffer->data;
+    return SN_OK;
+}
+
+sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
+                        sni_const **out, sn_error *err) {
+    sni_const *c = SNI_NEW(&store->arena, sni_const);
+    if (!c) return sni_fail_memory(err);
+    SN_TRY(sni_tensor_shape(&c->tensor, dtype, rank, dims, err));
+    c->store = store;
+    c->file_bytes = sni_tensor_bytes(&c->tensor);
+    SN_TRY(sni_const_own_memory(c, err));
+    if (dtype == SN_STRING) memset(c->tensor.data, 0, sni_tensor_bytes(&c->tensor));
+    *out = c;
+    return SN_OK;
+}
