@@ -3,6 +3,10 @@
 
 enum { DEPTH_LIMIT = 64 };
 
+static void free_symbols(void *symbols) {
+    sni_symbols_free(symbols);
+}
+
 static sn_status clone_value(sni_graph *to, const sni_value *from, sn_error *err) {
     sni_value *v;
     SN_TRY(sni_graph_add_value(to, from->name, &v, err));
@@ -78,5 +82,8 @@ static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *sym
 }
 
 sn_status sni_graph_clone(const sni_graph *g, sni_store *store, sni_graph **out, sn_error *err) {
-    return clone_at(g, store, g->symbols, NULL, 0, out, err);
+    sni_symbols *symbols = sni_symbols_clone(g->symbols);
+    if (!symbols) return sni_fail_memory(err);
+    SN_TRY(sni_store_own(store, symbols, free_symbols, err));
+    return clone_at(g, store, symbols, NULL, 0, out, err);
 }

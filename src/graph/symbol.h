@@ -1,8 +1,10 @@
 /* symbol.h - dimensions that are not known yet.
  *
- * A dimension is an int64_t: 0 and above is a size, below 0 names a symbol of the table. Symbols
- * are interned expressions over named inputs ("N", "2*S + 1", "floor(H/2)"): two dimensions that
- * are equal as integers are equal for certain; two unequal symbols may still turn out equal.
+ * A dimension is an int64_t: a plain integer, or a symbol of the table, which is a number far below
+ * 0 (sni_dim_is_symbol). Plain negative integers occur in lists of dimensions that a graph computes
+ * with (such as the -1 of Reshape), never in shapes. Symbols are interned expressions over named
+ * inputs ("N", "2*S + 1", "floor(H/2)"): two dimensions that are equal as integers are equal for
+ * certain; two unequal symbols may still turn out equal.
  * Functions that make symbols return SNI_DIM_FAIL when memory runs out. */
 #ifndef SNI_GRAPH_SYMBOL_H
 #define SNI_GRAPH_SYMBOL_H
@@ -16,18 +18,28 @@ typedef int64_t sni_dim;
 
 typedef struct sni_symbols sni_symbols;
 
+/* Symbol number s is SNI_DIM_SYMBOL + s; plain integers are at least SNI_DIM_LOWEST. */
+#define SNI_DIM_SYMBOL (-((int64_t)1 << 62))
+#define SNI_DIM_LOWEST (-((int64_t)1 << 60))
+
+static inline bool sni_dim_is_symbol(sni_dim d) {
+    return d < SNI_DIM_LOWEST;
+}
+
+/* A size: neither a symbol nor negative. */
 static inline bool sni_dim_known(sni_dim d) {
     return d >= 0;
 }
 
-sni_symbols *sni_symbols_new(void); /* NULL: out of memory */
+sni_symbols *sni_symbols_new(void);                         /* NULL: out of memory */
+sni_symbols *sni_symbols_clone(const sni_symbols *symbols); /* the same numbers mean the same */
 void sni_symbols_free(sni_symbols *symbols);
 
 sni_dim sni_dim_named(sni_symbols *symbols, sni_str name); /* the same name gives the same symbol */
 sni_dim sni_dim_fresh(sni_symbols *symbols);               /* equal to no other */
 
-/* Arithmetic. Known operands give known results; a result that is negative, does not fit or
- * divides by 0 gives a fresh symbol (the kernel will report it). `b` of div is above 0. */
+/* Arithmetic. Plain operands give plain results; a result that does not fit or divides by 0 gives a
+ * fresh symbol (the kernel will report it). */
 sni_dim sni_dim_add(sni_symbols *symbols, sni_dim a, sni_dim b);
 sni_dim sni_dim_sub(sni_symbols *symbols, sni_dim a, sni_dim b);
 sni_dim sni_dim_mul(sni_symbols *symbols, sni_dim a, sni_dim b);
@@ -36,8 +48,8 @@ sni_dim sni_dim_ceildiv(sni_symbols *symbols, sni_dim a, sni_dim b);
 sni_dim sni_dim_max(sni_symbols *symbols, sni_dim a, sni_dim b);
 sni_dim sni_dim_min(sni_symbols *symbols, sni_dim a, sni_dim b);
 
-/* The dimension of two operands that are broadcast: a 1 gives way; two unlike symbols give a
- * fresh one. SNI_DIM_FAIL - 0 is never returned for a mismatch: *ok says whether they fit. */
+/* The dimension of two operands that are broadcast: a 1 gives way; a symbol gives way to a size
+ * above 1; two unlike symbols give a fresh one. *ok says whether they fit. */
 sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok);
 
 /* The text of a dimension: "3", "N", "2*S + 1"; "?" followed by a number for a fresh one.

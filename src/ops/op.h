@@ -140,13 +140,15 @@ typedef struct sni_attr_move {
         }                     \
     }
 
+#define SNI_MIN_NONE (-1)
+
 struct sni_op {
     const char *name;
     const char *domain;       /* NULL: ai.onnx */
     const int16_t *versions;  /* opset versions that changed it, rising; the last is canonical */
     const sni_formal *inputs; /* NULL: none */
     const sni_formal *outputs;
-    int min_inputs; /* of a variadic last input; default 1 */
+    int min_inputs; /* of a variadic last input; 0 stands for 1, SNI_MIN_NONE for none */
     const sni_type_var *types;
     const sni_param *params; /* NULL: no attributes */
     size_t params_size;      /* of the parameter struct */
@@ -202,8 +204,10 @@ struct sni_upgrade {
 /* Adds a node before the upgraded one, resolved, with one new output value, and returns that. */
 sn_status sni_upgrade_insert(sni_upgrade *u, const char *type, const int32_t *in, int32_t n_in,
                              const sni_attr *attrs, int32_t n_attrs, int32_t *out);
-/* A constant of int64 elements (rank 1) or of one scalar. */
+/* A constant of rank 1, or of one scalar. */
 sn_status sni_upgrade_ints(sni_upgrade *u, const int64_t *v, size_t n, int32_t *out);
+sn_status sni_upgrade_floats(sni_upgrade *u, const float *v, size_t n, int32_t *out);
+/* UNDEFINED: the element type of the node's input 0. */
 sn_status sni_upgrade_scalar(sni_upgrade *u, sn_dtype dtype, double v, int32_t *out);
 /* An INT attribute's value, or `otherwise` when it is not there. */
 int64_t sni_upgrade_int(const sni_upgrade *u, const char *name, int64_t otherwise);
@@ -221,9 +225,11 @@ struct sni_infer {
     const sni_node *node;
     const void *params;
     int n_in, n_out;
-    const sni_type *const *in;        /* NULL: input left out */
-    const sni_value *const *in_value; /* the values themselves; NULL at run time */
-    const sni_tensor *const *known;   /* contents of inputs, where known; NULL entries elsewhere */
+    const sni_type *const *in;      /* NULL: input left out */
+    const sni_tensor *const *known; /* contents of inputs, where known; NULL entries elsewhere */
+    sni_const *const *constants;    /* contents that can be loaded; the array may be NULL */
+    const sni_dim *const *in_dims;  /* elements of integer inputs as dimensions, where known ... */
+    const int32_t *in_dims_count;   /* ... and how many; both arrays may be NULL */
     sni_type *out; /* kind and element type are set where the description fixes them */
     /* Elements of integer outputs as dimensions, where the operator knows them (set with
      * sni_infer_set_dims); counts are -1 if not. */
@@ -255,8 +261,9 @@ static inline bool sni_infer_given(const sni_infer *c, int i) {
 /* Contents of input i if known: loads a constant when needed. *out NULL: not known. */
 sn_status sni_infer_known(sni_infer *c, int i, const sni_tensor **out);
 
-/* Elements of integer input i (rank 0 or 1) as dimensions; *out NULL: not known. Unknown elements
- * of a known list are symbols. */
+/* Elements of integer input i (rank 0 or 1) as dimensions; *out NULL: not known. Elements of a
+ * known list that are not known themselves are symbols (sni_dim_is_symbol); the others are the
+ * plain integers, negative ones included (clamped to SNI_DIM_LOWEST). */
 sn_status sni_infer_dims(sni_infer *c, int i, const sni_dim **out, int32_t *count);
 
 /* Sets an output. Dims are copied. */
@@ -273,6 +280,10 @@ sn_status sni_infer_broadcast_of(sni_infer *c, int out, const int *inputs, int c
 
 /* An axis that may be negative, brought to [0, rank); SN_BAD_DATA if outside. */
 sn_status sni_infer_axis(sni_infer *c, int64_t axis, int rank, int *out);
+
+/* Runs an operator's inference on a context whose inputs are set: checks the inputs against the
+ * description, presets the outputs' types, calls `infer`. */
+sn_status sni_infer_call(sni_infer *c);
 
 /* Fails the inference: sni_fail on c->err. */
 #define SNI_INFER_FAIL(c, ...) sni_fail((c)->err, SN_INVALID_MODEL, __VA_ARGS__)
