@@ -114,8 +114,8 @@ sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u) {
     if (!has_axis || u->node->n_in < 2) return SN_OK;
     /* B stands at axes [axis, axis + rank B) of A: it gets trailing axes of size 1. How many
      * depends on both ranks, so the new shape is computed from the shapes themselves. */
-    int32_t in[3], a_shape, tail, ones, b_shape;
-    int32_t a = u->node->in[0], b = u->node->in[1], reshaped;
+    int32_t in[3] = {0}, a_shape = 0, tail = 0, ones = 0, b_shape = 0;
+    int32_t a = u->node->in[0], b = u->node->in[1], reshaped = 0;
     const sni_value *av = sni_graph_value(u->graph, a), *bv = sni_graph_value(u->graph, b);
     if (!av || !bv) return sni_fail(u->err, SN_INVALID_MODEL, "an input is missing");
     sni_attr start = sni_attr_of_int("start", first);
@@ -123,7 +123,7 @@ sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u) {
     SN_TRY(sni_upgrade_insert(u, "Shape", &b, 1, NULL, 0, &b_shape));
     /* ones for the axes of A that follow B's: A's tail, from rank B on, divided by itself would
      * trap on 0; Slice then multiply by 0 and add 1 keeps it exact. */
-    int32_t b_rank, most, zero, one, zeros;
+    int32_t b_rank = 0, most = 0, zero = 0, one = 0, zeros = 0;
     SN_TRY(sni_upgrade_insert(u, "Shape", &b_shape, 1, NULL, 0, &b_rank)); /* [rank B] */
     SN_TRY(sni_upgrade_ints(u, &(int64_t){INT64_MAX}, 1, &most));
     in[0] = a_shape, in[1] = b_rank, in[2] = most;
