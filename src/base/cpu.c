@@ -1,0 +1,168 @@
+/* cpu.c - which instructions and how many processors there are. */
+#include "base/cpu.h"
+
+#include "base/threadpool.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* ---- Instruction sets ---- */
+
+static const char *const isa_names[SNI_ISA_COUNT] = {"baseline", "avx2", "avx512", "avx512vnni"};
+
+const char *sni_isa_name(sni_isa isa) {
+    return (unsigned)isa < SNI_ISA_COUNT ? isa_names[isa] : "unknown";
+}
+
+#if defined(__x86_64__)
+
+/* Register states that the operating system saves. */
+static uint64_t enabled_states(void) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+sni_isa sni_cpu_best(void) {
+    const unsigned fma = 1u << 12, xsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
+    const unsigned avx2 = 1u << 5;
+    const unsigned avx512 =
+        1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* F DQ CD BW VL */
+    const unsigned vnni = 1u << 11;
+    const uint64_t ymm = 0x6, zmm = 0xe6;
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return SNI_ISA_BASELINE;
+    const unsigned needed = fma | xsave | avx | f16c;
+    if ((c & needed) != needed) return SNI_ISA_BASELINE;
+    uint64_t states = enabled_states();
+    if ((states & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & avx2))
+        return SNI_ISA_BASELINE;
+    if ((states & zmm) != zmm || (b & avx512) != avx512) return SNI_ISA_AVX2;
+    return c & vnni ? SNI_ISA_AVX512VNNI : SNI_ISA_AVX512;
+}
+
+#else
+
+sni_isa sni_cpu_best(void) {
+    return SNI_ISA_BASELINE;
+}
+
+#endif
+
+sni_isa sni_cpu_isa(void) {
+    static atomic_int cached = -1;
+    int isa = atomic_load(&cached);
+    if (isa >= 0) return (sni_isa)isa;
+    isa = (int)sni_cpu_best();
+    const char *name = getenv("SINTER_ISA");
+    for (int i = 0; name && i < isa; i++)
+        if (strcmp(name, isa_names[i]) == 0) isa = i;
+    atomic_store(&cached, isa);
+    return (sni_isa)isa;
+}
+
+/* ---- Processors ---- */
+
+static int affinity_count(void) {
+    for (int most = 1024; most <= 1 << 20; most *= 4) {
+        cpu_set_t *set = CPU_ALLOC((size_t)most);
+        if (!set) return 1;
+        size_t size = CPU_ALLOC_SIZE((size_t)most);
+        int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (count > 0) return count;
+    }
+    return 1;
+}
+
+/* The first line of a file below /sys/fs/cgroup, in `line`. */
+static bool cgroup_line(const char *folder, const char *file, char *line, int size) {
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s/%s", folder, file);
+    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
+    if (!f) return false;
+    bool ok = fgets(line, size, f) != NULL;
+    fclose(f);
+    return ok;
+}
+
+/* Lowers *most to the quota of one group; quotas are in time of all processors per period. */
+static void cgroup_limit(const char *folder, bool v2, int *most) {
+    char line[64];
+    int64_t quota = -1, period = -1;
+    if (v2) {
+        if (!cgroup_line(folder, "cpu.max", line, sizeof line) ||
+            sscanf(line, "%" SCNd64 " %" SCNd64, &quota, &period) != 2)
+            return;
+    } else {
+        if (!cgroup_line(folder, "cpu.cfs_quota_us", line, sizeof line)) return;
+        quota = strtoll(line, NULL, 10);
+        if (!cgroup_line(folder, "cpu.cfs_period_us", line, sizeof line)) return;
+        period = strtoll(line, NULL, 10);
+    }
+    if (quota <= 0 || period <= 0) return;
+    int64_t whole = quota / period + (quota % period != 0);
+    if (whole < *most) *most = (int)whole;
+}
+
+/* The limits of a group and of all that contain it. `folder` is changed. */
+static void cgroup_limits(const char *mount, char *folder, bool v2, int *most) {
+    for (;;) {
+        char below[PATH_MAX];
+        int n = snprintf(below, sizeof below, "%s%s", mount, folder);
+        if (n > 0 && n < (int)sizeof below) cgroup_limit(below, v2, most);
+        char *slash = strrchr(folder, '/');
+        if (!slash) return;
+        *slash = 0;
+    }
+}
+
+/* True if a comma-separated list of controllers has "cpu". */
+static bool lists_cpu(const char *list) {
+    for (const char *p = list; p; p = strchr(p, ',')) {
+        if (*p == ',') p++;
+        size_t n = strcspn(p, ",");
+        if (n == 3 && memcmp(p, "cpu", 3) == 0) return true;
+    }
+    return false;
+}
+
+static void cgroup_limit_all(int *most) {
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f) return;
+    char line[PATH_MAX + 128];
+    while (fgets(line, sizeof line, f)) { /* "number:controllers:/folder" */
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':');
+        char *folder = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!folder) continue;
+        *folder++ = 0;
+        controllers++;
+        if (*controllers == 0)
+            cgroup_limits("", folder, true, most);
+        else if (lists_cpu(controllers))
+            cgroup_limits("/cpu", folder, false, most);
+    }
+    fclose(f);
+}
+
+int sni_threads_available(void) {
+    static atomic_int cached;
+    int count = atomic_load(&cached);
+    if (count > 0) return count;
+    count = affinity_count();
+    cgroup_limit_all(&count);
+    if (count < 1) count = 1;
+    atomic_store(&cached, count);
+    return count;
+}

@@ -1,0 +1,24 @@
+/* cpu.h - what this machine and this process may use. */
+#ifndef SNI_BASE_CPU_H
+#define SNI_BASE_CPU_H
+
+/* Instruction sets that kernels are built for; each contains those before it. */
+typedef enum sni_isa {
+    SNI_ISA_BASELINE,  /* what the compiler was told every machine has */
+    SNI_ISA_AVX2,      /* AVX2, FMA and F16C */
+    SNI_ISA_AVX512,    /* AVX-512 F, BW, CD, DQ and VL */
+    SNI_ISA_AVX512VNNI /* and VNNI */
+} sni_isa;
+
+#define SNI_ISA_COUNT 4
+
+/* The best one that processor and operating system have. */
+sni_isa sni_cpu_best(void);
+
+/* The one to use: sni_cpu_best(), or a lesser one if the environment variable SINTER_ISA names it
+ * ("baseline", "avx2", "avx512", "avx512vnni") when this is first called. */
+sni_isa sni_cpu_isa(void);
+
+const char *sni_isa_name(sni_isa isa);
+
+#endif
