@@ -201,19 +201,23 @@ static sn_status resize_ref(sni_kernel *k) {
     return sni_resize_run(k, p, axes);
 }
 
-/* Opset 10 had (X, scales), no choice of coordinates, and rounding by direction. */
-static sn_status resize_upgrade(sni_upgrade *u) {
-    if (u->from >= 11) return SN_OK;
+/* Brings (X, scales) to (X, no roi, scales) with the coordinates of opset 10. */
+static sn_status from_scales(sni_upgrade *u, const char *rounding) {
     sni_node *n = u->node;
-    if (n->n_in < 2) return sni_fail(u->err, SN_INVALID_MODEL, "input scales is missing");
+    if (n->n_in < 2) return sni_fail(u->err, SN_INVALID_MODEL, "scales are missing");
     int32_t scales = n->in[1];
     SN_TRY(sni_node_resize_inputs(u->graph, n, 3, u->err));
     SN_TRY(sni_node_set_input(u->graph, n, 2, scales, u->err));
     SN_TRY(sni_node_set_input(u->graph, n, 1, SNI_NO_ID, u->err));
     sni_attr coord = sni_attr_of_string("coordinate_transformation_mode", "asymmetric");
-    sni_attr rounding = sni_attr_of_string("nearest_mode", "simple");
+    sni_attr nearest = sni_attr_of_string("nearest_mode", rounding);
     SN_TRY(sni_node_set_attr(u->graph, n, &coord, u->err));
-    return sni_node_set_attr(u->graph, n, &rounding, u->err);
+    return sni_node_set_attr(u->graph, n, &nearest, u->err);
+}
+
+/* Opset 10 had (X, scales), no choice of coordinates, and rounding by direction. */
+static sn_status resize_upgrade(sni_upgrade *u) {
+    return u->from < 11 ? from_scales(u, "simple") : SN_OK;
 }
 
 const sni_op sni_op_Resize = {
@@ -247,4 +251,45 @@ const sni_op sni_op_Resize = {
     .upgrade = resize_upgrade,
     .infer = resize_infer,
     .ref = resize_ref,
+};
+
+/* ---- Upsample: Resize by scales, before it was called so ---- */
+
+/* Opset 1 scaled the last two of four axes by attributes. */
+static sn_status upsample_scales(sni_upgrade *u) {
+    const sni_attr *height = sni_node_attr(u->node, "height_scale");
+    const sni_attr *width = sni_node_attr(u->node, "width_scale");
+    if (!height || !width || height->kind != SNI_ATTR_FLOAT || width->kind != SNI_ATTR_FLOAT)
+        return sni_fail(u->err, SN_INVALID_MODEL, "height_scale or width_scale is missing");
+    float scales[4] = {1, 1, height->u.f, width->u.f};
+    int32_t value;
+    SN_TRY(sni_upgrade_floats(u, scales, 4, &value));
+    SN_TRY(sni_node_resize_inputs(u->graph, u->node, 2, u->err));
+    SN_TRY(sni_node_set_input(u->graph, u->node, 1, value, u->err));
+    sni_node_remove_attr(u->node, "height_scale");
+    sni_node_remove_attr(u->node, "width_scale");
+    return SN_OK;
+}
+
+static sn_status upsample_upgrade(sni_upgrade *u) {
+    if (u->from < 7) SN_TRY(upsample_scales(u));
+    const sni_attr *mode = sni_node_attr(u->node, "mode");
+    if (mode && mode->kind == SNI_ATTR_STRING && sni_str_is(mode->u.s, "bilinear")) {
+        sni_attr linear = sni_attr_of_string("mode", "linear");
+        SN_TRY(sni_node_set_attr(u->graph, u->node, &linear, u->err));
+    }
+    SN_TRY(from_scales(u, "floor"));
+    u->node->type = SNI_STR("Resize");
+    return SN_OK;
+}
+
+/* Never seen after import: every version that exists becomes Resize. */
+const sni_op sni_op_Upsample = {
+    .name = "Upsample",
+    .versions = SNI_VERSIONS(1, 7, 9, 10),
+    .inputs = SNI_FORMALS({"X", "T"}, {"scales", "float"}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}),
+    .moves = SNI_ATTR_MOVES({"scales", 9, 1, SN_FLOAT32}),
+    .upgrade = upsample_upgrade,
 };

@@ -1,4 +1,4 @@
-/* Weighted sums along one axis: rows [begin, end) of the (outer * out) rows of `inner` elements. */
+/* Weighted sums along one axis, elements of weight 0 left out: rows [begin, end) of the (outer * out) rows of `inner` elements. */
 static void FN(blend)(void *ctx, int64_t begin, int64_t end) {
     const blend_job *j = ctx;
     const tap_table *t = j->table;
@@ -10,7 +10,8 @@ static void FN(blend)(void *ctx, int64_t begin, int64_t end) {
         const double *weight = t->weight + r % t->out * t->taps;
         if (inner == 1) {
             T sum = 0;
-            for (int64_t i = 0; i < t->taps; i++) sum += (T)weight[i] * src[index[i]];
+            for (int64_t i = 0; i < t->taps; i++)
+                if (weight[i] != 0) sum += (T)weight[i] * src[index[i]];
             dst[0] = sum;
             continue;
         }
@@ -18,7 +19,7 @@ static void FN(blend)(void *ctx, int64_t begin, int64_t end) {
             const T *row = src + index[i] * inner;
             T w = (T)weight[i];
             if (i == 0)
-                for (int64_t n = 0; n < inner; n++) dst[n] = w * row[n];
+                for (int64_t n = 0; n < inner; n++) dst[n] = w != 0 ? w * row[n] : 0;
             else if (w != 0)
                 for (int64_t n = 0; n < inner; n++) dst[n] += w * row[n];
         }
