@@ -227,7 +227,7 @@ static sn_status blend_axes(sni_kernel *k, const sni_resize_params *p, const sni
                             const tap_table *tables, sn_dtype type, const void *src, void *dst) {
     const sni_tensor *x = sni_in(k, 0);
     int64_t dims[SN_MAX_RANK];
-    memcpy(dims, x->dims, sizeof dims);
+    for (int d = 0; d < x->rank; d++) dims[d] = x->dims[d];
     int left = 0;
     for (int d = 0; d < x->rank; d++) left += !identical(p, &axes[d]);
     if (left == 0) memcpy(dst, src, (size_t)x->count * sni_dtype_width(type));
