@@ -15,7 +15,10 @@ sn_status sni_scratch_array(sni_kernel *k, int64_t count, size_t size, void **ou
         return sni_fail(k->err, SN_LIMIT, "%lld elements of %zu bytes do not fit in memory",
                         (long long)count, size);
     void *p = sni_scratch(k, bytes ? bytes : 1);
-    if (!p) return k->err && k->err->status != SN_OK ? k->err->status : SN_NO_MEMORY;
+    if (!p) {
+        sn_status status = k->err ? k->err->status : SN_NO_MEMORY;
+        return status != SN_OK ? status : SN_NO_MEMORY;
+    }
     *out = p;
     return SN_OK;
 }
