@@ -28,7 +28,7 @@ sn_status sni_wide_in(sni_kernel *k, const sni_tensor *t, const void **data) {
         *data = t->data;
         return SN_OK;
     }
-    void *p;
+    void *p = NULL;
     SN_TRY(sni_scratch_array(k, t->count, sizeof(float), &p));
     if (t->count) sni_widen(t->dtype, t->data, p, (size_t)t->count);
     *data = p;
@@ -50,7 +50,7 @@ sn_status sni_as_f32(sni_kernel *k, const sni_tensor *t, const float **data) {
         *data = t->data;
         return SN_OK;
     }
-    void *p;
+    void *p = NULL;
     SN_TRY(sni_scratch_array(k, t->count, sizeof(float), &p));
     float *f = p;
     if (narrow(t->dtype)) {
@@ -67,7 +67,7 @@ sn_status sni_as_f64(sni_kernel *k, const sni_tensor *t, const double **data) {
         *data = t->data;
         return SN_OK;
     }
-    void *p;
+    void *p = NULL;
     SN_TRY(sni_scratch_array(k, t->count, sizeof(double), &p));
     double *d = p;
     for (int64_t i = 0; i < t->count; i++) d[i] = sni_number_at(t, i);
