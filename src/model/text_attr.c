@@ -119,7 +119,7 @@ static sn_status parse_reference(sni_parser *p, int annotated) {
 }
 
 static sn_status mismatch(const sni_parser *p, int wanted, int found) {
-    return sni_lex_fail(&p->lex, SN_MALFORMED, "the attribute is said to be %s, but this is %s",
+    return sni_lex_fail(&p->lex, SN_MALFORMED, "expected an attribute value of kind %s, found %s",
                         kinds[wanted].name, kinds[found].name);
 }
 
