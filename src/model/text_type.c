@@ -295,7 +295,7 @@ sn_status sni_parse_tensor(sni_parser *p) {
     SN_TRY(parse_dtype(p, &dtype));
     sni_put_int(&p->msg.out, ONNX_TENSOR_DATA_TYPE, dtype);
     int rank;
-    int64_t dims[RANK_MAX], wanted, count;
+    int64_t dims[RANK_MAX], wanted, count = 0;
     SN_TRY(parse_sizes(p, &rank, dims));
     if (!sni_shape_count(rank, dims, &wanted))
         return sni_lex_fail(&p->lex, SN_LIMIT, "the tensor's size does not fit 64 bits");
