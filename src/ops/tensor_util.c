@@ -230,3 +230,36 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
     sni_parallel_for(k->threads, rows, COPY_GRAIN / row_bytes + 1, box_rows, &b);
 }
+
+/* The two axes, outer and the rest, that a part of one axis is a box of. */
+typedef struct part {
+    int64_t dims[2], whole[2], dense[2]; /* sizes and strides on both sides */
+    void *first;                         /* of the part inside the whole */
+    size_t width;
+} part;
+
+static part part_of(const sni_tensor *whole, int axis, int64_t at, int64_t length) {
+    size_t width = sni_dtype_width(whole->dtype);
+    int64_t inner = sni_tensor_span(whole, axis + 1, whole->rank);
+    return (part){
+        .dims = {sni_tensor_span(whole, 0, axis), length * inner},
+        .whole = {whole->dims[axis] * inner, 1},
+        .dense = {length * inner, 1},
+        .first = sni_element(whole->data, at * inner, width),
+        .width = width,
+    };
+}
+
+void sni_put_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, const void *from,
+                  int64_t length) {
+    if (whole->count == 0) return;
+    part p = part_of(whole, axis, at, length);
+    sni_copy_box(k, 2, p.dims, p.first, p.whole, from, p.dense, p.width);
+}
+
+void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, void *to,
+                  int64_t length) {
+    if (whole->count == 0) return;
+    part p = part_of(whole, axis, at, length);
+    sni_copy_box(k, 2, p.dims, to, p.dense, p.first, p.whole, p.width);
+}

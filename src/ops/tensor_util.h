@@ -15,6 +15,11 @@ double sni_number_at(const sni_tensor *t, int64_t i);
 /* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
 sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
 
+/* What a kernel returns when sni_scratch() or sni_text() gave NULL. */
+static inline sn_status sni_no_scratch(const sni_kernel *k) {
+    return k->err && k->err->status != SN_OK ? k->err->status : SN_NO_MEMORY;
+}
+
 /* Row-major strides in elements. */
 void sni_strides(int rank, const int64_t *dims, int64_t *strides);
 
@@ -50,6 +55,13 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
                   const int64_t *dst_strides, const void *src, const int64_t *src_strides,
                   size_t width);
 
+/* Positions [at, at + length) of one axis of `whole`, which must lie inside it: written from, or
+ * read to, the dense tensor at `from` or `to`. */
+void sni_put_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, const void *from,
+                  int64_t length);
+void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, void *to,
+                  int64_t length);
+
 /* Fills n elements with the one at `value`. */
 void sni_fill(void *dst, const void *value, int64_t n, size_t width);
 
@@ -58,7 +70,27 @@ static inline void *sni_element(const void *data, int64_t i, size_t width) {
     return (unsigned char *)(uintptr_t)data + i * (int64_t)width;
 }
 
-/* memcpy that takes nothing from NULL. */
+/* Copies one element of a width that is 1, 2, 4, 8 or 16. */
+static inline void sni_copy_element(void *dst, const void *src, size_t width) {
+    switch (width) {
+    case 1:
+        memcpy(dst, src, 1);
+        break;
+    case 2:
+        memcpy(dst, src, 2);
+        break;
+    case 4:
+        memcpy(dst, src, 4);
+        break;
+    case 8:
+        memcpy(dst, src, 8);
+        break;
+    default:
+        memcpy(dst, src, 16);
+    }
+}
+
+/* memmove that takes nothing from NULL, and does nothing where both are the same. */
 static inline void sni_copy_bytes(void *dst, const void *src, size_t bytes) {
     if (bytes && dst != src) memmove(dst, src, bytes);
 }

@@ -1,0 +1,243 @@
+/* Gather: whole slices of an axis by index. GatherElements: single elements. GatherND: slices by
+ * tuples of indices. */
+#include "base/checked.h"
+#include "base/threadpool.h"
+#include "ops/shape_util.h"
+#include "ops/tensor_util.h"
+
+#include <inttypes.h>
+
+typedef struct axis_params {
+    int64_t axis;
+} axis_params;
+
+/* Rows of `row` bytes copied from places that are known by now: row i of the output comes from
+ * byte from[i % period] + (i / period) * step of `src`. */
+typedef struct row_job {
+    const unsigned char *src;
+    unsigned char *dst;
+    const int64_t *from;
+    int64_t period, step;
+    size_t row;
+} row_job;
+
+enum { ROW_GRAIN = 65536 }; /* bytes worth a thread */
+
+static void copy_rows(void *ctx, int64_t begin, int64_t end) {
+    const row_job *j = ctx;
+    unsigned char *dst = j->dst + begin * (int64_t)j->row;
+    for (int64_t i = begin; i < end; i++, dst += j->row) {
+        const unsigned char *src = j->src + j->from[i % j->period] + (i / j->period) * j->step;
+        if (j->row <= 16 && (j->row & (j->row - 1)) == 0)
+            sni_copy_element(dst, src, j->row);
+        else
+            memcpy(dst, src, j->row);
+    }
+}
+
+static void run_rows(sni_kernel *k, row_job *job, int64_t rows) {
+    sni_parallel_for(k->threads, rows, ROW_GRAIN / (int64_t)job->row + 1, copy_rows, job);
+}
+
+/* ---- Gather ---- */
+
+/* Elements of the output where the data is a list of integers. */
+static sn_status gather_list(sni_infer *c) {
+    sni_list list, index;
+    SN_TRY(sni_infer_list(c, 0, &list));
+    if (!sni_list_has_elements(&list) || sni_infer_rank(c, 1) > 1) return SN_OK;
+    SN_TRY(sni_infer_list(c, 1, &index));
+    if (!index.exact || index.count > SNI_LIST_MAX) return SN_OK;
+    sni_dim dims[SNI_LIST_MAX];
+    for (int64_t j = 0; j < index.count; j++) {
+        int64_t at = sni_index_at(index.exact, j);
+        if (at < 0) at += list.count;
+        if (at < 0 || at >= list.count)
+            return SNI_INFER_FAIL(c,
+                                  "index %" PRId64 " is out of range for an axis of length "
+                                  "%" PRId64,
+                                  sni_index_at(index.exact, j), list.count);
+        dims[j] = sni_list_dim(c, &list, at);
+    }
+    return sni_infer_set_dims(c, 0, (int32_t)index.count, dims);
+}
+
+static sn_status gather_infer(sni_infer *c) {
+    const axis_params *p = c->params;
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
+    int rank = sni_infer_rank(c, 0), more = sni_infer_rank(c, 1), axis;
+    SN_TRY(sni_infer_axis(c, p->axis, rank, &axis));
+    if (rank - 1 + more > SN_MAX_RANK)
+        return SNI_INFER_FAIL(c, "the output has a rank above %d", SN_MAX_RANK);
+    sni_dim dims[SN_MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < axis; i++) dims[n++] = sni_infer_dim(c, 0, i);
+    for (int i = 0; i < more; i++) dims[n++] = sni_infer_dim(c, 1, i);
+    for (int i = axis + 1; i < rank; i++) dims[n++] = sni_infer_dim(c, 0, i);
+    SN_TRY(sni_infer_set_shape(c, 0, n, dims));
+    return rank == 1 && n <= 1 ? gather_list(c) : SN_OK;
+}
+
+static sn_status gather_ref(sni_kernel *k) {
+    const axis_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
+    sni_tensor *y = sni_out(k, 0);
+    int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
+    if (index->count == 0) return SN_OK;
+    int64_t row = sni_tensor_span(x, axis + 1, x->rank) * (int64_t)sni_dtype_width(x->dtype);
+    int64_t *from = sni_scratch(k, (size_t)index->count * sizeof *from);
+    if (!from) return sni_no_scratch(k);
+    for (int64_t i = 0; i < index->count; i++) {
+        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), x->dims[axis], &from[i]));
+        from[i] *= row;
+    }
+    if (y->count == 0) return SN_OK;
+    row_job job = {.src = x->data,
+                   .dst = y->data,
+                   .from = from,
+                   .period = index->count,
+                   .step = row * x->dims[axis],
+                   .row = (size_t)row};
+    run_rows(k, &job, index->count * sni_tensor_span(x, 0, axis));
+    return SN_OK;
+}
+
+const sni_op sni_op_Gather = {
+    .name = "Gather",
+    .versions = SNI_VERSIONS(1, 11, 13),
+    .inputs = SNI_FORMALS({"data", "T"}, {"indices", "Tind"}),
+    .outputs = SNI_FORMALS({"output", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}, {"Tind", SNI_T_INDEX}),
+    .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(axis_params, axis)}),
+    .params_size = sizeof(axis_params),
+    .infer = gather_infer,
+    .ref = gather_ref,
+};
+
+/* ---- GatherElements ---- */
+
+static sn_status gather_elements_infer(sni_infer *c) {
+    const axis_params *p = c->params;
+    SN_TRY(sni_infer_shape_of(c, 0, 1));
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
+    int rank = sni_infer_rank(c, 0), axis;
+    if (sni_infer_rank(c, 1) != rank)
+        return SNI_INFER_FAIL(c, "data and indices have ranks %d and %d", rank,
+                              sni_infer_rank(c, 1));
+    SN_TRY(sni_infer_axis(c, p->axis, rank, &axis));
+    for (int i = 0; i < rank; i++) {
+        sni_dim d = sni_infer_dim(c, 0, i), n = sni_infer_dim(c, 1, i);
+        if (i != axis && sni_dim_known(d) && sni_dim_known(n) && n > d)
+            return SNI_INFER_FAIL(c, "indices have length %" PRId64 " in axis %d, data %" PRId64, n,
+                                  i, d);
+    }
+    return SN_OK;
+}
+
+static sn_status gather_elements_ref(sni_kernel *k) {
+    const axis_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
+    unsigned char *dst = sni_out(k, 0)->data;
+    int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
+    if (index->count == 0) return SN_OK;
+    size_t width = sni_dtype_width(x->dtype);
+    int64_t strides[SN_MAX_RANK];
+    sni_strides(x->rank, x->dims, strides);
+    int64_t step = strides[axis];
+    strides[axis] = 0;
+    sni_walk w;
+    sni_walk_init(&w, index->rank, index->dims, 1, (const int64_t *[]){strides});
+    int64_t i = 0;
+    do {
+        int64_t at;
+        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i++), x->dims[axis], &at));
+        sni_copy_element(dst, sni_element(x->data, w.offset[0] + at * step, width), width);
+        dst += width;
+    } while (sni_walk_next(&w));
+    return SN_OK;
+}
+
+const sni_op sni_op_GatherElements = {
+    .name = "GatherElements",
+    .versions = SNI_VERSIONS(11, 13),
+    .inputs = SNI_FORMALS({"data", "T"}, {"indices", "Tind"}),
+    .outputs = SNI_FORMALS({"output", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}, {"Tind", SNI_T_INDEX}),
+    .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(axis_params, axis)}),
+    .params_size = sizeof(axis_params),
+    .infer = gather_elements_infer,
+    .ref = gather_elements_ref,
+};
+
+/* ---- GatherND ---- */
+
+typedef struct gather_nd_params {
+    int64_t batch_dims;
+} gather_nd_params;
+
+static sn_status gather_nd_infer(sni_infer *c) {
+    const gather_nd_params *p = c->params;
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
+    int rank = sni_infer_rank(c, 0), q = sni_infer_rank(c, 1);
+    if (rank < 1 || q < 1) return SNI_INFER_FAIL(c, "data or indices are scalars");
+    if (p->batch_dims < 0 || p->batch_dims >= q || p->batch_dims >= rank)
+        return SNI_INFER_FAIL(c, "batch_dims %" PRId64 " for ranks %d and %d", p->batch_dims, rank,
+                              q);
+    sni_dim dims[2 * SN_MAX_RANK], tuple = sni_infer_dim(c, 1, q - 1);
+    int batch = (int)p->batch_dims, n = 0;
+    for (; n < batch; n++)
+        SN_TRY(sni_infer_join_dim(c, "data and indices", n, sni_infer_dim(c, 0, n),
+                                  sni_infer_dim(c, 1, n), &dims[n]));
+    if (!sni_dim_known(tuple)) return SN_OK;
+    if (tuple < 1 || tuple > rank - batch)
+        return SNI_INFER_FAIL(c, "tuples of %" PRId64 " indices for %d axes", tuple, rank - batch);
+    for (int i = batch; i < q - 1; i++) dims[n++] = sni_infer_dim(c, 1, i);
+    for (int i = batch + (int)tuple; i < rank; i++) dims[n++] = sni_infer_dim(c, 0, i);
+    if (n > SN_MAX_RANK) return SNI_INFER_FAIL(c, "the output has a rank above %d", SN_MAX_RANK);
+    return sni_infer_set_shape(c, 0, n, dims);
+}
+
+static sn_status gather_nd_ref(sni_kernel *k) {
+    const gather_nd_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
+    sni_tensor *y = sni_out(k, 0);
+    int batch = (int)p->batch_dims, tuple = (int)index->dims[index->rank - 1];
+    int64_t batches = sni_tensor_span(x, 0, batch);
+    int64_t per_batch = sni_tensor_span(index, batch, index->rank - 1);
+    if (batches == 0 || per_batch == 0) return SN_OK;
+    int64_t width = (int64_t)sni_dtype_width(x->dtype), strides[SN_MAX_RANK];
+    sni_strides(x->rank, x->dims, strides);
+    int64_t *from = sni_scratch(k, (size_t)(batches * per_batch) * sizeof *from);
+    if (!from) return sni_no_scratch(k);
+    int64_t batch_step = sni_tensor_span(x, batch, x->rank);
+    for (int64_t i = 0; i < batches * per_batch; i++) {
+        from[i] = i / per_batch * batch_step;
+        for (int a = 0; a < tuple; a++) {
+            int64_t at;
+            SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i * tuple + a),
+                                  x->dims[batch + a], &at));
+            from[i] += at * strides[batch + a];
+        }
+        from[i] *= width;
+    }
+    if (y->count == 0) return SN_OK;
+    row_job job = {.src = x->data,
+                   .dst = y->data,
+                   .from = from,
+                   .period = batches * per_batch,
+                   .row = (size_t)(sni_tensor_span(x, batch + tuple, x->rank) * width)};
+    run_rows(k, &job, batches * per_batch);
+    return SN_OK;
+}
+
+const sni_op sni_op_GatherND = {
+    .name = "GatherND",
+    .versions = SNI_VERSIONS(11, 12, 13),
+    .inputs = SNI_FORMALS({"data", "T"}, {"indices", "int64"}),
+    .outputs = SNI_FORMALS({"output", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}),
+    .params = SNI_PARAMS({"batch_dims", SNI_ATTR_INT, offsetof(gather_nd_params, batch_dims)}),
+    .params_size = sizeof(gather_nd_params),
+    .infer = gather_nd_infer,
+    .ref = gather_nd_ref,
+};

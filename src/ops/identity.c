@@ -1,0 +1,30 @@
+/* Identity: y = x, for values of every kind. */
+#include "ops/shape_util.h"
+#include "ops/tensor_util.h"
+
+static sn_status identity_infer(sni_infer *c) {
+    if (c->in[0]->kind == SN_KIND_NONE) return SN_OK;
+    SN_TRY(sni_infer_set_full_type(c, 0, c->in[0]));
+    return c->in[0]->kind == SN_KIND_TENSOR ? sni_infer_pass_dims(c) : SN_OK;
+}
+
+static sn_status identity_ref(sni_kernel *k) {
+    const sni_datum *x = k->in[0];
+    sni_datum *y = k->out[0];
+    if (x->kind == SN_KIND_TENSOR && y->kind == SN_KIND_TENSOR) {
+        sni_copy_bytes(y->tensor.data, x->tensor.data, sni_tensor_bytes(&x->tensor));
+        return SN_OK;
+    }
+    return y->kind == SN_KIND_NONE ? sni_datum_share(y, x, k->budget, k->err) : SN_OK;
+}
+
+const sni_op sni_op_Identity = {
+    .name = "Identity",
+    .versions = SNI_VERSIONS(1, 13, 14, 16, 19, 21, 23, 24, 25),
+    .inputs = SNI_FORMALS({"input", "V"}),
+    .outputs = SNI_FORMALS({"output", "V"}),
+    .types = SNI_TYPE_VARS({"V", SNI_T_ALL}),
+    .flags = SNI_OP_VIEW,
+    .infer = identity_infer,
+    .ref = identity_ref,
+};

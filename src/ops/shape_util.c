@@ -1,0 +1,102 @@
+/* shape_util.c - inference over small integer tensors that hold shapes, axes, indices or sizes. */
+#include "ops/shape_util.h"
+
+#include "ops/tensor_util.h"
+
+#include <inttypes.h>
+
+sn_status sni_infer_list(sni_infer *c, int i, sni_list *out) {
+    *out = (sni_list){0};
+    if (!sni_infer_given(c, i)) return SN_OK;
+    const sni_tensor *exact;
+    SN_TRY(sni_infer_known(c, i, &exact));
+    if (exact && exact->rank > 1)
+        return SNI_INFER_FAIL(c, "input %d has rank %d where a list is needed", i, exact->rank);
+    if (exact && (exact->dtype == SN_INT64 || exact->dtype == SN_INT32)) {
+        *out = (sni_list){.known = true, .count = exact->count, .exact = exact};
+        return SN_OK;
+    }
+    int32_t count;
+    const sni_dim *dims;
+    SN_TRY(sni_infer_dims(c, i, &dims, &count));
+    if (dims) {
+        *out = (sni_list){.known = true, .count = count, .dims = dims};
+        return SN_OK;
+    }
+    if (!sni_infer_shaped(c, i)) return SN_OK;
+    int rank = sni_infer_rank(c, i);
+    if (rank > 1) return SNI_INFER_FAIL(c, "input %d has rank %d where a list is needed", i, rank);
+    if (rank == 0 || sni_dim_known(sni_infer_dim(c, i, 0)))
+        *out = (sni_list){.known = true, .count = rank == 0 ? 1 : sni_infer_dim(c, i, 0)};
+    return SN_OK;
+}
+
+bool sni_list_int(const sni_list *list, int64_t j, int64_t *out) {
+    if (list->exact) {
+        *out = sni_index_at(list->exact, j);
+        return true;
+    }
+    if (!list->dims || !sni_dim_known(list->dims[j])) return false;
+    *out = list->dims[j];
+    return true;
+}
+
+sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j) {
+    int64_t v;
+    if (sni_list_int(list, j, &v)) return v >= 0 ? v : sni_dim_fresh(c->symbols);
+    return list->dims ? list->dims[j] : sni_dim_fresh(c->symbols);
+}
+
+sn_status sni_infer_axis_set(sni_infer *c, const sni_list *axes, int rank, uint32_t *set,
+                             bool *known) {
+    uint32_t bits = 0;
+    bool all = sni_list_has_elements(axes);
+    if (axes->known && axes->count > rank)
+        return SNI_INFER_FAIL(c, "%" PRId64 " axes for a tensor of rank %d", axes->count, rank);
+    for (int64_t j = 0; all && j < axes->count; j++) {
+        int64_t v;
+        int axis;
+        if (!sni_list_int(axes, j, &v)) {
+            all = false;
+            break;
+        }
+        SN_TRY(sni_infer_axis(c, v, rank, &axis));
+        if (bits >> axis & 1) return SNI_INFER_FAIL(c, "axis %d stands twice", axis);
+        bits |= 1u << axis;
+    }
+    *set = bits;
+    *known = all;
+    return SN_OK;
+}
+
+sn_status sni_infer_pass_dims(sni_infer *c) {
+    if (c->out[0].has_shape && c->out[0].rank > 1) return SN_OK;
+    const sni_dim *dims;
+    int32_t count;
+    SN_TRY(sni_infer_dims(c, 0, &dims, &count));
+    return dims ? sni_infer_set_dims(c, 0, count, dims) : SN_OK;
+}
+
+sn_status sni_infer_join_dim(sni_infer *c, const char *what, int axis, sni_dim a, sni_dim b,
+                             sni_dim *out) {
+    if (sni_dim_known(a) && sni_dim_known(b) && a != b)
+        return SNI_INFER_FAIL(c, "%s differ in axis %d: %" PRId64 " and %" PRId64, what, axis, a,
+                              b);
+    *out = sni_dim_known(a) ? a : sni_dim_known(b) ? b : a;
+    return SN_OK;
+}
+
+sni_dim sni_dims_product(sni_infer *c, const sni_dim *dims, int from, int to) {
+    sni_dim product = 1;
+    for (int i = from; i < to; i++) product = sni_dim_mul(c->symbols, product, dims[i]);
+    return product;
+}
+
+void sni_infer_get_dims(const sni_infer *c, int i, sni_dim dims[SN_MAX_RANK]) {
+    for (int a = 0; a < sni_infer_rank(c, i); a++) dims[a] = sni_infer_dim(c, i, a);
+}
+
+sn_status sni_infer_shape_of(sni_infer *c, int out, int i) {
+    if (!sni_infer_shaped(c, i)) return SN_OK;
+    return sni_infer_set_shape(c, out, sni_infer_rank(c, i), c->in[i]->dims);
+}
