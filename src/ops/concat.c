@@ -16,7 +16,7 @@ static sn_status concat_lists(sni_infer *c) {
         SN_TRY(sni_infer_list(c, i, &list));
         if (!list.known || list.count > SNI_LIST_MAX - n) return SN_OK;
         some = some || sni_list_has_elements(&list);
-        for (int64_t j = 0; j < list.count; j++) dims[n++] = sni_list_dim(c, &list, j);
+        for (int64_t j = 0; j < list.count; j++) dims[n++] = sni_list_item(c, &list, j);
     }
     return some ? sni_infer_set_dims(c, 0, n, dims) : SN_OK;
 }

@@ -57,7 +57,7 @@ static sn_status gather_list(sni_infer *c) {
                                   "index %" PRId64 " is out of range for an axis of length "
                                   "%" PRId64,
                                   sni_index_at(index.exact, j), list.count);
-        dims[j] = sni_list_dim(c, &list, at);
+        dims[j] = sni_list_item(c, &list, at);
     }
     return sni_infer_set_dims(c, 0, (int32_t)index.count, dims);
 }

@@ -36,15 +36,20 @@ bool sni_list_int(const sni_list *list, int64_t j, int64_t *out) {
         *out = sni_index_at(list->exact, j);
         return true;
     }
-    if (!list->dims || !sni_dim_known(list->dims[j])) return false;
+    if (!list->dims || sni_dim_is_symbol(list->dims[j])) return false;
     *out = list->dims[j];
     return true;
 }
 
-sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j) {
+sni_dim sni_list_item(sni_infer *c, const sni_list *list, int64_t j) {
     int64_t v;
-    if (sni_list_int(list, j, &v)) return v >= 0 ? v : sni_dim_fresh(c->symbols);
+    if (sni_list_int(list, j, &v)) return v < SNI_DIM_LOWEST ? SNI_DIM_LOWEST : v;
     return list->dims ? list->dims[j] : sni_dim_fresh(c->symbols);
+}
+
+sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j) {
+    sni_dim d = sni_list_item(c, list, j);
+    return d >= 0 || sni_dim_is_symbol(d) ? d : sni_dim_fresh(c->symbols);
 }
 
 sn_status sni_infer_axis_set(sni_infer *c, const sni_list *axes, int rank, uint32_t *set,

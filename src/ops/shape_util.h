@@ -19,7 +19,10 @@ sn_status sni_infer_list(sni_infer *c, int i, sni_list *out);
 /* Element j where it is a known integer. */
 bool sni_list_int(const sni_list *list, int64_t j, int64_t *out);
 
-/* Element j as a dimension: a fresh symbol where it is not known or negative. */
+/* Element j of a list that is passed on: a plain integer or a symbol. */
+sni_dim sni_list_item(sni_infer *c, const sni_list *list, int64_t j);
+
+/* Element j as a dimension of a shape: a fresh symbol where it is negative. */
 sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j);
 
 /* True if something is known of the elements. */

@@ -84,7 +84,7 @@ static sn_status slice_list(sni_infer *c, const bounds *b) {
     if (sni_infer_given(c, 4) && !sni_list_int(&b->step, 0, &step)) return SN_OK;
     range r = slice_range(start, end, step, list.count);
     sni_dim dims[SNI_LIST_MAX];
-    for (int64_t j = 0; j < r.count; j++) dims[j] = sni_list_dim(c, &list, r.first + j * r.step);
+    for (int64_t j = 0; j < r.count; j++) dims[j] = sni_list_item(c, &list, r.first + j * r.step);
     return sni_infer_set_dims(c, 0, (int32_t)r.count, dims);
 }
 

@@ -48,7 +48,7 @@ static sn_status split_list(sni_infer *c, const sni_dim *pieces) {
     SN_TRY(sni_infer_list(c, 0, &list));
     if (!sni_list_has_elements(&list) || list.count > SNI_LIST_MAX) return SN_OK;
     sni_dim dims[SNI_LIST_MAX];
-    for (int64_t j = 0; j < list.count; j++) dims[j] = sni_list_dim(c, &list, j);
+    for (int64_t j = 0; j < list.count; j++) dims[j] = sni_list_item(c, &list, j);
     int64_t at = 0;
     for (int i = 0; i < c->n_out; i++) {
         if (!sni_dim_known(pieces[i]) || pieces[i] > list.count - at) return SN_OK;
