@@ -129,11 +129,6 @@ static sn_status view_ref(sni_kernel *k) {
     return SN_OK;
 }
 
-static sn_status reshape_upgrade(sni_upgrade *u) {
-    sni_node_remove_attr(u->node, "consumed_inputs");
-    return SN_OK;
-}
-
 const sni_op sni_op_Reshape = {
     .name = "Reshape",
     .versions = SNI_VERSIONS(1, 5, 13, 14, 19, 21, 23, 24, 25),
@@ -144,7 +139,6 @@ const sni_op sni_op_Reshape = {
     .params_size = sizeof(reshape_params),
     .flags = SNI_OP_VIEW,
     .moves = SNI_ATTR_MOVES({"shape", 5, 1}),
-    .upgrade = reshape_upgrade,
     .infer = reshape_infer,
     .ref = view_ref,
 };

@@ -126,7 +126,7 @@ static sn_status scatter_elements_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1), *updates = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
-    combiner b;
+    combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
     sni_copy_bytes(y->data, x->data, sni_tensor_bytes(x));
     if (index->count == 0) return SN_OK;
@@ -205,7 +205,7 @@ static sn_status scatter_nd_ref(sni_kernel *k) {
     const scatter_nd_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1), *updates = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
-    combiner b;
+    combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
     sni_copy_bytes(y->data, x->data, sni_tensor_bytes(x));
     int tuple = (int)index->dims[index->rank - 1];

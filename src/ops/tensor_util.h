@@ -15,11 +15,6 @@ double sni_number_at(const sni_tensor *t, int64_t i);
 /* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
 sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
 
-/* What a kernel returns when sni_scratch() or sni_text() gave NULL. */
-static inline sn_status sni_no_scratch(const sni_kernel *k) {
-    return k->err && k->err->status != SN_OK ? k->err->status : SN_NO_MEMORY;
-}
-
 /* Row-major strides in elements. */
 void sni_strides(int rank, const int64_t *dims, int64_t *strides);
 
