@@ -1,0 +1,18 @@
+/* The functions of scalar_math.h for one float type. */
+
+/* exp only of what is not above 0: it never overflows, and both tails keep their precision. */
+static inline T FN(sni_sigmoid)(T v) {
+    T e = MATH(exp)(-MATH(fabs)(v));
+    return v < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+/* ln(1 + exp(v)) */
+static inline T FN(sni_softplus)(T v) {
+    return (v > 0 ? v : v != v ? v : 0) + MATH(log1p)(MATH(exp)(-MATH(fabs)(v)));
+}
+
+/* v in [low, high]; NaN stays NaN. `high` wins if it is below `low`. */
+static inline T FN(sni_clamp)(T v, T low, T high) {
+    if (v < low) v = low;
+    return v > high ? high : v;
+}
