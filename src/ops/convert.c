@@ -2,8 +2,6 @@
  * double. */
 #include "ops/convert.h"
 
-#include "base/floats.h"
-
 #define BODY "ops/convert.inc.c"
 #include "ops/each_number.inc.h"
 #define T uint8_t
@@ -92,29 +90,12 @@ static void carrier_to_f32(int carrier, const void *src, float *dst, size_t n) {
     }
 }
 
-/* The exponent of |f|, rounded; NaN and infinity give NaN (255). */
-static uint8_t f32_to_e8m0(float f, const sni_convert_mode *mode) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    uint32_t exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
-    if (exponent == 0xff) return 0xff;
-    bool up = false;
-    if (mode->round == SNI_E8M0_UP)
-        up = fraction != 0;
-    else if (mode->round == SNI_E8M0_NEAREST)
-        up = exponent ? fraction >= 0x400000 : fraction > 0x400000;
-    if (up && !(mode->saturate && exponent == 0xfe)) exponent++;
-    return (uint8_t)exponent;
-}
-
 static void f32_to_narrow(sn_dtype to, const float *src, void *dst, size_t n,
                           const sni_convert_mode *mode) {
-    if (to != SN_FLOAT8E8M0) {
+    if (to == SN_FLOAT8E8M0)
+        sni_narrow_e8m0(src, dst, n, mode->saturate, mode->round);
+    else
         sni_narrow(to, src, dst, n, mode->saturate);
-        return;
-    }
-    uint8_t *d = dst;
-    for (size_t i = 0; i < n; i++) d[i] = f32_to_e8m0(src[i], mode);
 }
 
 /* Keeps the low bits of elements under 8 bits, with the sign spread for signed types. */

@@ -6,13 +6,7 @@
 #ifndef SNI_OPS_CONVERT_H
 #define SNI_OPS_CONVERT_H
 
-#include "base/dtype.h"
-
-typedef enum sni_e8m0_round { /* in the order of Cast's round_mode choices */
-                              SNI_E8M0_UP,
-                              SNI_E8M0_DOWN,
-                              SNI_E8M0_NEAREST
-} sni_e8m0_round;
+#include "base/floats.h"
 
 typedef struct sni_convert_mode {
     bool saturate; /* to float8, float4 and float8e8m0 */

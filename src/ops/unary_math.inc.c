@@ -1,11 +1,11 @@
 /* Loops of the mathematical functions for type T; those of floats where T_FLOAT is defined. */
 #define OP sign
 #if defined(T_UNSIGNED)
-#define EXPR v != 0
+#define EXPR (v != 0)
 #elif defined(T_SIGNED)
-#define EXPR (v > 0) - (v < 0)
+#define EXPR ((v > 0) - (v < 0))
 #else
-#define EXPR v > 0 ? 1 : v < 0 ? -1 : v == v ? 0 : v
+#define EXPR (v > 0 ? 1 : v < 0 ? -1 : v == v ? 0 : v)
 #endif
 #include "ops/unary_loop.inc.c"
 
@@ -13,7 +13,7 @@
 #if defined(T_FLOAT)
 #define EXPR MATH(fabs)(v)
 #elif defined(T_SIGNED)
-#define EXPR v < 0 ? 0 - (uint64_t)v : (uint64_t)v
+#define EXPR (v < 0 ? 0 - (uint64_t)v : (uint64_t)v)
 #else
 #define EXPR v
 #endif
@@ -23,16 +23,16 @@
 #if defined(T_FLOAT)
 #define EXPR MATH(erf)(v)
 #else
-#define EXPR erf((double)v)
+#define EXPR (erf((double)v))
 #endif
 #include "ops/unary_loop.inc.c"
 
 #ifndef T_UNSIGNED
 #define OP neg
 #if defined(T_FLOAT)
-#define EXPR -v
+#define EXPR (-v)
 #else
-#define EXPR 0 - (uint64_t)v
+#define EXPR (0 - (uint64_t)v)
 #endif
 #include "ops/unary_loop.inc.c"
 #endif
@@ -75,7 +75,7 @@
 #define EXPR MATH(log)(v)
 #include "ops/unary_loop.inc.c"
 #define OP reciprocal
-#define EXPR 1 / v
+#define EXPR (1 / v)
 #include "ops/unary_loop.inc.c"
 #define OP round
 #define EXPR MATH(nearbyint)(v)
@@ -105,7 +105,7 @@
 #include "ops/unary_loop.inc.c"
 #define PARAMS inf_params
 #define OP is_inf
-#define EXPR isinf(v) && (v < 0 ? p->negative : p->positive)
+#define EXPR (isinf(v) && (v < 0 ? p->negative : p->positive))
 #include "ops/unary_loop.inc.c"
 #undef PARAMS
 #undef R

@@ -1,0 +1,55 @@
+/* Loops of the arithmetic operators for type T. Integers are added and multiplied without sign, so
+ * that they wrap. */
+#ifdef T_FLOAT
+#define WRAP(x) (x)
+#else
+#define WRAP(x) ((uint64_t)(x))
+#endif
+
+#define OP add
+#define EXPR (WRAP(u) + WRAP(v))
+#include "ops/binary_loop.inc.c"
+#define OP sub
+#define EXPR (WRAP(u) - WRAP(v))
+#include "ops/binary_loop.inc.c"
+#define OP mul
+#define EXPR (WRAP(u) * WRAP(v))
+#include "ops/binary_loop.inc.c"
+
+static T FN(quotient)(T u, T v) {
+#if defined(T_FLOAT)
+    return u / v;
+#elif defined(T_SIGNED)
+    if (v == 0) return 0;
+    return v == -1 ? (T)(0 - WRAP(u)) : (T)(u / v);
+#else
+    return v == 0 ? 0 : (T)(u / v);
+#endif
+}
+#define OP div
+#define EXPR FN(quotient)(u, v)
+#include "ops/binary_loop.inc.c"
+
+/* The remainder has the sign of u if `truncate` is set, that of v if not. */
+static T FN(remainder)(T u, T v, bool truncate) {
+#if defined(T_FLOAT)
+    T r = MATH(fmod)(u, v);
+    if (truncate) return r;
+    if (r == 0) return MATH(copysign)(0, v);
+    return (r < 0) != (v < 0) ? r + v : r;
+#elif defined(T_SIGNED)
+    if (v == 0 || v == -1) return 0;
+    T r = (T)(u % v);
+    return !truncate && r != 0 && (r < 0) != (v < 0) ? (T)(r + v) : r;
+#else
+    (void)truncate;
+    return v == 0 ? 0 : (T)(u % v);
+#endif
+}
+#define PARAMS mod_params
+#define OP mod
+#define EXPR FN(remainder)(u, v, p->fmod != 0)
+#include "ops/binary_loop.inc.c"
+#undef PARAMS
+
+#undef WRAP
