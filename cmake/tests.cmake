@@ -1,0 +1,62 @@
+# tests.cmake - what `ctest` runs in one build folder. tools/test.sh runs several of them.
+#
+# Labels choose what a build runs: `quick` checks of the source, `unit`, `ops`, `conformance`,
+# `models`, `install`, and `threads` for what the thread sanitizer is given.
+
+set(TOOLS ${PROJECT_SOURCE_DIR}/tools)
+set(TESTS ${PROJECT_SOURCE_DIR}/tests)
+set(SHARED ${PROJECT_SOURCE_DIR}/../shared CACHE PATH "Folder of large test data, if there is one")
+find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+
+# A test that runs a command; exit code 77 means that it had to be skipped.
+function(sinter_test name labels)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 900
+                       ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+endfunction()
+
+# ---- Unit tests: one program for each tests/unit/test_*.c ----
+
+find_library(CMOCKA cmocka)
+find_path(CMOCKA_INCLUDE cmocka.h)
+file(GLOB UNIT_SOURCES CONFIGURE_DEPENDS ${TESTS}/unit/test_*.c)
+if(CMOCKA AND CMOCKA_INCLUDE)
+  foreach(source ${UNIT_SOURCES})
+    get_filename_component(program ${source} NAME_WE)
+    string(REPLACE "test_" "unit." name ${program})
+    add_executable(${program} ${source})
+    target_include_directories(${program} PRIVATE src ${TESTS}/unit ${CMOCKA_INCLUDE})
+    target_link_libraries(${program} PRIVATE sinter_static ${CMOCKA})
+    target_compile_definitions(${program} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    set(labels unit)
+    if(program MATCHES "threadpool|concurren|thread|mapping")
+      list(APPEND labels threads)
+    endif()
+    sinter_test(${name} "${labels}" ${program})
+  endforeach()
+else()
+  message(STATUS "cmocka not found: no unit tests (Debian: libcmocka-dev)")
+endif()
+
+# ---- Checks of the source ----
+
+foreach(check includes length words format)
+  sinter_test(source.${check} quick ${TOOLS}/check_${check}.sh)
+endforeach()
+sinter_test(source.exports quick ${TOOLS}/check_exports.sh $<TARGET_FILE:sinter_shared>)
+sinter_test(source.header quick ${TOOLS}/check_header.sh ${CMAKE_C_COMPILER})
+
+# ---- What the program runs ----
+
+if(TARGET sinter_cli)
+  set(PROGRAM $<TARGET_FILE:sinter_cli>)
+  sinter_test(source.operators quick ${TOOLS}/check_operators.sh ${PROGRAM})
+  if(EXISTS ${TOOLS}/run_ops_tests.sh)
+    sinter_test(ops ops ${TOOLS}/run_ops_tests.sh ${PROGRAM})
+  endif()
+  sinter_test(conformance.debian conformance ${TOOLS}/run_conformance.sh ${PROGRAM} debian)
+  sinter_test(conformance.onnx conformance ${TOOLS}/run_conformance.sh ${PROGRAM} ${SHARED})
+  sinter_test(models.exported models ${TOOLS}/run_models.sh ${PROGRAM})
+  sinter_test(models.big models ${TOOLS}/run_big_model.sh ${PROGRAM})
+endif()
+sinter_test(install.example install ${TOOLS}/check_install.sh ${PROJECT_BINARY_DIR})
