@@ -2,7 +2,6 @@
 #include "ops/resize.h"
 
 #include "base/checked.h"
-#include "base/floats.h"
 #include "base/threadpool.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
@@ -211,13 +210,6 @@ typedef struct blend_job {
 #include "ops/each_float.inc.h"
 #undef BODY
 
-/* The type interpolation is computed in. */
-static sn_dtype blend_type(sn_dtype dtype) {
-    bool wide = dtype == SN_FLOAT64 || dtype == SN_INT32 || dtype == SN_INT64 ||
-                dtype == SN_UINT32 || dtype == SN_UINT64;
-    return wide ? SN_FLOAT64 : SN_FLOAT32;
-}
-
 static bool identical(const sni_resize_params *p, const sni_resize_axis *a) {
     return a->in == a->out && a->scale == 1 && p->coord != SNI_RESIZE_CROP &&
            p->coord != SNI_RESIZE_HALF_PIXEL_NN;
@@ -252,90 +244,27 @@ static sn_status blend_axes(sni_kernel *k, const sni_resize_params *p, const sni
     return SN_OK;
 }
 
-/* Writes computed numbers into an integer tensor: cut towards 0, or rounded if `round`. */
-static void store_integers(sni_tensor *y, const void *data, sn_dtype type, bool round) {
-    const sni_dtype_facts *f = sni_dtype_get(y->dtype);
-    bool sign = f->cls == SNI_CLASS_I;
-    double high = ldexp(1, (int)f->bits - (sign ? 1 : 0)), low = sign ? -high : 0;
-    for (int64_t i = 0; i < y->count; i++) {
-        double v =
-            type == SN_FLOAT64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
-        if (round) v = rint(v);
-        int64_t s;
-        if (!(v >= high))
-            s = v <= low      ? (sign ? (int64_t)low : 0)
-                : v >= 0x1p63 ? (int64_t)(uint64_t)v
-                              : (int64_t)v;
-        else
-            s = v != v ? 0 : f->bits == 64 ? (sign ? INT64_MAX : -1) : (int64_t)(high - 1);
-        memcpy((unsigned char *)y->data + (size_t)i * f->width, &s, f->width);
-    }
-}
-
 static sn_status run_blend(sni_kernel *k, const sni_resize_params *p, const sni_resize_axis *axes,
                            const tap_table *tables) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    sn_dtype type = blend_type(x->dtype);
-    const void *src;
-    void *dst;
-    if (type == SN_FLOAT64) {
-        const double *d;
-        SN_TRY(sni_as_f64(k, x, &d));
-        src = d;
-    } else {
-        const float *f;
-        SN_TRY(sni_as_f32(k, x, &f));
-        src = f;
-    }
-    bool own = y->dtype == type;
-    if (own)
-        dst = y->data;
-    else
-        SN_TRY(sni_scratch_array(k, y->count, sni_dtype_width(type), &dst));
+    sn_dtype type = SN_FLOAT32;
+    const void *src = NULL;
+    void *dst = NULL;
+    SN_TRY(sni_blend_in(k, x, &type, &src));
+    SN_TRY(sni_blend_out(k, y, type, &dst));
     SN_TRY(blend_axes(k, p, axes, tables, type, src, dst));
-    if (own) return SN_OK;
-    if (sni_dtype_get(y->dtype)->cls == SNI_CLASS_S)
-        sni_narrow(y->dtype, dst, y->data, (size_t)y->count, true);
-    else
-        store_integers(y, dst, type, p->antialias != 0);
+    if (dst != y->data) sni_store_numbers(y, type, dst, p->antialias != 0);
     return SN_OK;
 }
 
 /* ---- Both ---- */
 
-/* One element of the output's type that holds the extrapolation value. */
-static void extrapolated(const sni_resize_params *p, const sni_tensor *y, unsigned char *element) {
-    float v = p->extrapolation_value;
-    sni_tensor one = {.dtype = y->dtype, .count = 1, .data = element};
-    memset(element, 0, 16);
-    switch (sni_dtype_get(y->dtype)->cls) {
-    case SNI_CLASS_F:
-    case SNI_CLASS_C:
-        if (y->dtype == SN_FLOAT64 || y->dtype == SN_COMPLEX128)
-            memcpy(element, &(double){(double)v}, sizeof(double));
-        else
-            memcpy(element, &v, sizeof v);
-        break;
-    case SNI_CLASS_S:
-        sni_narrow(y->dtype, &v, element, 1, true);
-        break;
-    case SNI_CLASS_I:
-    case SNI_CLASS_U:
-        store_integers(&one, &v, SN_FLOAT32, false);
-        break;
-    case SNI_CLASS_B:
-        element[0] = v != 0;
-        break;
-    default:
-        break; /* an empty string */
-    }
-}
-
 /* Overwrites all positions that are outside along any axis. */
 static void extrapolate(const sni_resize_params *p, sni_tensor *y, const tap_table *tables) {
-    _Alignas(16) unsigned char element[16];
-    extrapolated(p, y, element);
+    _Alignas(16) unsigned char element[16] = {0}; /* of a string: empty */
+    sni_tensor one = {.dtype = y->dtype, .count = 1, .data = element};
+    sni_store_numbers(&one, SN_FLOAT32, &p->extrapolation_value, false);
     size_t width = sni_dtype_width(y->dtype);
     int64_t inner = y->count, outer = 1;
     for (int d = 0; d < y->rank; d++) {

@@ -23,6 +23,18 @@ void sni_wide_done(sni_tensor *t, const void *data);
 sn_status sni_as_f32(sni_kernel *k, const sni_tensor *t, const float **data);
 sn_status sni_as_f64(sni_kernel *k, const sni_tensor *t, const double **data);
 
+/* For weighted sums of numbers of any type: *type is what to compute in (double where float would
+ * lose digits), and the elements in that type. */
+sn_status sni_blend_in(sni_kernel *k, const sni_tensor *x, sn_dtype *type, const void **data);
+/* Memory for results of that type: the output's own if it is of it; otherwise scratch, which
+ * sni_store_numbers() brings to the output. */
+sn_status sni_blend_out(sni_kernel *k, sni_tensor *y, sn_dtype type, void **data);
+
+/* Writes y->count computed numbers (`type` is float32 or float64) into a tensor of numbers or
+ * bools. Integers saturate; they are cut towards 0, or with `round` rounded to even. Elements of
+ * other types are left alone. */
+void sni_store_numbers(sni_tensor *y, sn_dtype type, const void *data, bool round);
+
 /* `count` elements of `size` bytes of scratch; SN_NO_MEMORY or SN_LIMIT when there is none. */
 sn_status sni_scratch_array(sni_kernel *k, int64_t count, size_t size, void **out);
 
