@@ -229,7 +229,7 @@ static sn_status stft_infer(sni_infer *c) {
     if (!sni_infer_shaped(c, 0)) return SN_OK;
     if (sni_infer_rank(c, 0) < 2 || sni_infer_rank(c, 0) > 3)
         return SNI_INFER_FAIL(c, "a signal has rank 2 or 3, not %d", sni_infer_rank(c, 0));
-    sni_dim step, n, samples = sni_infer_dim(c, 0, 1);
+    sni_dim step = 0, n = 0, samples = sni_infer_dim(c, 0, 1);
     SN_TRY(one_dim(c, 1, "frame_step", &step));
     if (sni_infer_given(c, 3))
         SN_TRY(one_dim(c, 3, "frame_length", &n));
