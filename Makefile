@@ -1,0 +1,43 @@
+# A thin front to CMake. `make` builds, `make demo` shows something, `make test` checks everything.
+PREFIX ?= /usr/local
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
+CMAKE_FLAGS ?=
+
+configure = cmake -S . -B $(1) -G "$(GENERATOR)" $(2) $(CMAKE_FLAGS) >$(1).log 2>&1 || { cat $(1).log; exit 1; }
+
+.PHONY: all demo test asan tsan fuzz bench install clean digits operators
+
+all:
+	@$(call configure,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DSINTER_TESTS=OFF)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo:
+	@tools/install-deps.sh build
+	@$(MAKE) --no-print-directory all
+	@demo/demo.sh $(BUILD)
+
+test:
+	@tools/test.sh all
+
+asan tsan:
+	@tools/test.sh $@
+
+# One minute for each fuzzer; FUZZ_SECONDS=600 for longer.
+fuzz:
+	@tools/fuzz.sh
+
+install: all
+	cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+# Trains the demonstration's model again (PyTorch and scikit-learn).
+digits:
+	@tools/install-deps.sh export
+	/usr/bin/python3 tools/train_digits.py demo
+
+operators: all
+	$(BUILD)/sinter ops --markdown > docs/OPERATORS.md
+
+clean:
+	rm -rf build build.log build-test

@@ -1,0 +1,29 @@
+#!/bin/bash
+# fuzz.sh - runs every fuzzer for FUZZ_SECONDS (60), starting from the kept corpus.
+cd "$(dirname "$0")/.." || exit 1
+seconds=${FUZZ_SECONDS:-60}
+out=build-test/fuzz
+mkdir -p "$out"
+generator="Unix Makefiles"
+command -v ninja >/dev/null && generator=Ninja
+cmake -S . -B "$out" -G "$generator" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_C_FLAGS=-O1 -DSINTER_SANITIZE=address,undefined -DSINTER_FUZZ=ON -DSINTER_TESTS=OFF \
+    -DSINTER_CLI=OFF >"$out.log" 2>&1 && cmake --build "$out" -j "$(nproc)" >>"$out.log" 2>&1 ||
+    { grep -E 'error|FAILED|undefined' "$out.log" | head -20; exit 1; }
+status=0
+for fuzzer in "$out"/fuzz_*; do
+    [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
+    name=$(basename "$fuzzer")
+    mkdir -p "$out/corpus/$name" "$out/found"
+    kept=(tests/fuzz/corpus/"$name")
+    [ -d "${kept[0]}" ] || kept=()
+    if "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+        -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
+        echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log") inputs, no finding"
+    else
+        tail -30 "$out/$name.log"
+        echo "$name: FINDING, see $out/found"
+        status=1
+    fi
+done
+exit $status

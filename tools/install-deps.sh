@@ -1,0 +1,35 @@
+#!/bin/bash
+# install-deps.sh build|test|export - installs the Debian packages that a job needs, if missing.
+#   build   compiler, CMake and what the sinter program reads pictures with
+#   test    what the tests need besides
+#   export  PyTorch, to export models for tests and to train the demonstration's
+# Needs root (or sudo) only when something is missing.
+set -e
+
+case "$1" in
+build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev" ;;
+test) packages="g++ clang clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx" ;;
+export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
+*) echo "usage: $0 build|test|export" >&2; exit 2 ;;
+esac
+
+command -v dpkg-query >/dev/null || exit 0
+
+missing=""
+for p in $packages; do
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=""
+[ "$(id -u)" = 0 ] || as_root=$(command -v sudo || true)
+if [ "$(id -u)" != 0 ] && [ -z "$as_root" ]; then
+    echo "missing packages:$missing (install them as root)" >&2
+    exit 1
+fi
+echo "installing$missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+install() { $as_root apt-get install -y --no-install-recommends $missing >&2; }
+install || { $as_root apt-get update >&2 && install; }

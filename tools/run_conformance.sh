@@ -1,0 +1,25 @@
+#!/bin/bash
+# run_conformance.sh PROGRAM debian|FOLDER - runs ONNX's own test suite.
+#   debian  the cases that Debian's python3-onnx generates (opset 17 and below)
+#   FOLDER  the folder that holds conformance/{node,simple,...}, a copy of a newer suite
+. "$(dirname "$0")/source_files.sh"
+program=$1
+
+# With sanitizers each case is several times slower.
+timeout=60
+if nm "$program" 2>/dev/null | grep -q __asan_init; then timeout=300; fi
+
+if [ "$2" = debian ]; then
+    data=${SINTER_TEST_DATA:-$top/build-test/data}/onnx-suite
+    tools/generate_onnx_suite.sh "$data" || { echo "python3-onnx is not there"; exit 77; }
+    folders=("$data")
+    expected=tests/onnx/expected_failures_debian.txt
+else
+    folders=()
+    for kind in node simple light pytorch-converted pytorch-operator real; do
+        [ -d "$2/conformance/$kind" ] && folders+=("$2/conformance/$kind")
+    done
+    [ ${#folders[@]} -gt 0 ] || { echo "no conformance suite beside the checkout"; exit 77; }
+    expected=tests/onnx/expected_failures.txt
+fi
+exec "$program" test --timeout $timeout --expect-fail "$expected" "${folders[@]}"
