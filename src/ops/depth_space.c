@@ -63,7 +63,7 @@ static sn_status depth_to_space_infer(sni_infer *c) {
     bool shaped;
     SN_TRY(check_block(c, &shaped));
     if (!shaped) return SN_OK;
-    sni_dim channels;
+    sni_dim channels = 0;
     SN_TRY(quotient(c, 1, p->block * p->block, &channels));
     return sni_infer_set_shape(
         c, 0, 4,
@@ -98,7 +98,7 @@ static sn_status space_to_depth_infer(sni_infer *c) {
     bool shaped;
     SN_TRY(check_block(c, &shaped));
     if (!shaped) return SN_OK;
-    sni_dim h, w;
+    sni_dim h = 0, w = 0;
     SN_TRY(quotient(c, 2, p->block, &h));
     SN_TRY(quotient(c, 3, p->block, &w));
     return sni_infer_set_shape(
