@@ -60,7 +60,7 @@ static void move_blocks(sni_kernel *k, const sni_tensor *wide, const sni_tensor 
 
 static sn_status depth_to_space_infer(sni_infer *c) {
     const depth_space_params *p = c->params;
-    bool shaped;
+    bool shaped = false;
     SN_TRY(check_block(c, &shaped));
     if (!shaped) return SN_OK;
     sni_dim channels = 0;
@@ -95,7 +95,7 @@ const sni_op sni_op_DepthToSpace = {
 
 static sn_status space_to_depth_infer(sni_infer *c) {
     const depth_space_params *p = c->params;
-    bool shaped;
+    bool shaped = false;
     SN_TRY(check_block(c, &shaped));
     if (!shaped) return SN_OK;
     sni_dim h = 0, w = 0;

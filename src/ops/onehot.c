@@ -44,7 +44,7 @@ static sn_status onehot_infer(sni_infer *c) {
         (sni_infer_rank(c, 2) != 1 ||
          (sni_dim_known(sni_infer_dim(c, 2, 0)) && sni_infer_dim(c, 2, 0) != 2)))
         return SNI_INFER_FAIL(c, "values is not a list of two");
-    sni_dim depth;
+    sni_dim depth = 0;
     SN_TRY(depth_of(c, &depth));
     if (!sni_infer_shaped(c, 0)) return SN_OK;
     int rank = sni_infer_rank(c, 0) + 1, axis;
