@@ -335,8 +335,8 @@ SN_API void sn_run_options_init(sn_run_options *options);
 
 /* Runs the model once. Every required input is bound; `inputs` are only read. Each output whose
  * `value` is NULL receives a new value, owned by the caller; one that is not NULL is a tensor that
- * is filled in place and must have the output's type and shape. Outputs not asked for are not
- * computed where that saves work. `options` may be NULL. Safe from many threads at once. */
+ * is filled in place and must have the output's type and shape.
+ * `options` may be NULL. Safe from many threads at once. */
 SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                                 const sn_binding *inputs, size_t input_count, sn_binding *outputs,
                                 size_t output_count, sn_error *err);

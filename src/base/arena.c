@@ -28,6 +28,17 @@ void sni_arena_free(sni_arena *arena) {
     sni_arena_init(arena, arena->limit);
 }
 
+void sni_arena_reset(sni_arena *arena) {
+    sni_arena_block *keep = arena->blocks;
+    if (!keep) return;
+    arena->blocks = keep->next;
+    sni_arena_free(arena);
+    keep->next = NULL;
+    memset(keep->bytes, 0, keep->used);
+    keep->used = 0;
+    arena->blocks = keep;
+}
+
 /* A block with room for `size`; a block twice the last one's size serves many small requests. */
 static sni_arena_block *add_block(sni_arena *arena, size_t size) {
     size_t want = arena->blocks ? arena->blocks->size * 2 : FIRST_BLOCK;

@@ -16,6 +16,9 @@ typedef struct sni_arena {
 void sni_arena_init(sni_arena *arena, size_t limit);
 void sni_arena_free(sni_arena *arena); /* frees every block; the arena may be used again */
 
+/* Takes everything back but keeps one block for what comes next. */
+void sni_arena_reset(sni_arena *arena);
+
 /* Zero-filled memory aligned for any type; NULL when there is none left or `limit` is reached.
  * A size of 0 gives a valid pointer. */
 void *sni_arena_alloc(sni_arena *arena, size_t size);

@@ -1,0 +1,258 @@
+/* describe.c - what a model says of itself: ports, operators, weights, cost. */
+#include "api/model.h"
+
+#include "ops/op.h"
+
+#include <stdlib.h>
+
+enum { DEPTH_LIMIT = 64 };
+
+static const char *c_string(sni_str s) {
+    return s.p ? s.p : "";
+}
+
+/* ---- Ports ---- */
+
+static const sni_type *innermost(const sni_type *t) {
+    while (t->inner) t = t->inner;
+    return t;
+}
+
+static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_value_info *out,
+                           sn_error *err) {
+    const sni_symbols *symbols = m->model->graph->symbols;
+    sni_str text = sni_type_text(type, symbols, &m->arena);
+    sni_str copy = sni_arena_str(&m->arena, name);
+    if (!text.p || !copy.p) return sni_fail_memory(err);
+    *out = (sn_value_info){.name = copy.p,
+                           .kind = type->kind,
+                           .dtype = innermost(type)->dtype,
+                           .has_shape = type->has_shape,
+                           .rank = type->has_shape ? type->rank : 0,
+                           .type_text = text.p};
+    for (int i = 0; i < out->rank; i++) {
+        bool known = sni_dim_known(type->dims[i]);
+        out->dims[i] = known ? type->dims[i] : -1;
+        out->symbols[i] = known ? "" : sni_dim_text(symbols, type->dims[i]);
+    }
+    return SN_OK;
+}
+
+static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
+    const sni_graph *g = m->model->graph;
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        const sni_value *v = g->values[g->inputs[i]];
+        if ((v->constant != NULL) != optional) continue;
+        sni_port *p = &m->inputs[m->n_inputs++];
+        p->type = &v->type;
+        p->graph_index = i;
+        p->optional = optional;
+        SN_TRY(fill_info(m, v->name, &v->type, &p->info, err));
+    }
+    return SN_OK;
+}
+
+static sn_status add_outputs(sn_model *m, sn_error *err) {
+    const sni_graph *g = m->model->graph;
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        const sni_type *inferred = &g->values[g->outputs[i]]->type;
+        const sni_type *declared = m->model->output_types ? &m->model->output_types[i] : NULL;
+        const sni_type *type = declared && declared->kind != SN_KIND_NONE ? declared : inferred;
+        sni_port *p = &m->outputs[m->n_outputs++];
+        p->type = type;
+        p->graph_index = i;
+        SN_TRY(fill_info(m, g->output_names[i], type, &p->info, err));
+    }
+    return SN_OK;
+}
+
+/* ---- Operators, weights, cost ---- */
+
+typedef struct survey {
+    sn_model *m;
+    size_t op_capacity, weight_capacity;
+    sn_error *err;
+} survey;
+
+static sn_status count_operator(survey *s, const sni_node *n) {
+    sn_model_info *info = &s->m->info;
+    info->node_count++;
+    for (size_t i = 0; i < info->operator_count; i++) {
+        sn_operator_use *u = &s->m->operators[i];
+        if (!sni_str_is(n->domain, u->domain) || !sni_str_is(n->type, u->name)) continue;
+        u->count++;
+        return SN_OK;
+    }
+    if (info->operator_count == s->op_capacity) {
+        size_t more = s->op_capacity ? s->op_capacity * 2 : 16;
+        sn_operator_use *bigger = SNI_NEW_ARRAY(&s->m->arena, sn_operator_use, more);
+        if (!bigger) return sni_fail_memory(s->err);
+        if (s->op_capacity) memcpy(bigger, s->m->operators, s->op_capacity * sizeof *bigger);
+        s->m->operators = bigger;
+        s->op_capacity = more;
+    }
+    s->m->operators[info->operator_count++] = (sn_operator_use){.domain = c_string(n->domain),
+                                                                .name = c_string(n->type),
+                                                                .count = 1,
+                                                                .supported = n->op != NULL};
+    return SN_OK;
+}
+
+static void count_macs(survey *s, const sni_graph *g, const sni_node *n) {
+    if (!n->op || !n->op->macs) return;
+    const sni_type *in[32] = {0};
+    sni_type out[8] = {{0}};
+    for (int32_t i = 0; i < n->n_in && i < 32; i++) {
+        const sni_value *v = sni_graph_value(g, n->in[i]);
+        in[i] = v ? &v->type : NULL;
+    }
+    for (int32_t i = 0; i < n->n_out && i < 8; i++) {
+        const sni_value *v = sni_graph_value(g, n->out[i]);
+        if (v) out[i] = v->type;
+    }
+    sni_infer c = {.op = n->op,
+                   .node = n,
+                   .params = n->params,
+                   .n_in = n->n_in < 32 ? n->n_in : 32,
+                   .n_out = n->n_out < 8 ? n->n_out : 8,
+                   .in = in,
+                   .out = out};
+    int64_t macs = n->op->macs(&c);
+    if (macs < 0)
+        s->m->info.macs_unknown++;
+    else
+        s->m->info.macs += (uint64_t)macs;
+}
+
+static sn_status add_weight(survey *s, const sni_value *v) {
+    sn_model_info *info = &s->m->info;
+    if (info->weight_count == s->weight_capacity) {
+        size_t more = s->weight_capacity ? s->weight_capacity * 2 : 64;
+        sni_weight *bigger = SNI_NEW_ARRAY(&s->m->arena, sni_weight, more);
+        if (!bigger) return sni_fail_memory(s->err);
+        if (s->weight_capacity) memcpy(bigger, s->m->weights, s->weight_capacity * sizeof *bigger);
+        s->m->weights = bigger;
+        s->weight_capacity = more;
+    }
+    sni_weight *w = &s->m->weights[info->weight_count++];
+    w->bytes = v->constant->file_bytes;
+    info->weight_bytes += w->bytes;
+    if (v->constant->tensor.dtype != SN_STRING)
+        info->parameter_count += (uint64_t)v->constant->tensor.count;
+    return fill_info(s->m, v->name, &v->type, &w->info, s->err);
+}
+
+static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
+    if (depth > DEPTH_LIMIT) return sni_fail(s->err, SN_LIMIT, "subgraphs nest too deep");
+    for (int32_t i = 0; i < g->value_count; i++)
+        if (g->values[i] && g->values[i]->constant) SN_TRY(add_weight(s, g->values[i]));
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        SN_TRY(count_operator(s, n));
+        count_macs(s, g, n);
+        for (int32_t i = 0; i < n->n_subgraphs; i++)
+            SN_TRY(survey_graph(s, n->subgraphs[i], depth + 1));
+    }
+    return SN_OK;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    const sni_weight *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return strcmp(x->info.name, y->info.name);
+}
+
+static int by_name(const void *a, const void *b) {
+    const sn_operator_use *x = a, *y = b;
+    int c = strcmp(x->domain, y->domain);
+    return c ? c : strcmp(x->name, y->name);
+}
+
+sn_status sni_model_describe(sn_model *m, sn_error *err) {
+    const sni_model *model = m->model;
+    const sni_graph *g = model->graph;
+    m->inputs = SNI_NEW_ARRAY(&m->arena, sni_port, g->n_inputs);
+    m->outputs = SNI_NEW_ARRAY(&m->arena, sni_port, g->n_outputs);
+    if (!m->inputs || !m->outputs) return sni_fail_memory(err);
+    SN_TRY(add_inputs(m, false, err));
+    SN_TRY(add_inputs(m, true, err));
+    SN_TRY(add_outputs(m, err));
+    m->info = (sn_model_info){.ir_version = model->ir_version,
+                              .model_version = model->model_version,
+                              .producer_name = c_string(model->producer_name),
+                              .producer_version = c_string(model->producer_version),
+                              .domain = c_string(model->domain),
+                              .doc = c_string(model->doc),
+                              .graph_name = c_string(g->name),
+                              .opset_count = model->n_opsets,
+                              .metadata_count = model->n_metadata};
+    survey s = {.m = m, .err = err};
+    SN_TRY(survey_graph(&s, g, 0));
+    if (m->weights) qsort(m->weights, m->info.weight_count, sizeof *m->weights, by_bytes);
+    if (m->operators) qsort(m->operators, m->info.operator_count, sizeof *m->operators, by_name);
+    return SN_OK;
+}
+
+/* ---- The public questions ---- */
+
+size_t sn_model_input_count(const sn_model *model) {
+    return model ? model->n_inputs : 0;
+}
+
+size_t sn_model_output_count(const sn_model *model) {
+    return model ? model->n_outputs : 0;
+}
+
+static sn_status get_port(const sni_port *ports, size_t count, size_t index, const char *what,
+                          sn_value_info *out, sn_error *err) {
+    if (!out) return sni_fail(err, SN_INVALID_ARGUMENT, "out is NULL");
+    if (index >= count)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "%s %zu of a model that has %zu", what, index,
+                        count);
+    *out = ports[index].info;
+    return SN_OK;
+}
+
+sn_status sn_model_input(const sn_model *model, size_t index, sn_value_info *out, sn_error *err) {
+    if (!model) return sni_fail(err, SN_INVALID_ARGUMENT, "model is NULL");
+    return get_port(model->inputs, model->n_inputs, index, "input", out, err);
+}
+
+sn_status sn_model_output(const sn_model *model, size_t index, sn_value_info *out, sn_error *err) {
+    if (!model) return sni_fail(err, SN_INVALID_ARGUMENT, "model is NULL");
+    return get_port(model->outputs, model->n_outputs, index, "output", out, err);
+}
+
+bool sn_model_input_is_optional(const sn_model *model, size_t index) {
+    return model && index < model->n_inputs && model->inputs[index].optional;
+}
+
+void sn_model_get_info(const sn_model *model, sn_model_info *out) {
+    if (model && out) *out = model->info;
+}
+
+bool sn_model_opset(const sn_model *model, size_t index, const char **domain, int64_t *version) {
+    if (!model || index >= model->model->n_opsets) return false;
+    if (domain) *domain = c_string(model->model->opsets[index].domain);
+    if (version) *version = model->model->opsets[index].version;
+    return true;
+}
+
+bool sn_model_metadata(const sn_model *model, size_t index, const char **key, const char **value) {
+    if (!model || index >= model->model->n_metadata) return false;
+    if (key) *key = c_string(model->model->metadata[index].key);
+    if (value) *value = c_string(model->model->metadata[index].value);
+    return true;
+}
+
+bool sn_model_operator(const sn_model *model, size_t index, sn_operator_use *out) {
+    if (!model || !out || index >= model->info.operator_count) return false;
+    *out = model->operators[index];
+    return true;
+}
+
+bool sn_model_weight(const sn_model *model, size_t index, sn_value_info *out, uint64_t *bytes) {
+    if (!model || index >= model->info.weight_count) return false;
+    if (out) *out = model->weights[index].info;
+    if (bytes) *bytes = model->weights[index].bytes;
+    return true;
+}

@@ -1,0 +1,173 @@
+/* model.c - loading models. */
+#include "api/model.h"
+
+#include "api/value.h"
+
+#include <stdlib.h>
+
+void sn_load_options_init(sn_load_options *options) {
+    if (options) *options = (sn_load_options){.size = sizeof *options};
+}
+
+/* Options of a caller that may know fewer of them than this library. */
+static sn_status read_options(const sn_load_options *given, sn_load_options *out, sn_error *err) {
+    sn_load_options_init(out);
+    if (!given) return SN_OK;
+    if (given->size < sizeof(size_t) || given->size > 4096)
+        return sni_fail(err, SN_INVALID_ARGUMENT,
+                        "load options without their size: use sn_load_options_init()");
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    out->size = sizeof *out;
+    return SN_OK;
+}
+
+/* ---- Making ---- */
+
+static sn_status model_new(sni_model *imported, sn_model **out, sn_error *err) {
+    sn_model *m = calloc(1, sizeof *m);
+    if (!m) {
+        sni_model_free(imported);
+        return sni_fail_memory(err);
+    }
+    atomic_init(&m->refs, 1);
+    m->model = imported;
+    sni_arena_init(&m->arena, 0);
+    sn_status status = sni_model_describe(m, err);
+    if (status == SN_OK)
+        *out = m;
+    else
+        sn_model_destroy(m);
+    return status;
+}
+
+sn_model *sni_model_retain(sn_model *model) {
+    atomic_fetch_add(&model->refs, 1);
+    return model;
+}
+
+void sn_model_destroy(sn_model *model) {
+    if (!model || atomic_fetch_sub(&model->refs, 1) != 1) return;
+    sni_model_free(model->model);
+    sni_arena_free(&model->arena);
+    free(model);
+}
+
+static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
+                        const sn_load_options *o, const char *base_path, sn_model **out,
+                        sn_error *err) {
+    sni_import_options options = {.allow_links = o->allow_links,
+                                  .copy = o->copy,
+                                  .base_path = base_path,
+                                  .memory_limit = o->memory_limit};
+    sni_model *imported;
+    SN_TRY(sni_model_import(bytes, size, store, &options, &imported, err));
+    return model_new(imported, out, err);
+}
+
+static void close_mapping(void *mapping) {
+    sni_mapping_close(mapping);
+}
+
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static sn_status load_path(const char *path, const sn_load_options *o, sn_model **out,
+                           sn_error *err) {
+    sni_mapping *mapping;
+    SN_TRY(sni_mapping_open(path, o->copy ? SNI_OPEN_COPY : 0, &mapping, err));
+    const unsigned char *bytes = sni_mapping_bytes(mapping);
+    size_t size = sni_mapping_size(mapping);
+    sni_store *store = NULL;
+    char *folder = folder_of(path);
+    sn_status status = folder ? sni_store_new(NULL, 0, &store, err) : sni_fail_memory(err);
+    if (status != SN_OK)
+        sni_mapping_close(mapping);
+    else
+        status = sni_store_own(store, mapping, close_mapping, err);
+    if (status == SN_OK)
+        status = import(bytes, size, store, o, folder, out, err);
+    else
+        sni_store_release(store);
+    if (status == SN_OK) {
+        /* The pages may have changed under the importer's eyes. */
+        status = sni_mapping_intact(mapping, err);
+        if (status != SN_OK) sn_model_destroy(*out);
+    }
+    free(folder);
+    return status;
+}
+
+sn_status sn_model_load(const char *path, const sn_load_options *options, sn_model **out,
+                        sn_error *err) {
+    if (!path || !out) return sni_fail(err, SN_INVALID_ARGUMENT, "path or out is NULL");
+    sn_load_options o;
+    SN_TRY(read_options(options, &o, err));
+    sn_model *m = NULL;
+    sn_status status = load_path(path, &o, &m, err);
+    if (status != SN_OK) return sni_fail_context(err, status, "%s", path);
+    *out = m;
+    return SN_OK;
+}
+
+sn_status sn_model_load_memory(const void *bytes, size_t size, const sn_load_options *options,
+                               sn_model **out, sn_error *err) {
+    if (!out || (!bytes && size)) return sni_fail(err, SN_INVALID_ARGUMENT, "bytes or out is NULL");
+    sn_load_options o;
+    SN_TRY(read_options(options, &o, err));
+    sni_store *store;
+    SN_TRY(sni_store_new(NULL, 0, &store, err));
+    if (!o.borrow) {
+        void *copy = malloc(size + 1);
+        sn_status status = copy ? sni_store_own(store, copy, free, err) : sni_fail_memory(err);
+        if (status != SN_OK) {
+            sni_store_release(store);
+            return status;
+        }
+        if (size) memcpy(copy, bytes, size);
+        bytes = copy;
+    }
+    return import(bytes, size, store, &o, o.base_path, out, err);
+}
+
+sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err) {
+    if (!out || (!text && size)) return sni_fail(err, SN_INVALID_ARGUMENT, "text or out is NULL");
+    sni_model *imported;
+    SN_TRY(sni_model_import_text(text, size, &imported, err));
+    return model_new(imported, out, err);
+}
+
+sn_status sn_model_write(const sn_model *model, sn_format format, sn_write_fn write, void *ctx,
+                         sn_error *err) {
+    if (!model || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "model or write is NULL");
+    const sni_graph *g = model->model->graph;
+    if (format == SN_FORMAT_ONNX) return sni_write_onnx(g, model->model, write, ctx, err);
+    return sni_write_text(g, model->model, write, ctx, err);
+}
+
+/* ---- Values as files ---- */
+
+sn_status sn_value_decode(sn_kind kind, const void *bytes, size_t size, sn_value **out,
+                          sn_error *err) {
+    if (!out || (!bytes && size)) return sni_fail(err, SN_INVALID_ARGUMENT, "bytes or out is NULL");
+    sni_arena arena;
+    sni_arena_init(&arena, 0);
+    sni_datum d = {.kind = SN_KIND_NONE};
+    sn_status status = sni_datum_decode(kind, bytes, size, &arena, &d, err);
+    if (status == SN_OK) status = sni_value_from_datum(&d, out, err);
+    sni_datum_clear(&d);
+    sni_arena_free(&arena);
+    return status;
+}
+
+sn_status sn_value_encode(const sn_value *value, const char *name, sn_write_fn write, void *ctx,
+                          sn_error *err) {
+    if (!value || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "value or write is NULL");
+    sni_datum d = {.kind = SN_KIND_NONE};
+    SN_TRY(sni_value_to_datum(value, &d, err));
+    sn_status status = sni_datum_encode(&d, sni_str_of(name), write, ctx, err);
+    sni_datum_clear(&d);
+    return status;
+}

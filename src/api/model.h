@@ -1,0 +1,36 @@
+/* model.h - sn_model: an imported model and what can be asked of it. */
+#ifndef SNI_API_MODEL_H
+#define SNI_API_MODEL_H
+
+#include "model/model.h"
+
+/* A graph input or output as callers see it. */
+typedef struct sni_port {
+    sn_value_info info;
+    const sni_type *type;
+    int32_t graph_index; /* into the graph's inputs or outputs */
+    bool optional;
+} sni_port;
+
+typedef struct sni_weight {
+    sn_value_info info;
+    uint64_t bytes;
+} sni_weight;
+
+struct sn_model {
+    atomic_int refs; /* the caller's and each session's */
+    sni_model *model;
+    sni_arena arena; /* of the tables below */
+    sni_port *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    sn_model_info info;
+    sn_operator_use *operators;
+    sni_weight *weights; /* largest first */
+};
+
+sn_model *sni_model_retain(sn_model *model);
+
+/* Fills the tables of a model whose `model` is set. */
+sn_status sni_model_describe(sn_model *m, sn_error *err);
+
+#endif

@@ -1,0 +1,458 @@
+/* session.c - sessions: options, runs, and what can be asked of them. */
+#include "api/model.h"
+#include "api/value.h"
+#include "base/threadpool.h"
+#include "exec/run.h"
+#include "opt/opt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct sn_session {
+    sn_model *model;  /* retained */
+    sni_store *store; /* of the optimised graph */
+    sni_graph *graph;
+    sni_program *program;
+    sn_session_options options; /* strings not kept */
+    sni_opt_report report;
+};
+
+struct sn_cancel {
+    atomic_bool triggered;
+};
+
+void sn_session_options_init(sn_session_options *options) {
+    if (options) *options = (sn_session_options){.size = sizeof *options, .optimize = 3};
+}
+
+void sn_run_options_init(sn_run_options *options) {
+    if (options) *options = (sn_run_options){.size = sizeof *options};
+}
+
+/* Copies options of a caller that may know fewer of them than this library; `out` has defaults. */
+static sn_status read_options(const void *given, void *out, size_t size, const char *init,
+                              sn_error *err) {
+    size_t theirs;
+    memcpy(&theirs, given, sizeof theirs);
+    if (theirs < sizeof(size_t) || theirs > 4096)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "options without their size: use %s()", init);
+    memcpy(out, given, theirs < size ? theirs : size);
+    return SN_OK;
+}
+
+/* ---- Making ---- */
+
+static void log_line(const sn_session *s, sn_log_level level, const char *text) {
+    if (s->options.log) s->options.log(s->options.log_ctx, level, text);
+}
+
+static sn_status check_operators(const sni_graph *g, int depth, sn_error *err) {
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        if (!n->op || (!n->op->ref && !n->op->body))
+            return sni_fail(err, SN_UNSUPPORTED,
+                            "node '%.*s': operator %.*s%s%.*s (opset %" PRId64 ") is not supported",
+                            SNI_FMT(sni_node_label(g, n)), SNI_FMT(n->domain),
+                            n->domain.n ? "." : "", SNI_FMT(n->type), n->version);
+        for (int32_t i = 0; i < n->n_subgraphs && depth < 64; i++)
+            SN_TRY(check_operators(n->subgraphs[i], depth + 1, err));
+    }
+    return SN_OK;
+}
+
+static void report_optimisation(const sn_session *s) {
+    char line[256];
+    snprintf(line, sizeof line, "optimised %zu nodes to %zu", s->report.nodes_before,
+             s->report.nodes_after);
+    log_line(s, SN_LOG_INFO, line);
+}
+
+static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
+    const sni_graph *imported = s->model->model->graph;
+    SN_TRY(check_operators(imported, 0, err));
+    SN_TRY(sni_store_new(s->model->model->store, 0, &s->store, err));
+    SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
+    SN_TRY(sni_optimize(s->graph, o->optimize, o->disabled_rules, o->disabled_rule_count,
+                        &s->report, err));
+    SN_TRY(sni_program_new(s->graph, &s->program, err));
+    report_optimisation(s);
+    return sni_model_intact(s->model->model, err);
+}
+
+sn_status sn_session_create(const sn_model *model, const sn_session_options *options,
+                            sn_session **out, sn_error *err) {
+    if (!model || !out) return sni_fail(err, SN_INVALID_ARGUMENT, "model or out is NULL");
+    sn_session_options o;
+    sn_session_options_init(&o);
+    if (options) SN_TRY(read_options(options, &o, sizeof o, "sn_session_options_init", err));
+    if (o.threads < 0 || o.optimize < 0 || o.optimize > 3)
+        return sni_fail(err, SN_INVALID_ARGUMENT,
+                        "threads is %d (0 or more) and optimize is %d (0 to 3)", o.threads,
+                        o.optimize);
+    if (o.disabled_rule_count && !o.disabled_rules)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "disabled_rules is NULL");
+    sn_session *s = calloc(1, sizeof *s);
+    if (!s) return sni_fail_memory(err);
+    s->model = sni_model_retain((sn_model *)model);
+    s->options = o;
+    s->options.disabled_rules = NULL;
+    sn_status status = prepare(s, &o, err);
+    if (status == SN_OK)
+        *out = s;
+    else
+        sn_session_destroy(s);
+    return status;
+}
+
+void sn_session_destroy(sn_session *session) {
+    if (!session) return;
+    sni_program_free(session->program);
+    sni_store_release(session->store);
+    sn_model_destroy(session->model);
+    free(session);
+}
+
+/* ---- Cancelling ---- */
+
+sn_status sn_cancel_create(sn_cancel **out, sn_error *err) {
+    if (!out) return sni_fail(err, SN_INVALID_ARGUMENT, "out is NULL");
+    sn_cancel *c = calloc(1, sizeof *c);
+    if (!c) return sni_fail_memory(err);
+    atomic_init(&c->triggered, false);
+    *out = c;
+    return SN_OK;
+}
+
+void sn_cancel_trigger(sn_cancel *cancel) {
+    if (cancel) atomic_store(&cancel->triggered, true);
+}
+
+void sn_cancel_reset(sn_cancel *cancel) {
+    if (cancel) atomic_store(&cancel->triggered, false);
+}
+
+void sn_cancel_destroy(sn_cancel *cancel) {
+    free(cancel);
+}
+
+/* ---- Matching bindings with ports ---- */
+
+/* The port that a binding means: by name, or by its own position. */
+static sn_status find_port(const sni_port *ports, size_t count, const sn_binding *b,
+                           size_t position, const char *what, size_t *out, sn_error *err) {
+    if (!b->name) {
+        if (position >= count)
+            return sni_fail(err, SN_INVALID_ARGUMENT, "%s %zu is given but the model has %zu", what,
+                            position, count);
+        *out = position;
+        return SN_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(ports[i].info.name, b->name) != 0) continue;
+        *out = i;
+        return SN_OK;
+    }
+    return sni_fail(err, SN_INVALID_ARGUMENT, "the model has no %s '%s'; %s%s%s", what, b->name,
+                    count ? "its first is '" : "it has none", count ? ports[0].info.name : "",
+                    count ? "'" : "");
+}
+
+static sn_status refuse_shape(const sni_port *p, const sn_value *v, sn_error *err) {
+    char text[256];
+    int n = 0;
+    for (int i = 0; i < v->rank && (size_t)n < sizeof text; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "", v->dims[i]);
+    if (!v->rank) text[0] = 0;
+    return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' has shape [%s] where the model takes %s",
+                    p->info.name, text, p->info.type_text);
+}
+
+static sn_status check_input(const sni_port *p, const sn_value *v, sn_error *err) {
+    if (p->info.kind == SN_KIND_OPTIONAL) {
+        if (v->kind == SN_KIND_NONE) return SN_OK;
+    } else if (p->info.kind != SN_KIND_NONE && v->kind != p->info.kind) {
+        return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' must be %s", p->info.name,
+                        p->info.type_text);
+    }
+    if (v->kind != SN_KIND_TENSOR) return SN_OK;
+    if (p->info.dtype && v->dtype != p->info.dtype)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' is %s where the model takes %s",
+                        p->info.name, sn_dtype_name(v->dtype), p->info.type_text);
+    if (!p->info.has_shape) return SN_OK;
+    if (v->rank != p->info.rank) return refuse_shape(p, v, err);
+    for (int i = 0; i < v->rank; i++)
+        if (p->info.dims[i] >= 0 && v->dims[i] != p->info.dims[i]) return refuse_shape(p, v, err);
+    return SN_OK;
+}
+
+/* Dimensions of the same name must agree between inputs. */
+static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_error *err) {
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        if (!values[i] || values[i]->kind != SN_KIND_TENSOR || !m->inputs[i].info.has_shape)
+            continue;
+        for (int a = 0; a < values[i]->rank; a++) {
+            if (m->inputs[i].info.dims[a] >= 0) continue;
+            for (size_t j = 0; j <= i; j++) {
+                if (!values[j] || values[j]->kind != SN_KIND_TENSOR || !m->inputs[j].info.has_shape)
+                    continue;
+                for (int b = 0; b < values[j]->rank; b++)
+                    if (m->inputs[i].type->dims[a] == m->inputs[j].type->dims[b] &&
+                        values[i]->dims[a] != values[j]->dims[b])
+                        return sni_fail(err, SN_INVALID_ARGUMENT,
+                                        "dimension '%s' is %" PRId64 " in input '%s' but %" PRId64
+                                        " in input '%s'",
+                                        m->inputs[i].info.symbols[a], values[i]->dims[a],
+                                        m->inputs[i].info.name, values[j]->dims[b],
+                                        m->inputs[j].info.name);
+            }
+        }
+    }
+    return SN_OK;
+}
+
+/* ---- Running ---- */
+
+/* What one call works with. */
+typedef struct call {
+    sn_session *s;
+    sn_value **values;     /* given inputs, by port */
+    sni_datum *in;         /* by graph input */
+    const sni_datum **ins; /* NULL: left to its default */
+    sni_datum *out;        /* by graph output */
+    size_t *out_port;      /* by output binding */
+    sn_error *err;
+} call;
+
+static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
+    const sn_model *m = c->s->model;
+    for (size_t i = 0; i < count; i++) {
+        size_t port;
+        SN_TRY(find_port(m->inputs, m->n_inputs, &inputs[i], i, "input", &port, c->err));
+        const char *name = m->inputs[port].info.name;
+        if (!inputs[i].value)
+            return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' has no value", name);
+        if (c->values[port])
+            return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' is given twice", name);
+        SN_TRY(check_input(&m->inputs[port], inputs[i].value, c->err));
+        c->values[port] = inputs[i].value;
+    }
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const sni_port *p = &m->inputs[i];
+        if (!c->values[i] && p->optional) continue;
+        if (!c->values[i])
+            return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' (%s) is missing", p->info.name,
+                            p->info.type_text);
+        SN_TRY(sni_value_to_datum(c->values[i], &c->in[p->graph_index], c->err));
+        c->ins[p->graph_index] = &c->in[p->graph_index];
+    }
+    return check_symbols(m, c->values, c->err);
+}
+
+/* True if a run can write a caller's tensor directly: same layout, aligned. */
+static bool is_direct(const sn_value *v) {
+    size_t width = sni_dtype_width(v->dtype);
+    return v->dtype != SN_STRING && !sni_dtype_subbyte(v->dtype) &&
+           (uintptr_t)v->data % (width > 8 ? 8 : width) == 0;
+}
+
+static sn_status bind_outputs(call *c, const sn_binding *outputs, size_t count) {
+    const sn_model *m = c->s->model;
+    for (size_t i = 0; i < count; i++) {
+        size_t port;
+        SN_TRY(find_port(m->outputs, m->n_outputs, &outputs[i], i, "output", &port, c->err));
+        const char *name = m->outputs[port].info.name;
+        for (size_t j = 0; j < i; j++)
+            if (c->out_port[j] == port)
+                return sni_fail(c->err, SN_INVALID_ARGUMENT, "output '%s' is asked for twice",
+                                name);
+        c->out_port[i] = port;
+        const sn_value *v = outputs[i].value;
+        if (!v) continue;
+        if (v->kind != SN_KIND_TENSOR)
+            return sni_fail(c->err, SN_INVALID_ARGUMENT,
+                            "output '%s': only tensors can be filled in place", name);
+        if (!is_direct(v)) continue;
+        sni_datum *d = &c->out[m->outputs[port].graph_index];
+        SN_TRY(sni_tensor_shape(&d->tensor, v->dtype, v->rank, v->dims, c->err));
+        d->kind = SN_KIND_TENSOR;
+        d->tensor.data = v->data;
+    }
+    return SN_OK;
+}
+
+/* A result into a caller's tensor that could not be written directly. */
+static sn_status copy_out(sni_datum *d, sn_value *to, const char *name, sn_error *err) {
+    sn_value *made;
+    SN_TRY(sni_value_from_datum(d, &made, err));
+    bool fits = made->kind == SN_KIND_TENSOR && made->dtype == to->dtype && made->rank == to->rank;
+    for (int i = 0; fits && i < to->rank; i++) fits = made->dims[i] == to->dims[i];
+    sn_status status = SN_OK;
+    if (!fits)
+        status =
+            sni_fail(err, SN_INVALID_ARGUMENT,
+                     "output '%s' has another type or shape than the tensor given for it", name);
+    else if (to->dtype == SN_STRING) {
+        sni_str *old = to->strings;
+        to->strings = made->strings;
+        made->strings = old;
+    } else if (to->bytes) {
+        memcpy(to->data, made->data, to->bytes);
+    }
+    sn_value_destroy(made);
+    return status;
+}
+
+static sn_status take_outputs(call *c, sn_binding *outputs, size_t count, sn_value **made) {
+    const sn_model *m = c->s->model;
+    for (size_t i = 0; i < count; i++) {
+        const sni_port *p = &m->outputs[c->out_port[i]];
+        sni_datum *d = &c->out[p->graph_index];
+        if (!outputs[i].value)
+            SN_TRY(sni_value_from_datum(d, &made[i], c->err));
+        else if (!is_direct(outputs[i].value))
+            SN_TRY(copy_out(d, outputs[i].value, p->info.name, c->err));
+    }
+    return SN_OK;
+}
+
+static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run) {
+    *run = (sni_run){.on_step = o->on_step, .on_step_ctx = o->on_step_ctx};
+    run->budget.limit = (size_t)s->options.memory_limit;
+    run->threads = o->threads ? o->threads : s->options.threads;
+    if (run->threads == 0) run->threads = sni_threads_available();
+    run->cancel = o->cancel ? &o->cancel->triggered : NULL;
+    uint64_t limit = o->time_limit_ns ? o->time_limit_ns : s->options.time_limit_ns;
+    if (limit) {
+        uint64_t now = sni_now_ns();
+        run->deadline_ns = limit > UINT64_MAX - now ? UINT64_MAX : now + limit;
+    }
+    sni_arena_init(&run->text, 0);
+}
+
+static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *inputs,
+                          size_t input_count, sn_binding *outputs, size_t output_count,
+                          sn_value **made) {
+    SN_TRY(bind_inputs(c, inputs, input_count));
+    SN_TRY(bind_outputs(c, outputs, output_count));
+    sni_run run;
+    setup_run(c->s, o, &run);
+    sn_status status =
+        sni_run_program(&run, c->s->program, c->ins, c->s->graph->n_inputs, c->out, 0, c->err);
+    if (status == SN_OK) status = sni_model_intact(c->s->model->model, c->err);
+    if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
+    for (int32_t i = 0; i < c->s->graph->n_outputs; i++) sni_datum_clear(&c->out[i]);
+    sni_arena_free(&run.text);
+    return status;
+}
+
+static sn_status check_run_arguments(const sn_session *s, const sn_binding *inputs,
+                                     size_t input_count, const sn_binding *outputs,
+                                     size_t output_count, sn_error *err) {
+    if (!s) return sni_fail(err, SN_INVALID_ARGUMENT, "session is NULL");
+    if ((input_count && !inputs) || (output_count && !outputs))
+        return sni_fail(err, SN_INVALID_ARGUMENT, "%s is NULL", inputs ? "outputs" : "inputs");
+    if (input_count > s->model->n_inputs)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "%zu inputs are given and the model has %zu",
+                        input_count, s->model->n_inputs);
+    if (output_count > s->model->n_outputs)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "%zu outputs are asked for and the model has %zu",
+                        output_count, s->model->n_outputs);
+    return SN_OK;
+}
+
+sn_status sn_session_run(sn_session *session, const sn_run_options *options,
+                         const sn_binding *inputs, size_t input_count, sn_binding *outputs,
+                         size_t output_count, sn_error *err) {
+    SN_TRY(check_run_arguments(session, inputs, input_count, outputs, output_count, err));
+    sn_run_options o;
+    sn_run_options_init(&o);
+    if (options) SN_TRY(read_options(options, &o, sizeof o, "sn_run_options_init", err));
+    size_t n_in = session->model->n_inputs, n_out = session->model->n_outputs;
+    call c = {.s = session, .err = err};
+    c.values = calloc(n_in + 1, sizeof *c.values);
+    c.in = calloc(n_in + 1, sizeof *c.in);
+    c.ins = calloc(n_in + 1, sizeof *c.ins);
+    c.out = calloc(n_out + 1, sizeof *c.out);
+    c.out_port = calloc(n_out + 1, sizeof *c.out_port);
+    sn_value **made = calloc(n_out + 1, sizeof *made);
+    sn_status status =
+        c.values && c.in && c.ins && c.out && c.out_port && made ? SN_OK : sni_fail_memory(err);
+    if (status == SN_OK)
+        status = run_call(&c, &o, inputs, input_count, outputs, output_count, made);
+    for (size_t i = 0; made && i < output_count; i++) {
+        if (status == SN_OK && made[i])
+            outputs[i].value = made[i];
+        else
+            sn_value_destroy(made[i]);
+    }
+    for (size_t i = 0; c.in && i < n_in; i++) sni_datum_clear(&c.in[i]);
+    free(made);
+    free(c.values);
+    free(c.in);
+    free(c.ins);
+    free(c.out);
+    free(c.out_port);
+    return status;
+}
+
+/* ---- Asking ---- */
+
+bool sn_session_rule(const sn_session *session, size_t index, const char **name, size_t *count) {
+    if (!session) return false;
+    const sni_pass *passes = sni_passes();
+    for (size_t i = 0; i <= index; i++)
+        if (!passes[i].name) return false;
+    if (name) *name = passes[index].name;
+    if (count) *count = session->report.counts[index];
+    return true;
+}
+
+void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after) {
+    if (before) *before = session ? session->report.nodes_before : 0;
+    if (after) *after = session ? session->report.nodes_after : 0;
+}
+
+typedef struct plan_bytes {
+    uint64_t arena, lower_bound;
+} plan_bytes;
+
+static sn_status read_bytes(void *ctx, const sni_plan *plan) {
+    *(plan_bytes *)ctx = (plan_bytes){plan->arena_bytes, plan->lower_bound};
+    return SN_OK;
+}
+
+void sn_session_plan_bytes(const sn_session *session, uint64_t *arena, uint64_t *lower_bound) {
+    plan_bytes bytes = {0, 0};
+    sn_status status;
+    if (session) sni_program_last_plan(session->program, read_bytes, &bytes, &status);
+    if (arena) *arena = bytes.arena;
+    if (lower_bound) *lower_bound = bytes.lower_bound;
+}
+
+typedef struct plan_sink {
+    sn_write_fn write;
+    void *ctx;
+    sn_error *err;
+} plan_sink;
+
+static sn_status write_plan(void *ctx, const sni_plan *plan) {
+    const plan_sink *s = ctx;
+    return sni_plan_write(plan, s->write, s->ctx, s->err);
+}
+
+sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
+                           sn_write_fn write, void *ctx, sn_error *err) {
+    if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
+    const sni_model *m = session->model->model;
+    if (stage == SN_STAGE_IMPORT) return sn_model_write(session->model, format, write, ctx, err);
+    if (stage == SN_STAGE_OPT)
+        return format == SN_FORMAT_ONNX ? sni_write_onnx(session->graph, m, write, ctx, err)
+                                        : sni_write_text(session->graph, m, write, ctx, err);
+    if (stage != SN_STAGE_PLAN || format != SN_FORMAT_TEXT)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "a plan is written as text");
+    plan_sink sink = {.write = write, .ctx = ctx, .err = err};
+    sn_status status = SN_OK;
+    if (!sni_program_last_plan(session->program, write_plan, &sink, &status))
+        return sni_fail(err, SN_INVALID_ARGUMENT, "there is no plan before the first run");
+    return status;
+}

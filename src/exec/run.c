@@ -1,0 +1,319 @@
+/* run.c - the run loop. */
+#include "exec/run.h"
+
+#include "ops/call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    DEPTH_LIMIT = 64,
+    SCRATCH_LIMIT = 64 /* pieces of memory one kernel may ask for */
+};
+
+/* One graph under way. Kernels' hosts point here. */
+typedef struct activation {
+    sni_run *run;
+    sni_program *program;
+    sni_frame *frame;
+    const sni_plan *plan;
+    const sni_datum *const *captures; /* of the step under way: its node's captured values */
+    int depth;
+    sni_arena infer_arena; /* of the dynamic step under way */
+    sni_symbols *symbols;  /* made when the first dynamic step needs it */
+    sni_buffer *scratch[SCRATCH_LIMIT];
+    int n_scratch;
+    sn_error *err;
+} activation;
+
+uint64_t sni_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- What kernels may ask for ---- */
+
+static sn_status host_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims) {
+    if (out >= k->n_out || !k->out[out]) return SN_OK;
+    SN_TRY(sni_tensor_new(&k->out[out]->tensor, dtype, rank, dims, k->budget, k->err));
+    k->out[out]->kind = SN_KIND_TENSOR;
+    return SN_OK;
+}
+
+static void *host_scratch(sni_kernel *k, size_t bytes) {
+    activation *a = k->host_ctx;
+    if (a->n_scratch == SCRATCH_LIMIT) {
+        sni_fail(k->err, SN_LIMIT, "the kernel asks for more than %d pieces of memory",
+                 SCRATCH_LIMIT);
+        return NULL;
+    }
+    if (sni_buffer_new(bytes, k->budget, &a->scratch[a->n_scratch], k->err) != SN_OK) return NULL;
+    return a->scratch[a->n_scratch++]->data;
+}
+
+static char *host_text(sni_kernel *k, size_t bytes) {
+    activation *a = k->host_ctx;
+    if (sni_budget_take(k->budget, bytes, k->err) != SN_OK) return NULL; /* until the run ends */
+    char *p = sni_arena_alloc(&a->run->text, bytes);
+    if (!p) sni_fail_memory(k->err);
+    return p;
+}
+
+static sn_status poll_run(const sni_run *run, sn_error *err) {
+    if (run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed))
+        return sni_fail(err, SN_CANCELLED, "the run was cancelled");
+    if (run->deadline_ns && sni_now_ns() >= run->deadline_ns)
+        return sni_fail(err, SN_TIMEOUT, "the run reached its time limit");
+    return SN_OK;
+}
+
+static sn_status host_poll(sni_kernel *k) {
+    const activation *a = k->host_ctx;
+    return poll_run(a->run, k->err);
+}
+
+static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
+                               sni_datum *out, int n_out) {
+    activation *a = k->host_ctx;
+    if (index < 0 || index >= k->node->n_subgraphs)
+        return sni_fail(k->err, SN_INTERNAL, "there is no subgraph %d", (int)index);
+    sni_program *child = sni_program_child(a->program, k->node, index);
+    const sni_graph *g = sni_program_graph(child);
+    if (n_in != g->n_inputs || n_out != g->n_outputs)
+        return sni_fail(k->err, SN_INVALID_MODEL,
+                        "its subgraph has %d inputs and %d outputs where %d and %d are needed",
+                        g->n_inputs, g->n_outputs, n_in, n_out);
+    SN_TRY(host_poll(k));
+    int32_t total = g->n_inputs + g->n_captures;
+    const sni_datum **all = calloc((size_t)total + 1, sizeof *all);
+    if (!all) return sni_fail_memory(k->err);
+    for (int i = 0; i < n_in; i++) all[i] = in[i];
+    for (int32_t i = 0; i < g->n_captures; i++) all[n_in + i] = a->captures[g->captures[i].slot];
+    sn_status status = sni_run_program(a->run, child, all, total, out, a->depth + 1, k->err);
+    free(all);
+    return status;
+}
+
+/* ---- Steps ---- */
+
+static void end_step(activation *a, const sni_step *s) {
+    for (int i = 0; i < a->n_scratch; i++) sni_buffer_release(a->scratch[i]);
+    a->n_scratch = 0;
+    for (int32_t i = 0; i < s->n_release; i++) sni_datum_clear(&a->frame->slots[s->release[i]]);
+}
+
+static sn_status call_dynamic(activation *a, sni_kernel *k) {
+    if (!a->symbols) a->symbols = sni_symbols_new();
+    if (!a->symbols) return sni_fail_memory(a->err);
+    sni_arena_reset(&a->infer_arena);
+    return sni_call(k, a->symbols, &a->infer_arena);
+}
+
+static sn_status run_step(activation *a, const sni_step *s) {
+    static const sni_host host = {.alloc = host_alloc,
+                                  .scratch = host_scratch,
+                                  .text = host_text,
+                                  .poll = host_poll,
+                                  .subgraph = host_subgraph};
+    const sni_node *n = s->node;
+    sni_datum **pointers = a->frame->pointers + s->pointers;
+    sni_kernel k = {.node = n,
+                    .params = n->params,
+                    .n_in = n->n_in,
+                    .n_out = n->n_out,
+                    .in = (const sni_datum *const *)pointers,
+                    .out = pointers + n->n_in + n->n_captures,
+                    .threads = a->run->threads,
+                    .budget = &a->run->budget,
+                    .host = &host,
+                    .host_ctx = a,
+                    .err = a->err};
+    a->captures = (const sni_datum *const *)pointers + n->n_in;
+    SN_TRY(poll_run(a->run, a->err));
+    return s->dynamic ? call_dynamic(a, &k) : sni_call_kernel(&k);
+}
+
+static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
+    uint64_t bytes = 0;
+    sni_datum *const *out = a->frame->pointers + s->pointers + s->node->n_in + s->node->n_captures;
+    for (int32_t i = 0; i < s->node->n_out; i++)
+        if (out[i] && out[i]->kind == SN_KIND_TENSOR) bytes += sni_tensor_bytes(&out[i]->tensor);
+    char label[256];
+    snprintf(label, sizeof label, "%.*s", SNI_FMT(sni_node_label(a->plan->graph, s->node)));
+    sn_step_event event = {.node = label,
+                           .op = s->node->op->name,
+                           .depth = a->depth,
+                           .start_ns = start,
+                           .end_ns = sni_now_ns(),
+                           .output_bytes = bytes};
+    a->run->on_step(a->run->on_step_ctx, &event);
+}
+
+static sn_status run_steps(activation *a) {
+    for (int32_t i = 0; i < a->plan->n_steps; i++) {
+        const sni_step *s = &a->plan->steps[i];
+        uint64_t start = a->run->on_step ? sni_now_ns() : 0;
+        sn_status status = run_step(a, s);
+        if (status == SN_OK && a->run->on_step) tell_step(a, s, start);
+        end_step(a, s);
+        if (status != SN_OK)
+            return sni_fail_context(a->err, status, "node '%.*s' (%s)",
+                                    SNI_FMT(sni_node_label(a->plan->graph, s->node)),
+                                    s->node->op->name);
+    }
+    return SN_OK;
+}
+
+/* ---- Inputs and outputs ---- */
+
+static void bind_inputs(activation *a, const sni_datum *const *in, int32_t n_in) {
+    const sni_graph *g = a->plan->graph;
+    for (int32_t i = 0; i < n_in; i++) {
+        int32_t id = i < g->n_inputs ? g->inputs[i] : g->captures[i - g->n_inputs].value;
+        if (a->plan->slots[id].place == SNI_PLACE_INPUT && in[i]) a->frame->slots[id] = *in[i];
+    }
+}
+
+static bool same_shape(const sni_tensor *a, const sni_tensor *b) {
+    if (a->dtype != b->dtype || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+static void shape_text(const sni_tensor *t, char *text, size_t size) {
+    int n = snprintf(text, size, "%s[", sn_dtype_name(t->dtype));
+    for (int i = 0; i < t->rank && n > 0 && (size_t)n < size; i++)
+        n += snprintf(text + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)t->dims[i]);
+    if (n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "]");
+}
+
+static sn_status refuse_output(const activation *a, int32_t i, const sni_tensor *got,
+                               const sni_tensor *given) {
+    char x[160], y[160];
+    shape_text(got, x, sizeof x);
+    shape_text(given, y, sizeof y);
+    return sni_fail(a->err, SN_INVALID_ARGUMENT,
+                    "output '%.*s' is %s and does not fit the tensor given for it, which is %s",
+                    SNI_FMT(a->plan->graph->output_names[i]), x, y);
+}
+
+/* Gives outputs of known shape the memory they will be made in. */
+static sn_status bind_outputs(activation *a, sni_datum *out) {
+    const sni_graph *g = a->plan->graph;
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        const sni_slot *s = &a->plan->slots[g->outputs[i]];
+        sni_datum *d = &a->frame->slots[g->outputs[i]];
+        if (s->place != SNI_PLACE_OUTPUT || d->kind != SN_KIND_NONE) continue;
+        if (out[i].kind == SN_KIND_TENSOR) {
+            if (!same_shape(&s->tensor, &out[i].tensor))
+                return refuse_output(a, i, &s->tensor, &out[i].tensor);
+            *d = out[i];
+            continue;
+        }
+        const sni_tensor *t = &s->tensor;
+        SN_TRY(sni_tensor_new(&d->tensor, t->dtype, t->rank, t->dims, &a->run->budget, a->err));
+        d->kind = SN_KIND_TENSOR;
+    }
+    return SN_OK;
+}
+
+/* Fills a tensor that the caller gave with a value that was made elsewhere. */
+static sn_status copy_output(const activation *a, int32_t i, const sni_datum *from, sni_datum *to) {
+    if (from->kind != SN_KIND_TENSOR)
+        return sni_fail(a->err, SN_INVALID_ARGUMENT, "output '%.*s' is not a tensor",
+                        SNI_FMT(a->plan->graph->output_names[i]));
+    if (!same_shape(&from->tensor, &to->tensor))
+        return refuse_output(a, i, &from->tensor, &to->tensor);
+    if (from->tensor.count && from->tensor.data != to->tensor.data)
+        memcpy(to->tensor.data, from->tensor.data, sni_tensor_bytes(&from->tensor));
+    return SN_OK;
+}
+
+/* Hands results over. A value that is several outputs is shared or copied. */
+static sn_status take_outputs(activation *a, sni_datum *out) {
+    const sni_graph *g = a->plan->graph;
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        const sni_datum *d = &a->frame->slots[g->outputs[i]];
+        if (out[i].kind == SN_KIND_TENSOR)
+            SN_TRY(copy_output(a, i, d, &out[i]));
+        else
+            SN_TRY(sni_datum_share(&out[i], d, &a->run->budget, a->err));
+    }
+    return SN_OK;
+}
+
+/* Leaves nothing of this run in the frame. */
+static void unbind(activation *a) {
+    for (int32_t i = 0; i < a->plan->n_slots; i++) {
+        sni_datum *d = &a->frame->slots[i];
+        switch (a->plan->slots[i].place) {
+        case SNI_PLACE_DYNAMIC:
+        case SNI_PLACE_OUTPUT:
+            sni_datum_clear(d);
+            break;
+        case SNI_PLACE_INPUT:
+            *d = (sni_datum){0};
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* ---- The whole ---- */
+
+static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_in,
+                           sni_datum *out) {
+    bind_inputs(a, in, n_in);
+    sn_status status = bind_outputs(a, out);
+    if (status == SN_OK) status = run_steps(a);
+    if (status == SN_OK) status = take_outputs(a, out);
+    unbind(a);
+    return status;
+}
+
+static void describe(const sni_datum *d, sni_type *type, sni_type *inner) {
+    *type = (sni_type){.kind = SN_KIND_NONE};
+    if (!d) return;
+    type->kind = d->kind == SN_KIND_NONE ? SN_KIND_OPTIONAL : d->kind;
+    if (d->kind == SN_KIND_TENSOR) {
+        type->dtype = d->tensor.dtype;
+        type->has_shape = true;
+        type->rank = d->tensor.rank;
+        type->dims = d->tensor.dims;
+    } else if (d->kind == SN_KIND_SEQUENCE) {
+        *inner = (sni_type){.kind = SN_KIND_TENSOR, .dtype = d->seq->dtype};
+        if (d->seq->count) inner->kind = d->seq->items[0].kind;
+        type->inner = inner;
+    } else if (d->kind == SN_KIND_MAP) {
+        type->dtype = d->map->keys.tensor.dtype;
+    }
+}
+
+sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
+                          int32_t n_in, sni_datum *out, int depth, sn_error *err) {
+    if (depth > DEPTH_LIMIT)
+        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    sni_type *types = calloc((size_t)n_in * 2 + 1, sizeof *types);
+    activation *a = calloc(1, sizeof *a);
+    sn_status status = types && a ? SN_OK : sni_fail_memory(err);
+    if (status == SN_OK) {
+        for (int32_t i = 0; i < n_in; i++) describe(in[i], &types[i], &types[n_in + i]);
+        *a = (activation){.run = run, .program = program, .depth = depth, .err = err};
+        sni_signature signature = {.types = types, .count = n_in};
+        status = sni_program_frame(program, &signature, &run->budget, &a->frame, err);
+    }
+    if (status == SN_OK) {
+        a->plan = sni_frame_plan(a->frame);
+        status = run_frame(a, in, n_in, out);
+        sni_program_return(program, a->frame, &run->budget);
+        sni_arena_free(&a->infer_arena);
+        sni_symbols_free(a->symbols);
+    }
+    free(types);
+    free(a);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* run.h - one run of a program. */
+#ifndef SNI_EXEC_RUN_H
+#define SNI_EXEC_RUN_H
+
+#include "exec/program.h"
+
+/* What holds for a whole run, subgraphs included. */
+typedef struct sni_run {
+    sni_budget budget;
+    sni_arena text;            /* text of strings that kernels make */
+    const atomic_bool *cancel; /* NULL: cannot be cancelled */
+    uint64_t deadline_ns;      /* CLOCK_MONOTONIC; 0: none */
+    int threads;
+    sn_step_fn on_step;
+    void *on_step_ctx;
+} sni_run;
+
+uint64_t sni_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* Runs a program. `in` has the graph's inputs and then its captures; NULL: left to its default.
+ * `out` has one entry per graph output: NONE receives a value the caller clears; a tensor with
+ * borrowed memory is filled if type and shape fit, and refused if not. */
+sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
+                          int32_t n_in, sni_datum *out, int depth, sn_error *err);
+
+#endif

@@ -1,0 +1,151 @@
+/* clean.c - passes that remove what is not needed: dead nodes, identities, repeated work. */
+#include "opt/opt.h"
+
+#include <stdlib.h>
+
+/* ---- Dead code ---- */
+
+static bool is_dead(const sni_graph *g, const sni_node *n) {
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(g, n->out[i]);
+        if (v && v->use_count > 0) return false;
+    }
+    return true;
+}
+
+sn_status sni_pass_dead_code(sni_rewrite *r) {
+    sni_graph *g = r->graph;
+    for (sni_node *n = sni_graph_node(g, g->last), *prev; n; n = prev) {
+        prev = sni_graph_node(g, n->prev);
+        if (!is_dead(g, n)) continue;
+        sni_graph_remove_node(g, n);
+        r->count++;
+    }
+    sni_graph_remove_dead_values(g);
+    return SN_OK;
+}
+
+/* ---- Identities ---- */
+
+static bool same_known_shape(const sni_type *a, const sni_type *b) {
+    if (!a->has_shape || !b->has_shape || a->rank != b->rank || a->dtype != b->dtype) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+/* True if output 0 is input 0, element for element and in shape. */
+static bool is_identity(const sni_graph *g, const sni_node *n) {
+    if (n->domain.n || n->n_in < 1 || n->in[0] == SNI_NO_ID || n->out[0] == SNI_NO_ID) return false;
+    const sni_value *x = g->values[n->in[0]], *y = g->values[n->out[0]];
+    if (sni_str_is(n->type, "Identity")) return true;
+    if (sni_str_is(n->type, "Dropout")) {
+        /* Without training_mode, and nobody looks at the mask. */
+        const sni_value *mask = n->n_out > 1 ? sni_graph_value(g, n->out[1]) : NULL;
+        bool trains = n->n_in > 2 && n->in[2] != SNI_NO_ID;
+        return !trains && (!mask || mask->use_count == 0);
+    }
+    static const char *const views[] = {"Reshape",   "Flatten", "Squeeze",
+                                        "Unsqueeze", "Expand",  "Cast"};
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+        if (sni_str_is(n->type, views[i])) return same_known_shape(&x->type, &y->type);
+    return false;
+}
+
+/* A graph output must not become one of the graph's inputs, captures or constants by name alone:
+ * the planner copies those, which is what Identity did. */
+sn_status sni_pass_identity(sni_rewrite *r) {
+    sni_graph *g = r->graph;
+    for (sni_node *n = sni_graph_first(g), *next; n; n = next) {
+        next = sni_graph_next(g, n);
+        if (!n->op || !is_identity(g, n)) continue;
+        SN_TRY(sni_graph_replace_uses(g, n->out[0], n->in[0], r->err));
+        sni_graph_remove_node(g, n);
+        r->count++;
+    }
+    return SN_OK;
+}
+
+/* ---- Common subexpressions ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v) {
+    h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    return h;
+}
+
+static uint64_t hash_node(const sni_node *n) {
+    uint64_t h = (uint64_t)(uintptr_t)n->op;
+    for (int32_t i = 0; i < n->n_in; i++) h = mix(h, (uint64_t)(uint32_t)n->in[i]);
+    h = mix(h, (uint64_t)n->n_attrs);
+    return mix(h, (uint64_t)n->n_out);
+}
+
+static bool same_bytes(const void *a, const void *b, size_t size) {
+    return size == 0 || memcmp(a, b, size) == 0;
+}
+
+static bool same_attr(const sni_attr *a, const sni_attr *b) {
+    if (a->kind != b->kind || a->count != b->count || !sni_str_eq(a->name, b->name)) return false;
+    switch (a->kind) {
+    case SNI_ATTR_FLOAT:
+        return memcmp(&a->u.f, &b->u.f, sizeof a->u.f) == 0;
+    case SNI_ATTR_INT:
+        return a->u.i == b->u.i;
+    case SNI_ATTR_STRING:
+        return sni_str_eq(a->u.s, b->u.s);
+    case SNI_ATTR_FLOATS:
+        return same_bytes(a->u.floats, b->u.floats, a->count * sizeof *a->u.floats);
+    case SNI_ATTR_INTS:
+        return same_bytes(a->u.ints, b->u.ints, a->count * sizeof *a->u.ints);
+    default:
+        return a->u.tensor == b->u.tensor && a->kind == SNI_ATTR_TENSOR;
+    }
+}
+
+static bool same_node(const sni_node *a, const sni_node *b) {
+    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out || a->n_attrs != b->n_attrs)
+        return false;
+    if (!same_bytes(a->in, b->in, (size_t)a->n_in * sizeof *a->in)) return false;
+    for (int32_t i = 0; i < a->n_attrs; i++) {
+        const sni_attr *other = NULL;
+        for (int32_t j = 0; j < b->n_attrs && !other; j++)
+            if (sni_str_eq(a->attrs[i].name, b->attrs[j].name)) other = &b->attrs[j];
+        if (!other || !same_attr(&a->attrs[i], other)) return false;
+    }
+    for (int32_t i = 0; i < a->n_out; i++)
+        if ((a->out[i] == SNI_NO_ID) != (b->out[i] == SNI_NO_ID)) return false;
+    return true;
+}
+
+static sn_status merge(sni_rewrite *r, const sni_node *keep, sni_node *n) {
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID)
+            SN_TRY(sni_graph_replace_uses(r->graph, n->out[i], keep->out[i], r->err));
+    sni_graph_remove_node(r->graph, n);
+    r->count++;
+    return SN_OK;
+}
+
+sn_status sni_pass_common_subexpressions(sni_rewrite *r) {
+    sni_graph *g = r->graph;
+    size_t size = 16;
+    while (size < (size_t)g->node_count * 2) size *= 2;
+    int32_t *table = malloc(size * sizeof *table);
+    if (!table) return sni_fail_memory(r->err);
+    for (size_t i = 0; i < size; i++) table[i] = SNI_NO_ID;
+    sn_status status = SN_OK;
+    for (sni_node *n = sni_graph_first(g), *next; n && status == SN_OK; n = next) {
+        next = sni_graph_next(g, n);
+        if (!n->op || n->n_subgraphs || (n->op->flags & (SNI_OP_RANDOM | SNI_OP_SUBGRAPHS)))
+            continue;
+        size_t at = hash_node(n) & (size - 1);
+        while (table[at] != SNI_NO_ID && !same_node(g->nodes[table[at]], n))
+            at = (at + 1) & (size - 1);
+        if (table[at] == SNI_NO_ID)
+            table[at] = n->id;
+        else
+            status = merge(r, g->nodes[table[at]], n);
+    }
+    free(table);
+    return status;
+}

@@ -1,0 +1,101 @@
+/* fold.c - nodes whose inputs are all part of the model are computed once, here. */
+#include "base/checked.h"
+#include "ops/call.h"
+#include "opt/opt.h"
+
+#include <stdlib.h>
+
+/* Bytes of an output, if its shape is known and below the limit. */
+static bool output_fits(const sni_type *t, size_t limit) {
+    int64_t count;
+    size_t bytes;
+    if (t->kind != SN_KIND_TENSOR || !t->dtype || !t->has_shape) return false;
+    if (!sni_shape_count(t->rank, t->dims, &count)) return false;
+    return sni_mul_size((size_t)count, sni_dtype_width(t->dtype), &bytes) && bytes <= limit;
+}
+
+static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
+    const sni_graph *g = r->graph;
+    if (!n->op || !n->op->ref || n->n_subgraphs) return false;
+    if (n->op->flags & (SNI_OP_RANDOM | SNI_OP_SUBGRAPHS | SNI_OP_ALLOCATES)) return false;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_value *v = sni_graph_value(g, n->in[i]);
+        if (v && (!v->constant || v->is_input)) return false;
+    }
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(g, n->out[i]);
+        if (v && !output_fits(&v->type, r->fold_limit)) return false;
+    }
+    return n->n_out > 0;
+}
+
+static void release_buffer(void *buffer) {
+    sni_buffer_release(buffer);
+}
+
+/* Replaces output i of a node by a constant that takes over the tensor's memory. */
+static sn_status replace_output(sni_rewrite *r, sni_node *n, int32_t i, sni_datum *d) {
+    sni_graph *g = r->graph;
+    sni_const *c = SNI_NEW(&r->store->arena, sni_const);
+    if (!c) return sni_fail_memory(r->err);
+    c->tensor = d->tensor;
+    c->store = r->store;
+    c->file_bytes = sni_tensor_bytes(&c->tensor);
+    c->tensor.buffer = NULL;
+    sni_buffer *buffer = d->tensor.buffer;
+    d->tensor.buffer = NULL;
+    d->kind = SN_KIND_NONE;
+    SN_TRY(sni_store_own(r->store, buffer, release_buffer, r->err));
+    sni_value *v;
+    SN_TRY(sni_graph_add_const(g, g->values[n->out[i]]->name, c, &v, r->err));
+    return sni_graph_replace_uses(g, n->out[i], v->id, r->err);
+}
+
+static sn_status fold(sni_rewrite *r, sni_node *n, sni_datum *in, const sni_datum **ins,
+                      sni_datum *out, bool *folded) {
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_value *v = sni_graph_value(r->graph, n->in[i]);
+        if (!v) continue;
+        const sni_tensor *t;
+        SN_TRY(sni_const_load(v->constant, &t, r->err));
+        in[i].kind = SN_KIND_TENSOR;
+        in[i].tensor = *t;
+        in[i].tensor.buffer = NULL;
+        ins[i] = &in[i];
+    }
+    /* A node that fails on its constants fails when it is run, where it can be named; a run may
+     * never get there. */
+    sni_budget budget = {.limit = r->fold_limit * 4};
+    *folded = sni_eval(n, ins, out, &budget, &r->store->arena, NULL) == SN_OK;
+    if (!*folded) return SN_OK;
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (n->out[i] == SNI_NO_ID) continue;
+        if (out[i].tensor.buffer) out[i].tensor.buffer->budget = NULL;
+        SN_TRY(replace_output(r, n, i, &out[i]));
+    }
+    return SN_OK;
+}
+
+sn_status sni_pass_fold_constants(sni_rewrite *r) {
+    for (sni_node *n = sni_graph_first(r->graph), *next; n; n = next) {
+        next = sni_graph_next(r->graph, n);
+        if (!is_foldable(r, n)) continue;
+        sni_datum *data = calloc((size_t)(n->n_in + n->n_out) + 1, sizeof *data);
+        const sni_datum **ins = calloc((size_t)n->n_in + 1, sizeof *ins);
+        bool folded = false;
+        sn_status status = data && ins ? SN_OK : sni_fail_memory(r->err);
+        if (status == SN_OK) status = fold(r, n, data, ins, data + n->n_in, &folded);
+        for (int32_t i = 0; data && i < n->n_out; i++) {
+            sni_datum *d = &data[n->n_in + i];
+            if (d->tensor.buffer) d->tensor.buffer->budget = NULL;
+            sni_datum_clear(d);
+        }
+        free(data);
+        free(ins);
+        if (status != SN_OK) return status;
+        if (!folded) continue;
+        sni_graph_remove_node(r->graph, n);
+        r->count++;
+    }
+    return SN_OK;
+}

@@ -1,0 +1,369 @@
+/* build.c - steps and shapes of a plan. Nodes are walked once, in order. Each output gets the shape
+ * that inference finds for the sizes at hand; integers that shapes are computed from are worked out
+ * here and now, so that shape arithmetic leaves no steps. */
+#include "ops/call.h"
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+enum { KNOWN_LIMIT = 4096 }; /* elements of a tensor that is worth working out beforehand */
+
+typedef struct builder {
+    sni_plan *plan;
+    const sni_graph *graph;
+    sni_type *types;          /* by value; kind NONE: not known */
+    const sni_tensor **known; /* by value: contents, where known */
+    sni_symbols *symbols;
+    sni_arena scratch; /* until the plan is built */
+    sn_error *err;
+} builder;
+
+/* ---- Contents known beforehand ---- */
+
+static bool small_const(const sni_value *v) {
+    return v->constant && !v->is_input && v->constant->tensor.count <= KNOWN_LIMIT;
+}
+
+/* Contents of a value, loading small constants; NULL if not known. */
+static sn_status contents(builder *b, int32_t id, const sni_tensor **out) {
+    *out = b->known[id];
+    if (*out || !small_const(b->graph->values[id])) return SN_OK;
+    SN_TRY(sni_const_load(b->graph->values[id]->constant, out, b->err));
+    b->known[id] = *out;
+    return SN_OK;
+}
+
+/* Has the plan own what `d` holds, as the contents of a value. */
+static sn_status keep_known(builder *b, int32_t id, sni_datum *d) {
+    sni_plan *p = b->plan;
+    if (p->n_known == p->known_capacity) {
+        int32_t more = p->known_capacity ? p->known_capacity * 2 : 16;
+        sni_datum *bigger = realloc(p->known, (size_t)more * sizeof *bigger);
+        if (!bigger) {
+            sni_datum_clear(d);
+            return sni_fail_memory(b->err);
+        }
+        p->known = bigger;
+        p->known_capacity = more;
+    }
+    p->known[p->n_known++] = *d;
+    sni_tensor *t = SNI_NEW(&p->arena, sni_tensor);
+    if (!t) return sni_fail_memory(b->err);
+    *t = d->tensor;
+    b->known[id] = t;
+    return SN_OK;
+}
+
+/* A list of plain dimensions as a known int64 or int32 tensor. */
+static sn_status keep_dims(builder *b, int32_t id, const sni_type *type, const sni_dim *dims,
+                           int32_t count) {
+    if (type->kind != SN_KIND_TENSOR || !type->has_shape || type->rank > 1) return SN_OK;
+    if (type->dtype != SN_INT64 && type->dtype != SN_INT32) return SN_OK;
+    if (type->rank == 1 ? type->dims[0] != count : count != 1) return SN_OK;
+    for (int32_t i = 0; i < count; i++)
+        if (sni_dim_is_symbol(dims[i])) return SN_OK;
+    sni_datum d = {.kind = SN_KIND_TENSOR};
+    SN_TRY(sni_tensor_new(&d.tensor, type->dtype, type->rank, type->dims, NULL, b->err));
+    for (int32_t i = 0; i < count; i++) {
+        if (type->dtype == SN_INT64)
+            ((int64_t *)d.tensor.data)[i] = dims[i];
+        else
+            ((int32_t *)d.tensor.data)[i] = (int32_t)dims[i];
+    }
+    return keep_known(b, id, &d);
+}
+
+static bool small_type(const sni_type *t) {
+    int64_t count = 1;
+    if (t->kind != SN_KIND_TENSOR || !t->has_shape) return false;
+    for (int i = 0; i < t->rank; i++) {
+        if (!sni_dim_known(t->dims[i]) || t->dims[i] > KNOWN_LIMIT) return false;
+        count *= t->dims[i];
+        if (count > KNOWN_LIMIT) return false;
+    }
+    return true;
+}
+
+/* Whether the node can and should be worked out now: all inputs known, results small. */
+static sn_status evaluable(builder *b, const sni_node *n, bool *yes) {
+    *yes = false;
+    if ((n->op->flags & (SNI_OP_RANDOM | SNI_OP_SUBGRAPHS | SNI_OP_ALLOCATES)) || !n->op->ref)
+        return SN_OK;
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID && !small_type(&b->types[n->out[i]])) return SN_OK;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_tensor *t;
+        if (n->in[i] == SNI_NO_ID) continue;
+        SN_TRY(contents(b, n->in[i], &t));
+        if (!t) return SN_OK;
+    }
+    *yes = true;
+    return SN_OK;
+}
+
+static sn_status evaluate(builder *b, const sni_node *n) {
+    sni_datum *in = SNI_NEW_ARRAY(&b->scratch, sni_datum, n->n_in);
+    const sni_datum **ins = SNI_NEW_ARRAY(&b->scratch, const sni_datum *, n->n_in);
+    sni_datum *out = SNI_NEW_ARRAY(&b->scratch, sni_datum, n->n_out);
+    if (!in || !ins || !out) return sni_fail_memory(b->err);
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (n->in[i] == SNI_NO_ID) continue;
+        in[i].kind = SN_KIND_TENSOR;
+        in[i].tensor = *b->known[n->in[i]];
+        in[i].tensor.buffer = NULL;
+        ins[i] = &in[i];
+    }
+    sn_status status = sni_eval(n, ins, out, NULL, &b->plan->arena, b->err);
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (status == SN_OK && out[i].kind == SN_KIND_TENSOR)
+            status = keep_known(b, n->out[i], &out[i]);
+        else
+            sni_datum_clear(&out[i]);
+    }
+    return status;
+}
+
+/* ---- Shapes ---- */
+
+static sn_status infer(builder *b, const sni_node *n) {
+    sni_arena *a = &b->scratch;
+    const sni_type **in = SNI_NEW_ARRAY(a, const sni_type *, n->n_in);
+    const sni_tensor **known = SNI_NEW_ARRAY(a, const sni_tensor *, n->n_in);
+    sni_const **constants = SNI_NEW_ARRAY(a, sni_const *, n->n_in);
+    sni_type *out = SNI_NEW_ARRAY(a, sni_type, n->n_out);
+    const sni_dim **out_dims = SNI_NEW_ARRAY(a, const sni_dim *, n->n_out);
+    int32_t *counts = SNI_NEW_ARRAY(a, int32_t, n->n_out);
+    if (!in || !known || !constants || !out || !out_dims || !counts) return sni_fail_memory(b->err);
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (n->in[i] == SNI_NO_ID) continue;
+        const sni_value *v = b->graph->values[n->in[i]];
+        in[i] = &b->types[n->in[i]];
+        known[i] = b->known[n->in[i]];
+        constants[i] = v->is_input ? NULL : v->constant;
+    }
+    sni_infer c = {.op = n->op,
+                   .node = n,
+                   .params = n->params,
+                   .n_in = n->n_in,
+                   .n_out = n->n_out,
+                   .in = in,
+                   .known = known,
+                   .constants = constants,
+                   .out = out,
+                   .out_dims = out_dims,
+                   .out_dims_count = counts,
+                   .symbols = b->symbols,
+                   .arena = a,
+                   .err = b->err};
+    SN_TRY(sni_infer_call(&c));
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (n->out[i] == SNI_NO_ID) continue;
+        b->types[n->out[i]] = out[i];
+        if (out_dims[i]) SN_TRY(keep_dims(b, n->out[i], &out[i], out_dims[i], counts[i]));
+    }
+    return SN_OK;
+}
+
+static bool all_outputs_known(const builder *b, const sni_node *n) {
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID && !b->known[n->out[i]]) return false;
+    return true;
+}
+
+static bool fully_shaped(const sni_type *t) {
+    if (t->kind != SN_KIND_TENSOR || !t->dtype || !t->has_shape) return false;
+    for (int i = 0; i < t->rank; i++)
+        if (!sni_dim_known(t->dims[i])) return false;
+    return true;
+}
+
+/* ---- Steps ---- */
+
+/* A step is static when every value it makes has a known shape. */
+static bool is_static(const builder *b, const sni_node *n) {
+    if (n->op->flags & (SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS)) return false;
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID && !fully_shaped(&b->types[n->out[i]])) return false;
+    return true;
+}
+
+static sn_status place_outputs(builder *b, const sni_node *n, int32_t step, bool dynamic) {
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (n->out[i] == SNI_NO_ID) continue;
+        sni_slot *s = &b->plan->slots[n->out[i]];
+        s->first = s->last = step;
+        s->place = dynamic ? SNI_PLACE_DYNAMIC : SNI_PLACE_ARENA;
+        const sni_type *t = &b->types[n->out[i]];
+        if (!dynamic) SN_TRY(sni_tensor_shape(&s->tensor, t->dtype, t->rank, t->dims, b->err));
+    }
+    return SN_OK;
+}
+
+/* Gives a slot that nothing has placed yet the contents of its value. */
+static sn_status place_const(builder *b, int32_t id) {
+    sni_slot *s = &b->plan->slots[id];
+    const sni_value *v = b->graph->values[id];
+    const sni_tensor *t = b->known[id];
+    if (!t && v->constant) SN_TRY(sni_const_load(v->constant, &t, b->err));
+    if (!t) return sni_fail(b->err, SN_INTERNAL, "value '%.*s' has no source", SNI_FMT(v->name));
+    s->place = SNI_PLACE_CONST;
+    s->tensor = *t;
+    s->tensor.buffer = NULL;
+    return SN_OK;
+}
+
+/* Marks what a step reads as used by it. */
+static sn_status use_inputs(builder *b, const sni_node *n, int32_t step) {
+    for (int32_t i = 0; i < n->n_in + n->n_captures; i++) {
+        if (n->in[i] == SNI_NO_ID) continue;
+        sni_slot *s = &b->plan->slots[n->in[i]];
+        if (s->place == SNI_PLACE_UNUSED) SN_TRY(place_const(b, n->in[i]));
+        s->last = step;
+    }
+    return SN_OK;
+}
+
+static sn_status add_step(builder *b, const sni_node *n) {
+    sni_plan *p = b->plan;
+    int32_t index = p->n_steps;
+    sni_step *s = &p->steps[index];
+    s->node = n;
+    s->dynamic = !is_static(b, n);
+    s->pointers = p->n_pointers;
+    SN_TRY(use_inputs(b, n, index));
+    SN_TRY(place_outputs(b, n, index, s->dynamic));
+    for (int32_t i = 0; i < n->n_in + n->n_captures; i++) p->pointers[p->n_pointers++] = n->in[i];
+    for (int32_t i = 0; i < n->n_out; i++) p->pointers[p->n_pointers++] = n->out[i];
+    p->n_steps++;
+    return SN_OK;
+}
+
+static sn_status add_node(builder *b, const sni_node *n) {
+    if (!n->op)
+        return sni_fail(b->err, SN_UNSUPPORTED, "operator %.*s%s%.*s is not supported",
+                        SNI_FMT(n->domain), n->domain.n ? "." : "", SNI_FMT(n->type));
+    if (!(n->op->flags & SNI_OP_SUBGRAPHS)) {
+        SN_TRY(infer(b, n));
+        if (all_outputs_known(b, n)) return SN_OK;
+        bool yes;
+        SN_TRY(evaluable(b, n, &yes));
+        if (yes) return evaluate(b, n);
+    }
+    return add_step(b, n);
+}
+
+/* ---- The whole ---- */
+
+static sn_status set_inputs(builder *b, const sni_signature *signature) {
+    const sni_graph *g = b->graph;
+    for (int32_t i = 0; i < signature->count; i++) {
+        int32_t id = i < g->n_inputs ? g->inputs[i] : g->captures[i - g->n_inputs].value;
+        if (signature->types[i].kind == SN_KIND_NONE && g->values[id]->constant) {
+            SN_TRY(place_const(b, id)); /* left to its default */
+            continue;
+        }
+        b->plan->slots[id].place = SNI_PLACE_INPUT;
+        b->plan->slots[id].first = -1;
+        if (!sni_type_copy(&b->types[id], &signature->types[i], &b->plan->arena))
+            return sni_fail_memory(b->err);
+    }
+    return SN_OK;
+}
+
+/* Values that leave the graph live to the end; planned ones are made where they will stay. */
+static sn_status set_outputs(builder *b) {
+    const sni_graph *g = b->graph;
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        sni_slot *s = &b->plan->slots[g->outputs[i]];
+        if (s->place == SNI_PLACE_UNUSED) SN_TRY(place_const(b, g->outputs[i]));
+        if (s->place == SNI_PLACE_ARENA) s->place = SNI_PLACE_OUTPUT;
+        s->last = INT32_MAX;
+    }
+    return SN_OK;
+}
+
+static bool is_released(const sni_slot *s) {
+    return s->place == SNI_PLACE_DYNAMIC && s->last != INT32_MAX;
+}
+
+/* Gives every step the list of dynamic slots that are done after it. */
+static sn_status set_releases(sni_plan *p, sn_error *err) {
+    for (int32_t i = 0; i < p->n_slots; i++)
+        if (is_released(&p->slots[i])) p->steps[p->slots[i].last].n_release++;
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        sni_step *s = &p->steps[i];
+        s->release = SNI_NEW_ARRAY(&p->arena, int32_t, s->n_release);
+        if (!s->release) return sni_fail_memory(err);
+        s->n_release = 0;
+    }
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        if (!is_released(&p->slots[i])) continue;
+        sni_step *s = &p->steps[p->slots[i].last];
+        s->release[s->n_release++] = i;
+    }
+    return SN_OK;
+}
+
+static sn_status make_tables(builder *b) {
+    sni_plan *p = b->plan;
+    const sni_graph *g = b->graph;
+    size_t nodes = 0, pointers = 0;
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        nodes++;
+        pointers += (size_t)(n->n_in + n->n_captures + n->n_out);
+    }
+    p->n_slots = g->value_count;
+    p->slots = SNI_NEW_ARRAY(&p->arena, sni_slot, g->value_count);
+    p->steps = SNI_NEW_ARRAY(&p->arena, sni_step, nodes);
+    p->pointers = SNI_NEW_ARRAY(&p->arena, int32_t, pointers);
+    b->types = calloc((size_t)g->value_count + 1, sizeof *b->types);
+    b->known = calloc((size_t)g->value_count + 1, sizeof *b->known);
+    b->symbols = sni_symbols_new();
+    if (!p->slots || !p->steps || !p->pointers || !b->types || !b->known || !b->symbols)
+        return sni_fail_memory(b->err);
+    for (int32_t i = 0; i < g->value_count; i++)
+        if (g->values[i] && g->values[i]->constant) b->types[i] = g->values[i]->type;
+    return SN_OK;
+}
+
+static sn_status build(builder *b, const sni_signature *signature) {
+    SN_TRY(make_tables(b));
+    SN_TRY(set_inputs(b, signature));
+    for (const sni_node *n = sni_graph_first(b->graph); n; n = sni_graph_next(b->graph, n)) {
+        sn_status status = add_node(b, n);
+        if (status != SN_OK)
+            return sni_fail_context(b->err, status, "node '%.*s' (%.*s)",
+                                    SNI_FMT(sni_node_label(b->graph, n)), SNI_FMT(n->type));
+    }
+    SN_TRY(set_outputs(b));
+    SN_TRY(set_releases(b->plan, b->err));
+    return sni_plan_memory(b->plan, b->err);
+}
+
+sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_plan **out,
+                         sn_error *err) {
+    builder b = {.graph = g, .err = err};
+    b.plan = calloc(1, sizeof *b.plan);
+    if (!b.plan) return sni_fail_memory(err);
+    sni_arena_init(&b.plan->arena, 0);
+    sni_arena_init(&b.scratch, 0);
+    b.plan->graph = g;
+    sn_status status = build(&b, signature);
+    free(b.types);
+    free(b.known);
+    sni_symbols_free(b.symbols);
+    sni_arena_free(&b.scratch);
+    if (status == SN_OK)
+        *out = b.plan;
+    else
+        sni_plan_free(b.plan);
+    return status;
+}
+
+void sni_plan_free(sni_plan *plan) {
+    if (!plan) return;
+    for (int32_t i = 0; i < plan->n_known; i++) sni_datum_clear(&plan->known[i]);
+    free(plan->known);
+    sni_arena_free(&plan->arena);
+    free(plan);
+}

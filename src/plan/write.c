@@ -1,0 +1,67 @@
+/* write.c - a plan as text, for people and golden tests. */
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct printer {
+    sn_write_fn write;
+    void *ctx;
+    int failed;
+} printer;
+
+static void print(printer *p, const char *format, ...) SNI_PRINTF(2, 3);
+
+static void print(printer *p, const char *format, ...) {
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n < 0 || p->failed) return;
+    size_t size = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    p->failed = p->write(p->ctx, line, size);
+}
+
+static void print_slot(printer *p, const sni_plan *plan, int32_t id) {
+    static const char *const places[] = {"unused", "input", "const", "arena", "output", "dynamic"};
+    if (id == SNI_NO_ID) {
+        print(p, "-");
+        return;
+    }
+    const sni_slot *s = &plan->slots[id];
+    print(p, "%%%d:%s", id, places[s->place]);
+    if (s->place == SNI_PLACE_ARENA) print(p, "@%zu", s->offset);
+    if (s->place == SNI_PLACE_DYNAMIC || s->place == SNI_PLACE_INPUT) return;
+    print(p, " %s[", sn_dtype_name(s->tensor.dtype));
+    for (int i = 0; i < s->tensor.rank; i++)
+        print(p, "%s%lld", i ? "," : "", (long long)s->tensor.dims[i]);
+    print(p, "]");
+}
+
+static void print_step(printer *p, const sni_plan *plan, int32_t index) {
+    const sni_step *s = &plan->steps[index];
+    const int32_t *slots = plan->pointers + s->pointers;
+    int32_t inputs = s->node->n_in + s->node->n_captures;
+    print(p, "%4d %s%s '%.*s' (", index, s->node->op->name, s->dynamic ? " dynamic" : "",
+          SNI_FMT(sni_node_label(plan->graph, s->node)));
+    for (int32_t i = 0; i < inputs; i++) {
+        if (i) print(p, ", ");
+        print_slot(p, plan, slots[i]);
+    }
+    print(p, ") => (");
+    for (int32_t i = 0; i < s->node->n_out; i++) {
+        if (i) print(p, ", ");
+        print_slot(p, plan, slots[inputs + i]);
+    }
+    print(p, ")\n");
+}
+
+sn_status sni_plan_write(const sni_plan *plan, sn_write_fn write, void *ctx, sn_error *err) {
+    printer p = {.write = write, .ctx = ctx};
+    print(&p, "plan: %d steps, arena %zu bytes, lower bound %zu bytes, ratio %.3f\n", plan->n_steps,
+          plan->arena_bytes, plan->lower_bound,
+          plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
+    for (int32_t i = 0; i < plan->n_steps; i++) print_step(&p, plan, i);
+    return p.failed ? sni_fail(err, SN_IO, "writing the plan failed") : SN_OK;
+}
