@@ -215,6 +215,8 @@ int64_t sni_upgrade_int(const sni_upgrade *u, const char *name, int64_t otherwis
 sni_attr sni_attr_of_int(const char *name, int64_t v);
 sni_attr sni_attr_of_float(const char *name, float v);
 sni_attr sni_attr_of_string(const char *name, const char *v); /* static text */
+/* Turns the upgraded node itself into Reshape(x, shape), sizes of 0 meant as such. */
+sn_status sni_upgrade_to_reshape(sni_upgrade *u, int32_t x, int32_t shape);
 /* Opsets 1 to 6: makes input 1 of a binary operator broadcast as `broadcast` and `axis` said. */
 sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u);
 

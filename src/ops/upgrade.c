@@ -104,6 +104,16 @@ sn_status sni_upgrade_insert(sni_upgrade *u, const char *type, const int32_t *in
     return SN_OK;
 }
 
+sn_status sni_upgrade_to_reshape(sni_upgrade *u, int32_t x, int32_t shape) {
+    sni_attr exact = sni_attr_of_int("allowzero", 1);
+    SN_TRY(sni_node_resize_inputs(u->graph, u->node, 2, u->err));
+    SN_TRY(sni_node_set_input(u->graph, u->node, 0, x, u->err));
+    SN_TRY(sni_node_set_input(u->graph, u->node, 1, shape, u->err));
+    u->node->n_attrs = 0;
+    u->node->type = SNI_STR("Reshape");
+    return sni_node_set_attr(u->graph, u->node, &exact, u->err);
+}
+
 sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u) {
     int64_t broadcast = sni_upgrade_int(u, "broadcast", 0);
     const sni_attr *axis = sni_node_attr(u->node, "axis");

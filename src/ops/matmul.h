@@ -1,0 +1,25 @@
+/* matmul.h - shapes of matrix products as numpy has them: stacks of matrices that are broadcast,
+ * vectors as rows or columns. */
+#ifndef SNI_OPS_MATMUL_H
+#define SNI_OPS_MATMUL_H
+
+#include "ops/matmul_core.h"
+
+/* Sets output 0 to the shape of input a times input b. */
+sn_status sni_infer_matmul(sni_infer *c, int a, int b);
+int64_t sni_matmul_macs(const sni_infer *c, int a, int b);
+
+typedef struct sni_matmul {
+    int64_t m, n, k;
+    int64_t count; /* products */
+    int rank;      /* axes of the stack */
+    int64_t dims[SN_MAX_RANK], a_strides[SN_MAX_RANK], b_strides[SN_MAX_RANK];
+} sni_matmul;
+
+void sni_matmul_init(sni_matmul *mm, const sni_tensor *a, const sni_tensor *b);
+
+/* c = a b, all of type `dtype` (one that sni_gemm_run takes). */
+void sni_matmul_run(const sni_matmul *mm, sn_dtype dtype, const void *a, const void *b, void *c,
+                    int threads);
+
+#endif

@@ -1,0 +1,115 @@
+/* The matrix product: cut C into blocks of columns (and of rows when there are few columns), bring
+ * the rows of B a block needs into a small panel, and sum tiles of MR x NR in registers. */
+#include "ops/matmul_core.h"
+
+#include "base/threadpool.h"
+#include "ops/typed.h"
+
+#include <string.h>
+
+enum {
+    MR = 4,
+    NR = 8,            /* columns of a tile */
+    PANEL_COLS = 64,   /* columns of a block of C */
+    PANEL_STRIDE = 72, /* of the panel's rows: keeps them out of each other's cache sets */
+    PANEL_BYTES = 72 * 1024,
+    BLOCK_ROWS = 64,    /* rows of a block of C where rows are split among threads */
+    FEW_ROWS = 3,       /* at most so many rows are computed without a panel */
+    GRAIN_MACS = 65536, /* multiply-accumulates worth a thread */
+};
+
+#define T float
+#define SUFFIX f32
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+#define T double
+#define SUFFIX f64
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+#define T uint32_t
+#define SUFFIX u32
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+#define T uint64_t
+#define SUFFIX u64
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+
+typedef struct core {
+    void (*block)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t cols);
+    void (*row)(const sni_gemm *g, int64_t i, int64_t n0, int64_t n1);
+    void (*zero)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+} core;
+
+static const core *core_of(sn_dtype dtype) {
+    static const core f32 = {block_f32, row_f32, zero_f32}, f64 = {block_f64, row_f64, zero_f64},
+                      u32 = {block_u32, row_u32, zero_u32}, u64 = {block_u64, row_u64, zero_u64};
+    switch (dtype) {
+    case SN_FLOAT32:
+        return &f32;
+    case SN_FLOAT64:
+        return &f64;
+    case SN_INT32:
+    case SN_UINT32:
+        return &u32;
+    default:
+        return &u64;
+    }
+}
+
+typedef struct gemm_job {
+    const sni_gemm *g;
+    const core *core;
+    int64_t row_blocks, col_blocks; /* of one product */
+    int64_t block_rows;
+    sni_gemm_locate_fn locate; /* NULL: one product */
+    const void *ctx;
+} gemm_job;
+
+static void gemm_block(const core *c, const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0,
+                       int64_t n1) {
+    if (g->k == 0) {
+        if (!g->add) c->zero(g, m0, m1, n0, n1);
+    } else if (m1 - m0 <= FEW_ROWS && !g->fill) {
+        for (int64_t i = m0; i < m1; i++) c->row(g, i, n0, n1);
+    } else {
+        c->block(g, m0, m1, n0, n1 - n0);
+    }
+}
+
+static void gemm_piece(void *ctx, int64_t begin, int64_t end) {
+    const gemm_job *j = ctx;
+    int64_t per_product = j->row_blocks * j->col_blocks;
+    int64_t at = -1;
+    sni_gemm g = *j->g;
+    for (int64_t i = begin; i < end; i++) {
+        if (i / per_product != at) {
+            at = g.product = i / per_product;
+            if (j->locate) j->locate(j->ctx, at, &g);
+        }
+        int64_t m0 = i % per_product / j->col_blocks * j->block_rows;
+        int64_t n0 = i % j->col_blocks * PANEL_COLS;
+        gemm_block(j->core, &g, m0, g.m - m0 < j->block_rows ? g.m : m0 + j->block_rows, n0,
+                   g.n - n0 < PANEL_COLS ? g.n : n0 + PANEL_COLS);
+    }
+}
+
+void sni_gemm_batch(sn_dtype dtype, const sni_gemm *g, int64_t count, sni_gemm_locate_fn locate,
+                    const void *ctx, int threads) {
+    if (g->m <= 0 || g->n <= 0 || count <= 0) return;
+    gemm_job job = {.g = g, .core = core_of(dtype), .locate = locate, .ctx = ctx};
+    job.col_blocks = (g->n - 1) / PANEL_COLS + 1;
+    job.block_rows = job.col_blocks * count < 32 && threads != 1 ? BLOCK_ROWS : g->m;
+    job.row_blocks = (g->m - 1) / job.block_rows + 1;
+    double macs = (double)PANEL_COLS * (double)job.block_rows * (double)(g->k + 1);
+    int64_t grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
+    sni_parallel_for(threads, job.row_blocks * job.col_blocks * count, grain, gemm_piece, &job);
+}
+
+void sni_gemm_run(sn_dtype dtype, const sni_gemm *g, int threads) {
+    sni_gemm_batch(dtype, g, 1, NULL, NULL, threads);
+}

@@ -1,0 +1,89 @@
+/* MaxPool and GlobalMaxPool: the largest element under each window, and where it lies. */
+#include "ops/pool.h"
+#include "ops/typed.h"
+
+#include <math.h>
+
+#define BODY "ops/max_pool.inc.c"
+#define LOWEST (-(T)INFINITY)
+#define IS_NAN(v) isnan(v)
+#include "ops/each_float.inc.h"
+#undef LOWEST
+#undef IS_NAN
+#define IS_NAN(v) false
+#define LOWEST INT8_MIN
+#define T int8_t
+#define SUFFIX i8
+#include BODY
+#undef T
+#undef SUFFIX
+#undef LOWEST
+#define LOWEST 0
+#define T uint8_t
+#define SUFFIX u8
+#include BODY
+#undef T
+#undef SUFFIX
+#undef LOWEST
+#undef IS_NAN
+#undef BODY
+
+/* Turns an index within a plane (row-major) into one within the whole tensor. */
+static int64_t tensor_index(const sni_tensor *x, int64_t plane, int64_t size, int64_t index,
+                            bool column_major) {
+    if (index < 0) return index;
+    if (column_major) {
+        int64_t at[SN_MAX_RANK], turned = 0;
+        for (int i = x->rank - 1; i >= 2; i--) {
+            at[i] = index % x->dims[i];
+            index /= x->dims[i];
+        }
+        for (int i = x->rank - 1; i >= 2; i--) turned = turned * x->dims[i] + at[i];
+        index = turned;
+    }
+    return plane * size + index;
+}
+
+static sn_status max_ref(sni_kernel *k) {
+    static const sni_pool_fn fns[SNI_DTYPE_COUNT] = {
+        SNI_EACH_FLOAT(max_row), [SN_INT8] = max_row_i8, [SN_UINT8] = max_row_u8};
+    const sni_pool_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *indices = sni_out(k, 1);
+    SN_TRY(sni_pool_run(k, fns, false));
+    if (!indices) return SN_OK;
+    int64_t in_plane = sni_tensor_span(x, 2, x->rank);
+    int64_t out_plane = sni_tensor_span(indices, 2, indices->rank);
+    int64_t *v = indices->data;
+    for (int64_t i = 0; i < indices->count; i++)
+        v[i] = tensor_index(x, i / out_plane, in_plane, v[i], p->storage_order == 1);
+    return SN_OK;
+}
+
+static sn_status global_max_ref(sni_kernel *k) {
+    static const sni_pool_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_FLOAT(global_max)};
+    return sni_pool_run(k, fns, true);
+}
+
+const sni_op sni_op_MaxPool = {
+    .name = "MaxPool",
+    .versions = SNI_VERSIONS(1, 8, 10, 11, 12, 22),
+    .inputs = SNI_FORMALS({"X", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}, {"Indices", "int64", SNI_OPTIONAL}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS | SNI_T(SN_INT8) | SNI_T(SN_UINT8)}),
+    .params = SNI_PARAMS(SNI_POOL_PARAMS,
+                         {"storage_order", SNI_ATTR_INT, offsetof(sni_pool_params, storage_order)}),
+    .params_size = sizeof(sni_pool_params),
+    .infer = sni_infer_window_pool,
+    .ref = max_ref,
+};
+
+const sni_op sni_op_GlobalMaxPool = {
+    .name = "GlobalMaxPool",
+    .versions = SNI_VERSIONS(1, 22),
+    .inputs = SNI_FORMALS({"X", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .infer = sni_infer_global_pool,
+    .ref = global_max_ref,
+};

@@ -1,0 +1,76 @@
+/* The walk of all pools over their output rows. */
+#include "ops/pool.h"
+
+#include "base/threadpool.h"
+#include "ops/compute.h"
+
+#include <math.h>
+
+sn_status sni_infer_window_pool(sni_infer *c) {
+    return sni_infer_pool(c, &((const sni_pool_params *)c->params)->window);
+}
+
+sn_status sni_infer_global_pool(sni_infer *c) {
+    if (!sni_infer_shaped(c, 0)) return SN_OK;
+    sni_dim dims[SN_MAX_RANK];
+    int rank = sni_infer_rank(c, 0);
+    if (rank < 2) return SNI_INFER_FAIL(c, "an input of rank %d has no channels", rank);
+    for (int i = 0; i < rank; i++) dims[i] = i < 2 ? sni_infer_dim(c, 0, i) : 1;
+    return sni_infer_set_shape(c, 0, rank, dims);
+}
+
+/* The window of a global pool: one row of all elements of the plane. */
+static void whole_plane(sni_window *w, const sni_tensor *x) {
+    w->rank = 1;
+    w->kernel[0] = w->in[0] = sni_tensor_span(x, 2, x->rank);
+    w->stride[0] = w->dilation[0] = w->out[0] = 1;
+    w->begin[0] = w->end[0] = 0;
+}
+
+typedef struct pool_job {
+    sni_pool pool;
+    sni_pool_fn fn;
+} pool_job;
+
+static void pool_piece(void *ctx, int64_t begin, int64_t end) {
+    const pool_job *j = ctx;
+    for (int64_t i = begin; i < end; i++)
+        j->fn(&j->pool, i / j->pool.out_rows, i % j->pool.out_rows);
+}
+
+sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0), *indices = sni_out(k, 1);
+    sn_dtype dtype = sni_compute_dtype(x->dtype);
+    pool_job job = {.pool.params = k->params, .fn = table[dtype]};
+    sni_pool *p = &job.pool;
+    sni_tensor unwanted = *(indices ? indices : y);
+    if (global)
+        whole_plane(&p->window, x);
+    else
+        SN_TRY(sni_window_at_run(k, &p->window, &p->params->window, x, y ? y : indices, NULL));
+    SN_TRY(sni_in_as(k, x, dtype, &p->x));
+    if (y)
+        SN_TRY(sni_out_as(k, y, dtype, &p->y));
+    else
+        SN_TRY(sni_scratch_array(k, unwanted.count, sni_dtype_width(dtype), &p->y));
+    p->indices = indices ? indices->data : NULL;
+    p->out_rows = sni_window_out_rows(&p->window);
+    p->in_plane = sni_window_in_rows(&p->window) * p->window.in[p->window.rank - 1];
+    if (unwanted.count == 0) return SN_OK;
+    int64_t work = sni_window_tap_rows(&p->window) * p->window.out[p->window.rank - 1];
+    int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
+    sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, &job);
+    sni_out_done(k, y, dtype, p->y);
+    return SN_OK;
+}
+
+sn_status sni_upgrade_lp_order(sni_upgrade *u) {
+    const sni_attr *a = sni_node_attr(u->node, "p");
+    if (u->from != 1 || !a || a->kind != SNI_ATTR_FLOAT) return SN_OK;
+    if (!(a->u.f >= 1 && a->u.f < 65536) || a->u.f != floorf(a->u.f))
+        return sni_fail(u->err, SN_UNSUPPORTED, "p is %g, not a whole number above 0",
+                        (double)a->u.f);
+    sni_attr p = sni_attr_of_int("p", (int64_t)a->u.f);
+    return sni_node_set_attr(u->graph, u->node, &p, u->err);
+}

@@ -1,0 +1,44 @@
+/* pool.h - what the pools share: parameters, and running a row function over all output rows. */
+#ifndef SNI_OPS_POOL_H
+#define SNI_OPS_POOL_H
+
+#include "ops/sliding.h"
+
+typedef struct sni_pool_params {
+    sni_window_params window;
+    int64_t count_include_pad; /* AveragePool */
+    int64_t storage_order;     /* MaxPool: 1 numbers Indices column by column */
+    int64_t p;                 /* LpPool */
+} sni_pool_params;
+
+/* `global`: the window is the whole plane. */
+typedef struct sni_pool {
+    sni_window window;
+    const sni_pool_params *params;
+    const void *x;
+    void *y;
+    int64_t *indices; /* MaxPool: NULL if not wanted */
+    int64_t out_rows, in_plane;
+} sni_pool;
+
+/* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */
+typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);
+
+/* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
+sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);
+
+/* (N, C, 1, ...): `.infer` of global pools. */
+sn_status sni_infer_global_pool(sni_infer *c);
+
+#define SNI_POOL_PARAMS                                \
+    SNI_WINDOW_KERNEL(sni_pool_params, window, true),  \
+        SNI_WINDOW_DILATIONS(sni_pool_params, window), \
+        SNI_WINDOW_AUTO_PAD(sni_pool_params, window), SNI_WINDOW_CEIL(sni_pool_params, window)
+
+/* `.infer` of pools with SNI_POOL_PARAMS. */
+sn_status sni_infer_window_pool(sni_infer *c);
+
+/* LpPool and GlobalLpPool: opset 1 had `p` as a float. */
+sn_status sni_upgrade_lp_order(sni_upgrade *u);
+
+#endif

@@ -1,0 +1,194 @@
+/* Recurrent cells for one type. Rows of gates are (gates, hidden). */
+
+static T FN(act)(const sni_activation *f, T v) {
+    T a = (T)f->alpha, b = (T)f->beta;
+    switch (f->kind) {
+    case SNI_ACT_RELU:
+        return v > 0 ? v : 0;
+    case SNI_ACT_TANH:
+        return MATH(tanh)(v);
+    case SNI_ACT_SIGMOID:
+        return 1 / (1 + MATH(exp)(-v));
+    case SNI_ACT_AFFINE:
+        return a * v + b;
+    case SNI_ACT_LEAKY_RELU:
+        return v >= 0 ? v : a * v;
+    case SNI_ACT_THRESHOLDED_RELU:
+        return v >= a ? v : 0;
+    case SNI_ACT_SCALED_TANH:
+        return a * MATH(tanh)(b * v);
+    case SNI_ACT_HARD_SIGMOID:
+        v = a * v + b;
+        return v < 0 ? 0 : v > 1 ? 1 : v;
+    case SNI_ACT_ELU:
+        return v >= 0 ? v : a * (MATH(exp)(v) - 1);
+    case SNI_ACT_SOFTSIGN:
+        return v / (1 + MATH(fabs)(v));
+    default: /* softplus */
+        return v > 0 ? v + MATH(log1p)(MATH(exp)(-v)) : MATH(log1p)(MATH(exp)(v));
+    }
+}
+
+/* Clips, then applies. */
+static T FN(gate)(const rnn *r, int f, T v) {
+    if (r->p->has_clip) {
+        T c = (T)r->p->clip;
+        v = v < -c ? -c : v > c ? c : v;
+    }
+    return FN(act)(&r->act[f], v);
+}
+
+/* h (hidden) from gx, the input's part of the gates, and gh, the state's part. */
+static void FN(rnn_row)(const rnn *r, const T *gx, const T *gh, T *h) {
+    for (int64_t i = 0; i < r->hidden; i++) h[i] = FN(gate)(r, 0, gx[i] + gh[i]);
+}
+
+static void FN(lstm_row)(const rnn *r, const T *gx, const T *gh, T *h, T *c) {
+    int64_t n = r->hidden;
+    const T *peep = r->dir_p; /* for gates i, o, f */
+    for (int64_t i = 0; i < n; i++) {
+        T vi = gx[i] + gh[i], vo = gx[n + i] + gh[n + i], vf = gx[2 * n + i] + gh[2 * n + i];
+        T vc = gx[3 * n + i] + gh[3 * n + i];
+        if (peep) vi += peep[i] * c[i];
+        if (peep) vf += peep[2 * n + i] * c[i];
+        T in = FN(gate)(r, 0, vi);
+        T keep = r->p->input_forget ? 1 - in : FN(gate)(r, 0, vf);
+        c[i] = keep * c[i] + in * FN(gate)(r, 1, vc);
+        if (peep) vo += peep[n + i] * c[i];
+        h[i] = FN(gate)(r, 0, vo) * FN(gate)(r, 2, c[i]);
+    }
+}
+
+/* GRU, first half: update gate to gz, and what the candidate's product with R needs: reset state
+ * to `reset` unless the reset comes after the product, then the candidate itself. */
+static void FN(gru_reset)(const rnn *r, const T *gx, const T *gh, const T *h, T *gz, T *reset) {
+    int64_t n = r->hidden;
+    for (int64_t i = 0; i < n; i++) {
+        gz[i] = FN(gate)(r, 0, gx[i] + gh[i]);
+        T open = FN(gate)(r, 0, gx[n + i] + gh[n + i]);
+        if (!r->p->linear_before_reset) {
+            reset[i] = open * h[i];
+            continue;
+        }
+        T state = gh[2 * n + i] + (r->dir_rbh ? ((const T *)r->dir_rbh)[i] : 0);
+        reset[i] = FN(gate)(r, 1, gx[2 * n + i] + open * state);
+    }
+}
+
+static void FN(gru_mix)(const rnn *r, const T *gx, const T *gh, const T *gz, const T *reset, T *h) {
+    int64_t n = r->hidden;
+    for (int64_t i = 0; i < n; i++) {
+        T candidate =
+            r->p->linear_before_reset ? reset[i] : FN(gate)(r, 1, gx[2 * n + i] + gh[2 * n + i]);
+        h[i] = (1 - gz[i]) * candidate + gz[i] * h[i];
+    }
+}
+
+/* Copies direction d of R (gates * hidden, hidden) transposed to r->rt, sets biases and peepholes,
+ * and computes the input's part of all gates. */
+static void FN(begin)(rnn *r, int64_t d) {
+    int64_t n = r->hidden, wide = r->gates * n, rows = r->seq * r->batch;
+    const T *rw = (const T *)r->r + d * wide * n;
+    const T *bias = r->b ? (const T *)r->b + d * 2 * wide : NULL;
+    T *rt = r->rt, *gx = r->gx;
+    for (int64_t i = 0; i < wide; i++)
+        for (int64_t j = 0; j < n; j++) rt[j * wide + i] = rw[i * n + j];
+    r->dir_p = r->peep ? (const T *)r->peep + d * 3 * n : NULL;
+    bool late = r->cell == SNI_CELL_GRU && r->p->linear_before_reset;
+    r->dir_rbh = bias && late ? bias + wide + 2 * n : NULL;
+    for (int64_t row = 0; bias && row < rows; row++)
+        for (int64_t i = 0; i < wide; i++)
+            gx[row * wide + i] = bias[i] + (late && i >= 2 * n ? 0 : bias[wide + i]);
+    sni_gemm g = {.m = rows,
+                  .n = wide,
+                  .k = r->input,
+                  .a = r->x,
+                  .a_row = r->input,
+                  .a_col = 1,
+                  .b = (const T *)r->w + d * wide * r->input,
+                  .b_row = 1,
+                  .b_col = r->input,
+                  .c = gx,
+                  .c_row = wide,
+                  .add = bias != NULL};
+    sni_gemm_run(r->dtype, &g, r->threads);
+    for (int64_t b = 0; b < r->batch; b++) {
+        int64_t at = state_at(r, d, b);
+        for (int64_t i = 0; i < n; i++) {
+            ((T *)r->h)[b * n + i] = r->h0 ? ((const T *)r->h0)[at + i] : 0;
+            if (r->c) ((T *)r->c)[b * n + i] = r->c0 ? ((const T *)r->c0)[at + i] : 0;
+        }
+    }
+}
+
+/* State times columns [from, to) of R's transpose, into the same columns of gh. */
+static void FN(recur)(const rnn *r, const void *state, int64_t from, int64_t to) {
+    int64_t n = r->hidden, wide = r->gates * n;
+    sni_gemm g = {.m = r->batch,
+                  .n = to - from,
+                  .k = n,
+                  .a = state,
+                  .a_row = n,
+                  .a_col = 1,
+                  .b = (const T *)r->rt + from,
+                  .b_row = wide,
+                  .b_col = 1,
+                  .c = (T *)r->gh + from,
+                  .c_row = wide};
+    sni_gemm_run(r->dtype, &g, r->threads);
+}
+
+static void FN(step)(rnn *r, int64_t d, int64_t t) {
+    int64_t n = r->hidden, wide = r->gates * n;
+    bool two = r->cell == SNI_CELL_GRU && !r->p->linear_before_reset;
+    T *gh = r->gh, *h = r->h, *c = r->c, *gz = r->gz, *reset = r->reset;
+    FN(recur)(r, h, 0, two ? 2 * n : wide);
+    if (r->cell == SNI_CELL_GRU) {
+        for (int64_t b = 0; b < r->batch; b++) {
+            if (t >= length_of(r, b)) {
+                for (int64_t i = 0; i < n; i++) reset[b * n + i] = 0;
+                continue;
+            }
+            const T *gx = (const T *)r->gx + input_row(r, d, b, t) * wide;
+            FN(gru_reset)(r, gx, gh + b * wide, h + b * n, gz + b * n, reset + b * n);
+        }
+        if (two) FN(recur)(r, reset, 2 * n, wide);
+    }
+    for (int64_t b = 0; b < r->batch; b++) {
+        if (t >= length_of(r, b)) continue;
+        const T *gx = (const T *)r->gx + input_row(r, d, b, t) * wide;
+        if (r->cell == SNI_CELL_RNN)
+            FN(rnn_row)(r, gx, gh + b * wide, h + b * n);
+        else if (r->cell == SNI_CELL_LSTM)
+            FN(lstm_row)(r, gx, gh + b * wide, h + b * n, c + b * n);
+        else
+            FN(gru_mix)(r, gx, gh + b * wide, gz + b * n, reset + b * n, h + b * n);
+        if (!r->y) continue;
+        T *y = (T *)r->y + output_at(r, d, b, t);
+        for (int64_t i = 0; i < n; i++) y[i] = h[b * n + i];
+    }
+}
+
+/* Final states of direction d to their outputs. */
+static void FN(finish)(const rnn *r, int64_t d) {
+    int64_t n = r->hidden;
+    for (int64_t b = 0; b < r->batch; b++)
+        for (int64_t i = 0; i < n; i++) {
+            if (r->yh) ((T *)r->yh)[state_at(r, d, b) + i] = ((const T *)r->h)[b * n + i];
+            if (r->yc) ((T *)r->yc)[state_at(r, d, b) + i] = ((const T *)r->c)[b * n + i];
+        }
+}
+
+static sn_status FN(run)(sni_kernel *k, rnn *r) {
+    int each = sni_cell_activations(r->cell);
+    for (int64_t d = 0; d < r->dirs; d++) {
+        r->act = r->all_acts + d * each;
+        FN(begin)(r, d);
+        for (int64_t t = 0; t < r->seq; t++) {
+            SN_TRY(sni_poll(k));
+            FN(step)(r, d, t);
+        }
+        FN(finish)(r, d);
+    }
+    return SN_OK;
+}
