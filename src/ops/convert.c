@@ -98,12 +98,12 @@ static void f32_to_narrow(sn_dtype to, const float *src, void *dst, size_t n,
         sni_narrow(to, src, dst, n, mode->saturate);
 }
 
-/* Keeps the low bits of elements under 8 bits, with the sign spread for signed types. */
-static void keep_low_bits(sn_dtype to, void *dst, size_t n) {
-    unsigned bits = sni_dtype_get(to)->bits;
+void sni_keep_low_bits(sn_dtype dtype, void *elements, size_t n) {
+    if (!sni_dtype_subbyte(dtype)) return;
+    unsigned bits = sni_dtype_get(dtype)->bits;
     uint8_t mask = (uint8_t)((1u << bits) - 1), sign = 0;
-    if (sni_dtype_get(to)->cls == SNI_CLASS_I) sign = (uint8_t)(1u << (bits - 1));
-    uint8_t *d = dst;
+    if (sni_dtype_get(dtype)->cls == SNI_CLASS_I) sign = (uint8_t)(1u << (bits - 1));
+    uint8_t *d = elements;
     for (size_t i = 0; i < n; i++) d[i] = (uint8_t)(((d[i] & mask) ^ sign) - sign);
 }
 
@@ -123,7 +123,7 @@ static void store_block(int carrier, const void *src, sn_dtype to, void *dst, si
         int64_t whole[BLOCK];
         stores[carrier][SN_INT64](src, whole, n);
         store_i64_i8(whole, dst, n);
-        keep_low_bits(to, dst, n);
+        sni_keep_low_bits(to, dst, n);
     } else {
         stores[carrier][to](src, dst, n);
     }

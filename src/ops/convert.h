@@ -21,4 +21,8 @@ bool sni_convertible(sn_dtype from, sn_dtype to);
 void sni_convert(sn_dtype from, const void *src, sn_dtype to, void *dst, size_t n,
                  const sni_convert_mode *mode);
 
+/* Brings bytes to what elements of a type under 8 bits look like: the low bits only, with the sign
+ * spread for signed types. Other types are left alone. */
+void sni_keep_low_bits(sn_dtype dtype, void *elements, size_t n);
+
 #endif
