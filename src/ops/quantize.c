@@ -7,6 +7,7 @@
 #include "ops/convert.h"
 #include "ops/op.h"
 #include "ops/tensor_util.h"
+#include "ops/wide.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,14 +41,6 @@ typedef struct job {
 } job;
 
 /* ---- Which scale goes with which element ---- */
-
-/* Elements of a scale or zero point as floats; NULL for no tensor, or when memory runs out. */
-static const float *as_floats(sni_kernel *k, const sni_tensor *t) {
-    if (t->dtype == SN_FLOAT32) return t->data;
-    float *f = sni_scratch(k, (size_t)t->count * sizeof *f);
-    if (f) sni_convert(t->dtype, t->data, SN_FLOAT32, f, (size_t)t->count, NULL);
-    return f;
-}
 
 static sn_status plan_blocks(sni_kernel *k, const sni_tensor *x, const sni_tensor *scale, int axis,
                              int64_t block, grid *g) {
@@ -91,9 +84,8 @@ static sn_status plan_grid(sni_kernel *k, const sni_tensor *x, const sni_tensor 
             g->axis_step = 1;
         }
     }
-    g->scale = as_floats(k, scale);
-    g->zero = zero ? as_floats(k, zero) : NULL;
-    return g->scale && (g->zero || !zero) ? SN_OK : sni_fail_memory(k->err);
+    SN_TRY(sni_as_f32(k, scale, &g->scale));
+    return zero ? sni_as_f32(k, zero, &g->zero) : SN_OK;
 }
 
 /* The run of elements from number `at` on whose scales follow each other with a stride of 0 or 1;
