@@ -109,7 +109,7 @@ static int format_element(sn_dtype dtype, const void *element, char *out) {
 }
 
 sn_status sni_numbers_to_text(sni_kernel *k, const sni_tensor *x, sni_tensor *y) {
-    c_locale locale;
+    c_locale locale = {0};
     SN_TRY(enter_c_locale(&locale, k->err));
     sn_status status = SN_OK;
     size_t width = sni_dtype_width(x->dtype);
@@ -182,7 +182,7 @@ static sn_status parse_element(sni_kernel *k, sni_str s, sn_dtype to, void *elem
 
 sn_status sni_text_to_numbers(sni_kernel *k, const sni_tensor *x, sni_tensor *y,
                               const sni_convert_mode *mode) {
-    c_locale locale;
+    c_locale locale = {0};
     SN_TRY(enter_c_locale(&locale, k->err));
     sn_status status = SN_OK;
     const sni_str *src = x->data;
