@@ -71,7 +71,7 @@ static sn_status keep_dims(sni_infer *c) {
 }
 
 static sn_status cast_infer(sni_infer *c) {
-    sn_dtype to;
+    sn_dtype to = SN_UNDEFINED;
     SN_TRY(target_type(c, CAST_TYPES, &to));
     SN_TRY(sni_infer_set_type(c, 0, to));
     SN_TRY(sni_infer_same(c));
@@ -137,7 +137,7 @@ const sni_op sni_op_CastLike = {
 };
 
 static sn_status bit_cast_infer(sni_infer *c) {
-    sn_dtype to, from = c->in[0]->dtype;
+    sn_dtype to = SN_UNDEFINED, from = c->in[0]->dtype;
     SN_TRY(target_type(c, SNI_T_ANY & ~SNI_T(SN_STRING), &to));
     if (from && sni_dtype_get(from)->bits != sni_dtype_get(to)->bits)
         return SNI_INFER_FAIL(c, "%s has %u bits and %s %u", sn_dtype_name(from),

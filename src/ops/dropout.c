@@ -63,7 +63,7 @@ static sn_status drop(sni_kernel *k, const sni_tensor *x, sni_tensor *y, uint8_t
 static sn_status dropout_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0), *mask = sni_out(k, 1);
-    double ratio, training;
+    double ratio = 0, training = 0;
     SN_TRY(read_scalar(k, 1, 0.5, &ratio));
     SN_TRY(read_scalar(k, 2, 0, &training));
     if (!(ratio >= 0 && ratio < 1))

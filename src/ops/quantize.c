@@ -71,7 +71,7 @@ static sn_status plan_grid(sni_kernel *k, const sni_tensor *x, const sni_tensor 
                                scale->count);
     *g = (grid){.axis = 1, .inner = x->count, .block = 1};
     if (scale->count != 1 || (p->block_size > 0 && scale->rank > 1)) {
-        int64_t axis;
+        int64_t axis = 0;
         SN_TRY(sni_wrap_index(k, "axis", p->axis, x->rank, &axis));
         g->axis = x->dims[axis];
         g->inner = sni_tensor_span(x, (int)axis + 1, x->rank);
@@ -190,7 +190,7 @@ static sn_status type_attr(sni_infer *c, const char *name, int64_t v, sni_types 
 
 static sn_status quantize_infer(sni_infer *c) {
     const quant_params *p = c->params;
-    sn_dtype dtype, precision;
+    sn_dtype dtype = SN_UNDEFINED, precision = SN_UNDEFINED;
     SN_TRY(type_attr(c, "output_dtype", p->output_dtype, QUANTIZED, &dtype));
     SN_TRY(type_attr(c, "precision", p->precision, REALS | SNI_T(SN_FLOAT64), &precision));
     if (p->block_size < 0) return SNI_INFER_FAIL(c, "'block_size' is %" PRId64, p->block_size);
@@ -243,7 +243,7 @@ const sni_op sni_op_QuantizeLinear = {
 
 static sn_status dequantize_infer(sni_infer *c) {
     const quant_params *p = c->params;
-    sn_dtype dtype;
+    sn_dtype dtype = SN_UNDEFINED;
     SN_TRY(type_attr(c, "output_dtype", p->output_dtype, REALS, &dtype));
     if (p->block_size < 0) return SNI_INFER_FAIL(c, "'block_size' is %" PRId64, p->block_size);
     if (!dtype) dtype = c->in[1]->dtype == SN_FLOAT8E8M0 ? SN_FLOAT32 : c->in[1]->dtype;
