@@ -51,8 +51,8 @@ static int unknown_option(const cli_args *args, const char *item) {
 }
 
 /* `attached` is the value that came with the option's own word, or NULL. */
-static int take(cli_args *args, const cli_option *option, const char *attached,
-                const char **value) {
+static int take_value(cli_args *args, const cli_option *option, const char *attached,
+                      const char **value) {
     args->option = option;
     *value = attached;
     if (!option->value && attached) {
@@ -91,12 +91,21 @@ int cli_args_next(cli_args *args, const char **value) {
         const char *equals = strchr(item, '=');
         size_t length = equals ? (size_t)(equals - item) - 2 : strlen(item) - 2;
         const cli_option *option = find_long(args->command, item + 2, length);
-        return option ? take(args, option, equals ? equals + 1 : NULL, value)
+        return option ? take_value(args, option, equals ? equals + 1 : NULL, value)
                       : unknown_option(args, item);
     }
     const cli_option *option = find_short(args->command, item[1]);
-    return option ? take(args, option, item[2] ? item + 2 : NULL, value)
+    return option ? take_value(args, option, item[2] ? item + 2 : NULL, value)
                   : unknown_option(args, item);
+}
+
+int cli_args_read(cli_args *args, cli_take_fn take, void *ctx) {
+    const char *value;
+    for (int id; (id = cli_args_next(args, &value)) != CLI_ARG_END;) {
+        if (id == CLI_ARG_HELP) return CLI_OK;
+        if (id == CLI_ARG_ERROR || !take(args, id, value, ctx)) return CLI_USAGE;
+    }
+    return -1;
 }
 
 bool cli_args_int(const cli_args *args, const char *value, int64_t low, int64_t high,

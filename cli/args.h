@@ -39,6 +39,12 @@ struct cli_args {
  * complained about already; CLI_ARG_HELP: the help has been printed. */
 int cli_args_next(cli_args *args, const char **value);
 
+/* Takes an option or operand; false when it is wrong and has been complained about. */
+typedef bool (*cli_take_fn)(cli_args *args, int id, const char *value, void *ctx);
+
+/* Gives every option and operand to `take`. -1: all are read; else the exit code to end with. */
+int cli_args_read(cli_args *args, cli_take_fn take, void *ctx);
+
 /* Numbers given to the option returned last; complain and return false when out of range. */
 bool cli_args_int(const cli_args *args, const char *value, int64_t low, int64_t high, int64_t *out);
 bool cli_args_real(const cli_args *args, const char *value, double low, double high, double *out);

@@ -58,6 +58,9 @@ void cli_text_add_bytes(cli_text *text, uint64_t bytes);
 /* "1,234,567" */
 void cli_text_add_count(cli_text *text, uint64_t count);
 
+/* "[1,3,224,224]" */
+void cli_text_add_dims(cli_text *text, int rank, const int64_t *dims);
+
 /* An sn_write_fn that appends to the cli_text `ctx`. */
 int cli_text_write(void *ctx, const void *bytes, size_t size);
 
@@ -66,6 +69,8 @@ bool cli_text_print(cli_text *text);
 
 /* Bytes of the valid UTF-8 sequence at `bytes`, 0 when there is none. */
 size_t cli_utf8_length(const char *bytes, size_t length);
+/* Writes a character as UTF-8 and returns its bytes; 0 for a surrogate and past U+10FFFF. */
+size_t cli_utf8_encode(uint32_t code, char bytes[4]);
 
 /* Milliseconds of a clock that never goes back. */
 double cli_now_ms(void);

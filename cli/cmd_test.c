@@ -1,6 +1,7 @@
 /* cmd_test.c - sinter test: options, reports and verdicts of ONNX backend tests. */
 #include "commands.h"
 #include "file.h"
+#include "inputs.h"
 #include "json_write.h"
 #include "progress.h"
 #include "test_find.h"
@@ -38,7 +39,11 @@ static int usable_cpus(void) {
 }
 
 /* Takes one option; false when its value is wrong. */
-static bool take_option(cli_args *args, int id, const char *value, settings *s) {
+static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
+    settings *s = ctx;
+    cli_case_options *options = &s->pool.case_options;
+    int taken = cli_session_arg_take(&options->threads, &options->optimize, args, id, value);
+    if (taken) return taken > 0;
     int64_t number = 0;
     double real = 0;
     bool ok = true;
@@ -51,19 +56,14 @@ static bool take_option(cli_args *args, int id, const char *value, settings *s) 
         ok = cli_args_real(args, value, 0.001, 1e6, &real);
         s->pool.timeout_ms = real * 1e3;
         break;
-    case OPT_THREADS:
-        ok = cli_args_int(args, value, 0, 1024, &number);
-        s->pool.case_options.threads = (int)number;
-        break;
-    case OPT_OPTIMIZE:
-        ok = cli_args_int(args, value, 0, 3, &number);
-        s->pool.case_options.optimize = (int)number;
-        break;
     case OPT_RTOL:
-        ok = cli_args_real(args, value, 0, 1e300, &s->pool.case_options.tolerance.rtol);
+        ok = cli_args_real(args, value, 0, 1e300, &options->tolerance.rtol);
         break;
     case OPT_ATOL:
-        ok = cli_args_real(args, value, 0, 1e300, &s->pool.case_options.tolerance.atol);
+        ok = cli_args_real(args, value, 0, 1e300, &options->tolerance.atol);
+        break;
+    case CLI_ARG_OPERAND:
+        s->roots[s->root_count++] = value;
         break;
     case OPT_MATCH:
         s->match = value;
@@ -90,17 +90,8 @@ static int read_settings(cli_args *args, settings *s) {
     s->pool.timeout_ms = 60e3;
     s->pool.case_options =
         (cli_case_options){.threads = 1, .optimize = 3, .tolerance = {.rtol = 1e-3, .atol = 1e-7}};
-    const char *value;
-    for (int id; (id = cli_args_next(args, &value)) != CLI_ARG_END;) {
-        if (id == CLI_ARG_HELP) return CLI_OK;
-        if (id == CLI_ARG_ERROR) return CLI_USAGE;
-        if (id == CLI_ARG_OPERAND) {
-            s->roots[s->root_count++] = value;
-        } else if (!take_option(args, id, value, s)) {
-            return CLI_USAGE;
-        }
-    }
-    return s->root_count ? -1 : cli_args_missing(args, "folder");
+    int code = cli_args_read(args, take_option, s);
+    return code >= 0 || s->root_count ? code : cli_args_missing(args, "folder");
 }
 
 /* ---- The report on stdout ----------------------------------------------------------------- */

@@ -4,14 +4,37 @@
 #define END_OF_OPTIONS \
     { 0, 0, NULL, NULL, NULL }
 
+/* Options that several commands share. */
+#define OPTION_THREADS(default_text) \
+    { OPT_THREADS, 0, "threads", "N", "threads of one run (default: " default_text ")" }
+#define OPTION_OPTIMIZE \
+    { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
+#define OPTION_SHAPE \
+    { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
+#define OPTION_DIM \
+    { OPT_DIM, 0, "dim", "SYMBOL=N", "a named dimension of the inputs, such as batch=4" }
+#define OPTION_SEED \
+    { OPT_SEED, 0, "seed", "N", "of the random inputs (default: 0)" }
+#define OPTION_INPUT \
+    { OPT_INPUT, 'i', "input", "[NAME=]FILE", "an input; the name may lack if there is one only" }
+#define OPTION_CONVERT \
+    { OPT_CONVERT, 0, "convert", NULL, "convert inputs of another number type, if they fit" }
+#define OPTIONS_IMAGE                                                                           \
+    {OPT_SCALE, 0, "scale", "S", "of pictures (default: 1/255 for floating point, else 1)"},    \
+        {OPT_MEAN, 0, "mean", "M[,M,M]", "of pictures, subtracted after scaling (default: 0)"}, \
+        {OPT_STD, 0, "std", "D[,D,D]", "of pictures, divides at last (default: 1)"},            \
+        {OPT_LAYOUT, 0, "layout", "nchw|nhwc", "of pictures (default: where 1 or 3 stands)"}, { \
+        OPT_COLOR, 0, "color", "rgb|bgr|gray", "of pictures (default: by the channels)"         \
+    }
+
 static const cli_option test_options[] = {
     {OPT_JOBS, 'j', "jobs", "N", "cases at once (default: the CPUs this process may use)"},
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one case (default: 60)"},
     {OPT_MATCH, 'm', "match", "TEXT", "only cases whose name contains TEXT"},
     {OPT_EXPECT_FAIL, 0, "expect-fail", "FILE", "cases that are known to fail, one name a line"},
     {OPT_JSON, 0, "json", "FILE", "write every case's verdict to FILE"},
-    {OPT_THREADS, 0, "threads", "N", "threads of one run (default: 1; 0: all CPUs)"},
-    {OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)"},
+    OPTION_THREADS("1; 0: all CPUs"),
+    OPTION_OPTIMIZE,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -32,8 +55,85 @@ static const char test_notes[] =
     "comments after '#'. A listed case that fails counts as passed; one that passes is a failure,\n"
     "so that the list can only shrink.";
 
+static const cli_option run_options[] = {
+    OPTION_INPUT,
+    {OPT_OUTPUT, 'o', "output", "DIR", "save each output to a file in DIR"},
+    {OPT_FORMAT, 0, "format", "npy|pb", "of saved outputs (default: npy)"},
+    {OPT_TOP, 0, "top", "K", "show the K largest class scores"},
+    {OPT_RANDOM, 0, "random", NULL, "make random values for inputs that are not given"},
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char run_notes[] =
+    "Inputs are read by the ending of their name:\n"
+    "  .npy, .npz      numpy; an .npz without NAME= gives every input of its members' names\n"
+    "  .pb             ONNX TensorProto, SequenceProto or OptionalProto\n"
+    "  .json           nested arrays of numbers, bools or strings\n"
+    "  .png .jpg       a picture, resized to the input's height and width;\n"
+    "                  a number is (pixel * scale - mean) / std, pixels go from 0 to 255\n"
+    "  .bin .raw       bare elements, little endian, in the input's type and shape\n"
+    "Dimensions that neither the model nor an option fixes are 1 in random inputs. Random\n"
+    "floating-point numbers lie between 0 and 1, random integers are 0 or 1.";
+
+static const cli_option inspect_options[] = {
+    {OPT_STAGE, 's', "stage", "STAGE",
+     "print the graph: as imported (import), optimised (opt) or "
+     "planned (plan)"},
+    {OPT_JSON, 0, "json", NULL, "print the facts as JSON"},
+    {OPT_WEIGHTS, 'w', "weights", "N", "show the N largest weights (default: 5)"},
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    END_OF_OPTIONS,
+};
+
+static const char inspect_notes[] =
+    "The weights themselves are not read. Operators that this build cannot run are marked\n"
+    "UNSUPPORTED. The stage plan runs the model once with random inputs, whose free dimensions\n"
+    "are 1 unless --shape or --dim says otherwise.";
+
+static const cli_option bench_options[] = {
+    {OPT_RUNS, 'n', "runs", "N", "measure N runs"},
+    {OPT_SECONDS, 't', "seconds", "S", "measure for S seconds (default: 3), at least 5 runs"},
+    {OPT_WARMUP, 0, "warm-up", "N", "runs before the measured ones (default: 3, at least 1)"},
+    {OPT_JSON, 0, "json", NULL, "print the figures as JSON"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char bench_notes[] =
+    "Inputs that are not given are random. A warning tells when the figures are unsteady: when\n"
+    "the 90th percentile lies more than 20 % above the median, or the last third of the runs is\n"
+    "more than 10 % slower or faster than the first.";
+
+static const cli_option ops_options[] = {
+    {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
+    END_OF_OPTIONS,
+};
+
 const cli_command cli_commands[] = {
+    {"run", "Run a model once and show or save its outputs.", "MODEL", run_options, run_notes,
+     cli_cmd_run},
+    {"inspect", "Show what a model is made of.", "MODEL", inspect_options, inspect_notes,
+     cli_cmd_inspect},
+    {"bench", "Measure how fast a model runs.", "MODEL", bench_options, bench_notes, cli_cmd_bench},
     {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
      test_notes, cli_cmd_test},
+    {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {0},
 };

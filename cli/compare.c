@@ -23,13 +23,7 @@ static const char *kind_name(const sn_value *value) {
 }
 
 static void add_dims(cli_text *out, const sn_value *value) {
-    int rank = sn_tensor_rank(value);
-    const int64_t *dims = sn_tensor_dims(value);
-    cli_text_add(out, "[", 1);
-    for (int i = 0; i < rank; i++) {
-        cli_text_addf(out, i ? ",%lld" : "%lld", (long long)dims[i]);
-    }
-    cli_text_add(out, "]", 1);
+    cli_text_add_dims(out, sn_tensor_rank(value), sn_tensor_dims(value));
 }
 
 static bool same_shape(const sn_value *a, const sn_value *b) {
@@ -83,11 +77,7 @@ static void add_position(cli_text *out, const sn_value *value, size_t index) {
         position[i] = (int64_t)(index % (size_t)dims[i]);
         index /= (size_t)dims[i];
     }
-    cli_text_add(out, "[", 1);
-    for (int i = 0; i < rank; i++) {
-        cli_text_addf(out, i ? ",%lld" : "%lld", (long long)position[i]);
-    }
-    cli_text_add(out, "]", 1);
+    cli_text_add_dims(out, rank, position);
 }
 
 static bool tensors_match(const sn_value *got, const sn_value *want, cli_tolerance t,

@@ -58,17 +58,6 @@ static bool hex4(const reader *in, size_t at, uint32_t *out) {
     return true;
 }
 
-static void put_utf8(reader *in, uint32_t code) {
-    if (code < 0x80) {
-        *in->store++ = (char)code;
-        return;
-    }
-    int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
-    *in->store++ = (char)(lead[more] | (code >> (6 * more)));
-    while (more-- > 0) *in->store++ = (char)(0x80 | ((code >> (6 * more)) & 0x3F));
-}
-
 /* The escape whose backslash has just been passed. */
 static sn_status read_escape(reader *in) {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -91,7 +80,10 @@ static sn_status read_escape(reader *in) {
     } else if (code >= 0xDC00 && code < 0xE000) {
         return wrong(in, "half a surrogate pair");
     }
-    put_utf8(in, code);
+    char bytes[4];
+    size_t length = cli_utf8_encode(code, bytes);
+    memcpy(in->store, bytes, length);
+    in->store += length;
     return SN_OK;
 }
 

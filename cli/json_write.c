@@ -43,6 +43,8 @@ static void add_quoted(cli_text *out, const char *text, size_t length) {
             step = 1;
         } else if (c == '"' || c == '\\') {
             cli_text_addf(out, "\\%c", c);
+        } else if (c == '\n') {
+            cli_text_add(out, "\\n", 2);
         } else if (c < 0x20 || c == 0x7F) {
             cli_text_addf(out, "\\u%04x", c);
         } else {

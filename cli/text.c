@@ -96,6 +96,21 @@ size_t cli_utf8_length(const char *bytes, size_t length) {
     return need;
 }
 
+size_t cli_utf8_encode(uint32_t code, char bytes[4]) {
+    if ((code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return 0;
+    if (code < 0x80) {
+        bytes[0] = (char)code;
+        return 1;
+    }
+    size_t more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
+    bytes[0] = (char)(lead[more] | (code >> (6 * more)));
+    for (size_t i = 1; i <= more; i++) {
+        bytes[i] = (char)(0x80 | ((code >> (6 * (more - i))) & 0x3F));
+    }
+    return more + 1;
+}
+
 void cli_text_add_safe(cli_text *text, const char *bytes, size_t length) {
     for (size_t at = 0; at < length;) {
         size_t step = cli_utf8_length(bytes + at, length - at);
@@ -139,6 +154,14 @@ void cli_text_add_count(cli_text *text, uint64_t count) {
         if (i > 0 && (length - i) % 3 == 0) cli_text_add(text, ",", 1);
         cli_text_add(text, &digits[i], 1);
     }
+}
+
+void cli_text_add_dims(cli_text *text, int rank, const int64_t *dims) {
+    cli_text_add(text, "[", 1);
+    for (int i = 0; i < rank; i++) {
+        cli_text_addf(text, i ? ",%lld" : "%lld", (long long)dims[i]);
+    }
+    cli_text_add(text, "]", 1);
 }
 
 int cli_text_write(void *ctx, const void *bytes, size_t size) {

@@ -1,0 +1,60 @@
+/* inputs.h - the options that name a model and its inputs, and the values made from them. */
+#ifndef CLI_INPUTS_H
+#define CLI_INPUTS_H
+
+#include "args.h"
+#include "image.h"
+
+/* One --shape or --dim. */
+typedef struct cli_shape_arg {
+    const char *text; /* "name=..." */
+    size_t name_length;
+    int rank;
+    int64_t dims[SN_MAX_RANK];
+} cli_shape_arg;
+
+/* What run, inspect and bench have in common. */
+typedef struct cli_model_args {
+    const char *model; /* path; NULL: none given */
+    int threads;
+    int optimize;
+    const char **files; /* values of -i */
+    size_t file_count;
+    cli_shape_arg *shapes;
+    size_t shape_count;
+    cli_shape_arg *symbols; /* --dim: rank 1 */
+    size_t symbol_count;
+    bool random;
+    bool convert;
+    uint64_t seed;
+    cli_image_options image;
+} cli_model_args;
+
+void cli_model_args_init(cli_model_args *m, const cli_args *args);
+void cli_model_args_free(cli_model_args *m);
+/* Takes an option or the model's path. 1: taken, 0: not one of these, -1: wrong (complained). */
+int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *value);
+
+/* Sets --threads and --optimize; 1: taken, 0: another option, -1: wrong. */
+int cli_session_arg_take(int *threads, int *optimize, cli_args *args, int id, const char *value);
+
+/* Load the model; prepare it. They complain and return an exit code on failure, else CLI_OK. */
+int cli_open_model(const cli_model_args *m, sn_model **model);
+int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session);
+
+/* Values for the model's inputs, with borrowed names. */
+typedef struct cli_inputs {
+    sn_binding *items;
+    size_t count;
+} cli_inputs;
+
+/* Reads the files and makes random values for the rest where that is allowed. SN_INVALID_ARGUMENT
+ * means that the command line is wrong. */
+sn_status cli_inputs_make(const cli_model_args *m, const sn_model *model, cli_inputs *out,
+                          sn_error *err);
+void cli_inputs_free(cli_inputs *inputs);
+
+/* One fresh binding for each output of the model; freed by cli_inputs_free. */
+sn_status cli_outputs_make(const sn_model *model, cli_inputs *out, sn_error *err);
+
+#endif
