@@ -57,7 +57,7 @@ struct sni_symbols {
     sni_arena arena;
     atom *atoms;
     int32_t n_atoms, atoms_capacity;
-    expr *exprs; /* dimension -1 - i is exprs[i] */
+    expr *exprs; /* dimension SNI_DIM_SYMBOL + i is exprs[i] */
     int32_t n_exprs, exprs_capacity;
     index_table atom_index, expr_index;
     int32_t n_fresh;
@@ -91,6 +91,61 @@ void sni_symbols_free(sni_symbols *s) {
     free(s->expr_index.slots);
     pthread_mutex_destroy(&s->text_lock);
     free(s);
+}
+
+/* Copies an array of `count` elements of `size` bytes; false when memory runs out. */
+static bool copy_array(void **to, const void *from, size_t count, size_t size) {
+    if (!count) return true;
+    *to = malloc(count * size);
+    if (*to) memcpy(*to, from, count * size);
+    return *to != NULL;
+}
+
+static bool copy_index(index_table *to, const index_table *from) {
+    *to = *from;
+    to->slots = NULL;
+    return copy_array((void **)&to->slots, from->slots, from->capacity, sizeof *from->slots);
+}
+
+/* Texts and terms are copied into the new table's arena. */
+static bool copy_contents(sni_symbols *to) {
+    for (int32_t i = 0; i < to->n_atoms; i++) {
+        atom *a = &to->atoms[i];
+        a->text =
+            sni_arena_str(&to->arena, a->kind == ATOM_NAMED ? a->name : sni_str_of(a->text)).p;
+        if (!a->text) return false;
+        if (a->kind == ATOM_NAMED) a->name.p = a->text;
+    }
+    for (int32_t i = 0; i < to->n_exprs; i++) {
+        expr *e = &to->exprs[i];
+        term *terms = SNI_NEW_ARRAY(&to->arena, term, e->n);
+        if (!terms) return false;
+        memcpy(terms, e->terms, (size_t)e->n * sizeof *terms);
+        e->terms = terms;
+        e->text = NULL;
+    }
+    return true;
+}
+
+sni_symbols *sni_symbols_clone(const sni_symbols *symbols) {
+    sni_symbols *s = sni_symbols_new();
+    if (!s) return NULL;
+    s->seed = symbols->seed; /* the index tables hold positions by hash */
+    s->n_fresh = symbols->n_fresh;
+    bool ok = copy_array((void **)&s->atoms, symbols->atoms, (size_t)symbols->n_atoms,
+                         sizeof *s->atoms) &&
+              copy_array((void **)&s->exprs, symbols->exprs, (size_t)symbols->n_exprs,
+                         sizeof *s->exprs) &&
+              copy_index(&s->atom_index, &symbols->atom_index) &&
+              copy_index(&s->expr_index, &symbols->expr_index);
+    if (ok) {
+        s->n_atoms = s->atoms_capacity = symbols->n_atoms;
+        s->n_exprs = s->exprs_capacity = symbols->n_exprs;
+        ok = copy_contents(s);
+    }
+    if (ok) return s;
+    sni_symbols_free(s);
+    return NULL;
 }
 
 static bool grow(void **array, int32_t *capacity, int32_t count, size_t size) {
@@ -177,11 +232,11 @@ static void poly_of_number(poly *p, int64_t v) {
 }
 
 static void poly_of(const sni_symbols *s, sni_dim d, poly *p) {
-    if (sni_dim_known(d)) {
+    if (!sni_dim_is_symbol(d)) {
         poly_of_number(p, d);
         return;
     }
-    const expr *e = &s->exprs[-1 - d];
+    const expr *e = &s->exprs[d - SNI_DIM_SYMBOL];
     p->n = e->n;
     memcpy(p->terms, e->terms, (size_t)e->n * sizeof *e->terms);
 }
@@ -399,14 +454,14 @@ const char *sni_dim_text(const sni_symbols *symbols, sni_dim d) {
     const char *made = NULL;
     if (d == SNI_DIM_FAIL) return "?";
     pthread_mutex_lock(&s->text_lock);
-    if (!sni_dim_known(d)) made = s->exprs[-1 - d].text;
+    if (sni_dim_is_symbol(d)) made = s->exprs[d - SNI_DIM_SYMBOL].text;
     if (!made) {
         text t = {.n = 0};
         poly p;
         poly_of(s, d, &p);
         put_terms(s, &t, p.terms, p.n);
         made = sni_arena_str(&s->text_arena, (sni_str){t.p, t.n}).p;
-        if (made && !sni_dim_known(d)) s->exprs[-1 - d].text = made;
+        if (made && sni_dim_is_symbol(d)) s->exprs[d - SNI_DIM_SYMBOL].text = made;
     }
     pthread_mutex_unlock(&s->text_lock);
     return made ? made : "?";
@@ -421,7 +476,7 @@ static sni_dim intern_terms(sni_symbols *s, const poly *p) {
     for (size_t i = hash & (t->capacity - 1); t->capacity && t->slots[i] >= 0;
          i = (i + 1) & (t->capacity - 1)) {
         const expr *e = &s->exprs[t->slots[i]];
-        if (terms_equal(e->terms, e->n, p->terms, p->n)) return -1 - (sni_dim)t->slots[i];
+        if (terms_equal(e->terms, e->n, p->terms, p->n)) return SNI_DIM_SYMBOL + t->slots[i];
     }
     if (!index_reserve(s, false) ||
         !grow((void **)&s->exprs, &s->exprs_capacity, s->n_exprs, sizeof *s->exprs))
@@ -431,7 +486,7 @@ static sni_dim intern_terms(sni_symbols *s, const poly *p) {
     memcpy(copy, p->terms, (size_t)p->n * sizeof *copy);
     s->exprs[s->n_exprs] = (expr){.terms = copy, .n = p->n};
     index_put(&s->expr_index, hash, s->n_exprs);
-    return -1 - (sni_dim)s->n_exprs++;
+    return SNI_DIM_SYMBOL + s->n_exprs++;
 }
 
 /* The dimension that is one atom; a fresh one instead if its text would be too long. */
@@ -463,7 +518,7 @@ static sni_dim intern_atom(sni_symbols *s, atom a) {
 static sni_dim intern(sni_symbols *s, const poly *p) {
     if (!poly_is_number(p)) return intern_terms(s, p);
     int64_t v = poly_constant(p);
-    return v < 0 ? sni_dim_fresh(s) : v;
+    return v < SNI_DIM_LOWEST ? sni_dim_fresh(s) : v;
 }
 
 sni_dim sni_dim_named(sni_symbols *symbols, sni_str name) {
@@ -476,8 +531,14 @@ sni_dim sni_dim_fresh(sni_symbols *symbols) {
 
 /* ---- Arithmetic ---- */
 
+static bool is_plain(sni_dim d) {
+    return d >= SNI_DIM_LOWEST;
+}
+
 sni_dim sni_dim_add(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y;
+    int64_t plain;
+    if (is_plain(a) && is_plain(b) && sni_add_i64(a, b, &plain) && is_plain(plain)) return plain;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     poly_of(symbols, a, &x);
     poly_of(symbols, b, &y);
@@ -486,6 +547,8 @@ sni_dim sni_dim_add(sni_symbols *symbols, sni_dim a, sni_dim b) {
 
 sni_dim sni_dim_sub(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y;
+    int64_t plain;
+    if (is_plain(a) && is_plain(b) && sni_sub_i64(a, b, &plain) && is_plain(plain)) return plain;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     poly_of(symbols, a, &x);
     poly_of(symbols, b, &y);
@@ -494,6 +557,8 @@ sni_dim sni_dim_sub(sni_symbols *symbols, sni_dim a, sni_dim b) {
 
 sni_dim sni_dim_mul(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y;
+    int64_t plain;
+    if (is_plain(a) && is_plain(b) && sni_mul_i64(a, b, &plain) && is_plain(plain)) return plain;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     poly_of(symbols, a, &x);
     poly_of(symbols, b, &y);
@@ -578,10 +643,16 @@ static sni_dim floordiv_by_number(sni_symbols *s, const poly *x, int64_t c) {
     return poly_add(&total, &p, 1, &total) ? intern(s, &total) : sni_dim_fresh(s);
 }
 
+/* By a number that is not above 0: exact for numbers, unknown otherwise. */
+static sni_dim divide_by_negative(sni_symbols *s, sni_dim a, int64_t b) {
+    if (b == 0 || sni_dim_is_symbol(a)) return sni_dim_fresh(s);
+    return a / b - (a % b > 0);
+}
+
 sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y, quotient;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
-    if (b == 0) return sni_dim_fresh(symbols);
+    if (!sni_dim_is_symbol(b) && b <= 0) return divide_by_negative(symbols, a, b);
     poly_of(symbols, a, &x);
     poly_of(symbols, b, &y);
     if (sni_dim_known(b)) return floordiv_by_number(symbols, &x, b);
@@ -594,7 +665,7 @@ sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
 sni_dim sni_dim_ceildiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y, sum, one;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
-    if (b == 0) return sni_dim_fresh(symbols);
+    if (!sni_dim_is_symbol(b) && b <= 0) return sni_dim_fresh(symbols);
     poly_of(symbols, a, &x);
     poly_of(symbols, b, &y);
     if (!sni_dim_known(b) && poly_div_exact(&x, &y, &sum)) return intern(symbols, &sum);
@@ -617,15 +688,17 @@ static bool surely_not_less(const sni_symbols *s, sni_dim a, sni_dim b) {
 
 static sni_dim extreme(sni_symbols *s, atom_kind kind, sni_dim a, sni_dim b) {
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
+    if (is_plain(a) && is_plain(b)) return (kind == ATOM_MAX) == (a > b) ? a : b;
     if (surely_not_less(s, a, b)) return kind == ATOM_MAX ? a : b;
     if (surely_not_less(s, b, a)) return kind == ATOM_MAX ? b : a;
     poly x, y;
     poly_of(s, a, &x);
     poly_of(s, b, &y);
     bool first = poly_not_negative(s, &x), second = poly_not_negative(s, &y);
+    bool in_order = is_plain(a) || (!is_plain(b) && a < b); /* numbers first, then older symbols */
     atom made = {.kind = kind,
-                 .a = a > b ? a : b,
-                 .b = a > b ? b : a,
+                 .a = in_order ? a : b,
+                 .b = in_order ? b : a,
                  .not_negative = kind == ATOM_MAX ? first || second : first && second};
     return intern_atom(s, made);
 }
@@ -643,11 +716,11 @@ sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok) 
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     if (a == b || b == 1) return a;
     if (a == 1) return b;
-    if (sni_dim_known(a) && sni_dim_known(b)) {
+    if (is_plain(a) && is_plain(b)) {
         *ok = false;
         return a;
     }
-    if (sni_dim_known(a)) return a;
-    if (sni_dim_known(b)) return b;
+    if (is_plain(a)) return a;
+    if (is_plain(b)) return b;
     return sni_dim_fresh(symbols);
 }

@@ -51,7 +51,7 @@ static void numbers_stay_numbers(void **state) {
     assert_int_equal(ceil_(7, 2), 4);
     assert_int_equal(sni_dim_max(table, 3, 9), 9);
     assert_int_equal(sni_dim_min(table, 3, 9), 3);
-    assert_true(sub(2, 3) < 0 && sub(2, 3) != sub(2, 3));
+    assert_int_equal(sub(2, 3), -1);
     assert_true(mul(INT64_MAX, 2) < 0);
     assert_true(quot(1, 0) < 0);
     TEXT(17, "17");
