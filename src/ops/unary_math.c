@@ -116,10 +116,23 @@ typedef struct inf_params {
 #define FNS SNI_EACH_FLOAT(log)
 #include "ops/unary_op.inc.c"
 
+static sn_status neg_infer(sni_infer *c) {
+    const sni_dim *dims;
+    int32_t count;
+    SN_TRY(sni_infer_same(c));
+    SN_TRY(sni_infer_dims(c, 0, &dims, &count));
+    if (!dims) return SN_OK;
+    sni_dim *negative = SNI_NEW_ARRAY(c->arena, sni_dim, count);
+    if (!negative) return sni_fail_memory(c->err);
+    for (int32_t i = 0; i < count; i++) negative[i] = sni_dim_sub(c->symbols, 0, dims[i]);
+    return sni_infer_set_dims(c, 0, count, negative);
+}
+
 #define NAME Neg
 #define VERSIONS 1, 6, 13
 #define TYPES SNI_T_FLOATS | SNI_T_SINTS
 #define FNS SNI_EACH_FLOAT(neg), SNI_EACH_SINT(neg)
+#define INFER neg_infer
 #include "ops/unary_op.inc.c"
 
 #define NAME Reciprocal

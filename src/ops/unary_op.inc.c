@@ -7,6 +7,7 @@
  *   TO_BOOL      the output is bool instead of the input's type
  *   ATTRIBUTES   its sni_param entries, for the parameter struct PARAMS
  *   UPGRADE      its upgrade function
+ *   INFER        its inference, instead of sni_infer_same
  * All but PARAMS are used up. */
 static sn_status SNI_PASTE(NAME, ref)(sni_kernel *k) {
     static const sni_unary_fn fns[SNI_DTYPE_COUNT] = {FNS};
@@ -31,7 +32,11 @@ const sni_op SNI_PASTE(sni_op, NAME) = {
 #ifdef UPGRADE
     .upgrade = UPGRADE,
 #endif
+#ifdef INFER
+    .infer = INFER,
+#else
     .infer = sni_infer_same,
+#endif
     .ref = SNI_PASTE(NAME, ref),
 };
 #undef NAME
@@ -41,3 +46,4 @@ const sni_op SNI_PASTE(sni_op, NAME) = {
 #undef TO_BOOL
 #undef ATTRIBUTES
 #undef UPGRADE
+#undef INFER

@@ -53,13 +53,13 @@ static sn_status where_infer(sni_infer *c) {
     int32_t count[3], most = 1;
     for (int i = 0; i < 3; i++) {
         SN_TRY(sni_infer_dims(c, i, &in[i], &count[i]));
-        if (i == 0 && !in[i]) continue;
+        if (i == 0 && !in[i]) continue; /* an unknown condition */
         if (!in[i] || count[i] < 1 || count[i] > MOST_DIMS) return SN_OK;
         if (count[i] > most) most = count[i];
     }
     sni_dim chosen[MOST_DIMS];
     for (int32_t j = 0; j < most; j++) {
-        sni_dim at[3] = {sni_dim_fresh(c->symbols), 0, 0};
+        sni_dim at[3] = {SNI_DIM_SYMBOL, 0, 0};
         for (int i = 0; i < 3; i++) {
             if (!in[i]) continue;
             if (count[i] != 1 && count[i] != most) return SN_OK;
