@@ -20,15 +20,20 @@ sn_status sni_infer_known(sni_infer *c, int i, const sni_tensor **out) {
     return SN_OK;
 }
 
+/* Bools stand between comparisons of dimensions and Where. */
+static bool dims_type(sn_dtype dtype) {
+    return dtype == SN_INT64 || dtype == SN_INT32 || dtype == SN_BOOL;
+}
+
 static sn_status dims_of_tensor(sni_infer *c, const sni_tensor *t, const sni_dim **out,
                                 int32_t *count) {
-    if (t->rank > 1 || t->count > DIMS_LIMIT || (t->dtype != SN_INT64 && t->dtype != SN_INT32))
-        return SN_OK;
+    if (t->rank > 1 || t->count > DIMS_LIMIT || !dims_type(t->dtype)) return SN_OK;
     sni_dim *dims = SNI_NEW_ARRAY(c->arena, sni_dim, t->count);
     if (!dims) return sni_fail_memory(c->err);
     for (int64_t i = 0; i < t->count; i++) {
-        int64_t v =
-            t->dtype == SN_INT64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+        int64_t v = t->dtype == SN_INT64   ? ((const int64_t *)t->data)[i]
+                    : t->dtype == SN_INT32 ? ((const int32_t *)t->data)[i]
+                                           : ((const uint8_t *)t->data)[i] != 0;
         dims[i] = v < SNI_DIM_LOWEST ? SNI_DIM_LOWEST : v;
     }
     *out = dims;
@@ -38,8 +43,8 @@ static sn_status dims_of_tensor(sni_infer *c, const sni_tensor *t, const sni_dim
 
 /* Contents are wanted only of tensors that can be lists of dimensions: large ones stay unread. */
 static bool may_be_dims(const sni_type *type) {
-    return type->kind == SN_KIND_TENSOR && (type->dtype == SN_INT64 || type->dtype == SN_INT32) &&
-           type->has_shape && (type->rank == 0 || (type->rank == 1 && type->dims[0] <= DIMS_LIMIT));
+    return type->kind == SN_KIND_TENSOR && dims_type(type->dtype) && type->has_shape &&
+           (type->rank == 0 || (type->rank == 1 && type->dims[0] <= DIMS_LIMIT));
 }
 
 sn_status sni_infer_dims(sni_infer *c, int i, const sni_dim **out, int32_t *count) {

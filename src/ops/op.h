@@ -263,8 +263,8 @@ static inline bool sni_infer_given(const sni_infer *c, int i) {
 /* Contents of input i if known: loads a constant when needed. *out NULL: not known. */
 sn_status sni_infer_known(sni_infer *c, int i, const sni_tensor **out);
 
-/* Elements of integer input i (rank 0 or 1) as dimensions; *out NULL: not known. Elements of a
- * known list that are not known themselves are symbols (sni_dim_is_symbol); the others are the
+/* Elements of integer or bool input i (rank 0 or 1) as dimensions; *out NULL: not known. Elements
+ * of a known list that are not known themselves are symbols (sni_dim_is_symbol); the others are the
  * plain integers, negative ones included (clamped to SNI_DIM_LOWEST). */
 sn_status sni_infer_dims(sni_infer *c, int i, const sni_dim **out, int32_t *count);
 
