@@ -1,0 +1,125 @@
+/* test_alloc_failure.c - every allocation of loading, planning and running a model fails once:
+ * each time the library says so, and gives back all it had taken. */
+#include "unit.h"
+
+#include "sinter.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* The linker sends the library's allocations here (--wrap). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
+void __real_free(void *p);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+void __wrap_free(void *p);
+
+static atomic_long allocations; /* asked for since the count began */
+static atomic_long live;        /* given and not freed */
+static atomic_long fail_at;     /* the number of the one that fails; 0: none */
+static atomic_bool fail_on;     /* those after it fail, too */
+
+static bool refused(void) {
+    long number = atomic_fetch_add(&allocations, 1) + 1, at = fail_at;
+    return at && (number == at || (fail_on && number > at));
+}
+
+static void *given(void *p) {
+    if (p) atomic_fetch_add(&live, 1);
+    return p;
+}
+
+void *__wrap_malloc(size_t size) {
+    return refused() ? NULL : given(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return refused() ? NULL : given(__real_calloc(count, size));
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t size) {
+    return refused() ? NULL : given(__real_aligned_alloc(align, size));
+}
+
+void *__wrap_realloc(void *p, size_t size) {
+    if (refused()) return NULL;
+    void *larger = __real_realloc(p, size);
+    return p ? larger : given(larger);
+}
+
+void __wrap_free(void *p) {
+    if (p) atomic_fetch_sub(&live, 1);
+    __real_free(p);
+}
+
+/* Loads the model, runs it on zeros of its input's shape (unknown dimensions are 1), and takes
+ * everything down again. */
+static sn_status whole_life(const char *path, sn_error *err) {
+    sn_model *model = NULL;
+    sn_session *session = NULL;
+    sn_session_options options;
+    sn_session_options_init(&options);
+    options.threads = 1;
+    sn_binding in = {NULL, NULL}, out = {NULL, NULL};
+    sn_value_info info;
+    sn_status status = sn_model_load(path, NULL, &model, err);
+    if (status == SN_OK) status = sn_model_input(model, 0, &info, err);
+    for (int i = 0; status == SN_OK && i < info.rank; i++)
+        if (info.dims[i] < 0) info.dims[i] = 1;
+    if (status == SN_OK) status = sn_session_create(model, &options, &session, err);
+    if (status == SN_OK)
+        status = sn_tensor_create(info.dtype, info.rank, info.dims, &in.value, err);
+    if (status == SN_OK) status = sn_session_run(session, NULL, &in, 1, &out, 1, err);
+    sn_value_destroy(in.value);
+    sn_value_destroy(out.value);
+    sn_session_destroy(session);
+    sn_model_destroy(model);
+    return status;
+}
+
+/* `step` above 1 leaves some out, to save time. */
+static void fail_each(const char *path, bool all_after, long step) {
+    sn_error err = {0};
+    fail_at = 0;
+    assert_int_equal(whole_life(path, &err), SN_OK); /* what is made once is made now */
+    allocations = 0;
+    assert_int_equal(whole_life(path, &err), SN_OK);
+    long needed = allocations, before = live;
+    assert_true(needed > 10);
+    fail_on = all_after;
+    for (long n = 1; n <= needed; n += step) {
+        allocations = 0;
+        fail_at = n;
+        err = (sn_error){0};
+        sn_status status = whole_life(path, &err);
+        fail_at = 0;
+        if (status != SN_NO_MEMORY && (status != SN_OK || all_after))
+            fail_msg("allocation %ld of %ld: %s: %s", n, needed, sn_status_name(status),
+                     err.message);
+        if (live != before)
+            fail_msg("allocation %ld of %ld: %ld blocks were lost", n, needed, live - before);
+    }
+}
+
+static void digits_once(void **state) {
+    (void)state;
+    fail_each(SINTER_SOURCE_DIR "/demo/digits.onnx", false, 1);
+}
+
+static void digits_from_then_on(void **state) {
+    (void)state;
+    fail_each(SINTER_SOURCE_DIR "/demo/digits.onnx", true, 7);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digits_once),
+        cmocka_unit_test(digits_from_then_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
