@@ -411,7 +411,7 @@ static void put_quotient(const sni_symbols *s, text *t, const atom *a) {
     poly x, y;
     poly_of(s, a->a, &x);
     poly_of(s, a->b, &y);
-    bool up = sni_dim_known(a->b) && a->b > 1 && poly_constant(&x) == a->b - 1;
+    bool up = a->b > 1 && poly_constant(&x) == a->b - 1;
     if (up) x.n--; /* floor((x + b - 1)/b) is ceil(x/b) */
     put(t, up ? "ceil(" : "floor(");
     put_operand(s, t, &x);
@@ -612,7 +612,7 @@ static bool unnest(const sni_symbols *s, poly *rest, int64_t *c) {
     const atom *a = &s->atoms[rest->terms[0].factors[0]];
     int64_t r = poly_constant(rest), wider;
     if (rest->n == 2 && r == 0) return false;
-    if (a->kind != ATOM_FLOORDIV || !sni_dim_known(a->b) || !sni_mul_i64(a->b, *c, &wider))
+    if (a->kind != ATOM_FLOORDIV || sni_dim_is_symbol(a->b) || !sni_mul_i64(a->b, *c, &wider))
         return false;
     poly x, shift;
     if (!sni_mul_i64(r, a->b, &r)) return false;
@@ -643,38 +643,44 @@ static sni_dim floordiv_by_number(sni_symbols *s, const poly *x, int64_t c) {
     return poly_add(&total, &p, 1, &total) ? intern(s, &total) : sni_dim_fresh(s);
 }
 
-/* By a number that is not above 0: exact for numbers, unknown otherwise. */
-static sni_dim divide_by_negative(sni_symbols *s, sni_dim a, int64_t b) {
-    if (b == 0 || sni_dim_is_symbol(a)) return sni_dim_fresh(s);
-    return a / b - (a % b > 0);
+/* The operands of a division, the divisor's sign moved to x if it is a number below 0. False if the
+ * quotient is not defined. */
+static bool division(const sni_symbols *s, sni_dim a, sni_dim b, poly *x, poly *y) {
+    const poly nothing = {0};
+    poly_of(s, a, x);
+    poly_of(s, b, y);
+    if (y->n == 0) return false;
+    if (sni_dim_is_symbol(b) || b > 0) return true;
+    return poly_add(&nothing, x, -1, x) && poly_add(&nothing, y, -1, y);
+}
+
+static sni_dim floordiv(sni_symbols *s, const poly *x, const poly *y) {
+    poly quotient;
+    if (poly_is_number(y)) return floordiv_by_number(s, x, poly_constant(y));
+    if (poly_div_exact(x, y, &quotient)) return intern(s, &quotient);
+    atom made = {.kind = ATOM_FLOORDIV,
+                 .not_negative = poly_not_negative(s, x) && poly_not_negative(s, y)};
+    made.a = intern(s, x);
+    made.b = intern(s, y);
+    if (made.a == SNI_DIM_FAIL || made.b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
+    return intern_atom(s, made);
 }
 
 sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
-    poly x, y, quotient;
+    poly x, y;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
-    if (!sni_dim_is_symbol(b) && b <= 0) return divide_by_negative(symbols, a, b);
-    poly_of(symbols, a, &x);
-    poly_of(symbols, b, &y);
-    if (sni_dim_known(b)) return floordiv_by_number(symbols, &x, b);
-    if (poly_div_exact(&x, &y, &quotient)) return intern(symbols, &quotient);
-    bool positive = poly_not_negative(symbols, &x) && poly_not_negative(symbols, &y);
-    return intern_atom(symbols,
-                       (atom){.kind = ATOM_FLOORDIV, .a = a, .b = b, .not_negative = positive});
+    return division(symbols, a, b, &x, &y) ? floordiv(symbols, &x, &y) : sni_dim_fresh(symbols);
 }
 
+/* ceil(x/y) is floor((x + y - 1)/y). */
 sni_dim sni_dim_ceildiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
-    poly x, y, sum, one;
+    poly x, y, one, exact;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
-    if (!sni_dim_is_symbol(b) && b <= 0) return sni_dim_fresh(symbols);
-    poly_of(symbols, a, &x);
-    poly_of(symbols, b, &y);
-    if (!sni_dim_known(b) && poly_div_exact(&x, &y, &sum)) return intern(symbols, &sum);
+    if (!division(symbols, a, b, &x, &y)) return sni_dim_fresh(symbols);
+    if (poly_div_exact(&x, &y, &exact)) return intern(symbols, &exact);
     poly_of_number(&one, 1);
-    if (!poly_add(&x, &y, 1, &sum) || !poly_add(&sum, &one, -1, &sum))
-        return sni_dim_fresh(symbols);
-    if (sni_dim_known(b)) return floordiv_by_number(symbols, &sum, b);
-    sni_dim raised = intern(symbols, &sum);
-    return raised == SNI_DIM_FAIL ? SNI_DIM_FAIL : sni_dim_floordiv(symbols, raised, b);
+    if (!poly_add(&x, &y, 1, &x) || !poly_add(&x, &one, -1, &x)) return sni_dim_fresh(symbols);
+    return floordiv(symbols, &x, &y);
 }
 
 /* True if a >= b for all values of the symbols, as far as this can tell. */
