@@ -71,26 +71,56 @@ static sn_status add_outputs(sn_model *m, sn_error *err) {
 typedef struct survey {
     sn_model *m;
     size_t op_capacity, weight_capacity;
+    int32_t *op_index; /* positions in m->operators by hash of domain and name; -1: free */
+    size_t op_index_size;
     sn_error *err;
 } survey;
+
+static size_t hash_of(const char *domain, const char *name) {
+    uint64_t h = 14695981039346656037u;
+    for (; *domain; domain++) h = (h ^ (unsigned char)*domain) * 1099511628211u;
+    h *= 1099511628211u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* The place of an operator in the index: taken by it, or free. */
+static int32_t *find_use(survey *s, const char *domain, const char *name) {
+    size_t at = hash_of(domain, name) & (s->op_index_size - 1);
+    for (; s->op_index[at] >= 0; at = (at + 1) & (s->op_index_size - 1)) {
+        const sn_operator_use *u = &s->m->operators[s->op_index[at]];
+        if (strcmp(domain, u->domain) == 0 && strcmp(name, u->name) == 0) break;
+    }
+    return &s->op_index[at];
+}
+
+/* Room for one more operator: the table doubles and its index is made anew. */
+static sn_status grow_operators(survey *s) {
+    size_t more = s->op_capacity ? s->op_capacity * 2 : 32;
+    sn_operator_use *bigger = SNI_NEW_ARRAY(&s->m->arena, sn_operator_use, more);
+    int32_t *index = SNI_NEW_ARRAY(&s->m->arena, int32_t, more * 2);
+    if (!bigger || !index) return sni_fail_memory(s->err);
+    if (s->op_capacity) memcpy(bigger, s->m->operators, s->op_capacity * sizeof *bigger);
+    s->m->operators = bigger;
+    s->op_capacity = more;
+    s->op_index = index;
+    s->op_index_size = more * 2;
+    for (size_t i = 0; i < more * 2; i++) index[i] = -1;
+    for (size_t i = 0; i < s->m->info.operator_count; i++)
+        *find_use(s, bigger[i].domain, bigger[i].name) = (int32_t)i;
+    return SN_OK;
+}
 
 static sn_status count_operator(survey *s, const sni_node *n) {
     sn_model_info *info = &s->m->info;
     info->node_count++;
-    for (size_t i = 0; i < info->operator_count; i++) {
-        sn_operator_use *u = &s->m->operators[i];
-        if (!sni_str_is(n->domain, u->domain) || !sni_str_is(n->type, u->name)) continue;
-        u->count++;
+    if (info->operator_count == s->op_capacity) SN_TRY(grow_operators(s));
+    int32_t *at = find_use(s, c_string(n->domain), c_string(n->type));
+    if (*at >= 0) {
+        s->m->operators[*at].count++;
         return SN_OK;
     }
-    if (info->operator_count == s->op_capacity) {
-        size_t more = s->op_capacity ? s->op_capacity * 2 : 16;
-        sn_operator_use *bigger = SNI_NEW_ARRAY(&s->m->arena, sn_operator_use, more);
-        if (!bigger) return sni_fail_memory(s->err);
-        if (s->op_capacity) memcpy(bigger, s->m->operators, s->op_capacity * sizeof *bigger);
-        s->m->operators = bigger;
-        s->op_capacity = more;
-    }
+    *at = (int32_t)info->operator_count;
     s->m->operators[info->operator_count++] = (sn_operator_use){.domain = c_string(n->domain),
                                                                 .name = c_string(n->type),
                                                                 .count = 1,

@@ -153,11 +153,8 @@ sn_status sni_infer_broadcast_of(sni_infer *c, int out, const int *inputs, int c
 }
 
 sn_status sni_infer_broadcast(sni_infer *c) {
-    int inputs[64];
-    if (c->n_in >
-        64) { /* variadic with very many: pairwise would need more room than it is worth */
-        return SN_OK;
-    }
+    int *inputs = SNI_NEW_ARRAY(c->arena, int, c->n_in);
+    if (!inputs) return sni_fail_memory(c->err);
     for (int i = 0; i < c->n_in; i++) inputs[i] = i;
     return sni_infer_broadcast_of(c, 0, inputs, c->n_in);
 }

@@ -23,7 +23,7 @@ static sni_node *matching_conv(const sni_graph *g, const sni_node *bn) {
     const sni_attr *training = sni_node_attr(bn, "training_mode");
     if (training && training->u.i != 0) return NULL;
     const sni_value *x = sni_graph_value(g, bn->in[0]);
-    if (!x || x->use_count != 1) return NULL;
+    if (!x || x->use_count != 1 || bn->n_out != 1) return NULL;
     sni_node *conv = sni_value_producer(g, x);
     if (!conv || conv->domain.n || !sni_str_is(conv->type, "Conv")) return NULL;
     const sni_const *w = constant_of(g, conv->in[1]);
