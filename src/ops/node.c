@@ -159,6 +159,7 @@ sn_status sni_node_bind(sni_graph *g, sni_node *n, sn_error *err) {
         SN_TRY(set_field(p, a, params, err));
         if (p->present) params[p->present - 1] = a != NULL;
     }
+    if (n->op->prepare) SN_TRY(n->op->prepare(params, &g->store->arena, err));
     n->params = params;
     return SN_OK;
 }

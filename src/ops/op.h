@@ -160,6 +160,10 @@ struct sni_op {
     /* Brings a node of an older version (u->from) to the canonical one. NULL: nothing but `moves`
      * changed. Runs before params are parsed. */
     sn_status (*upgrade)(sni_upgrade *u);
+    /* Called once when the attributes have been parsed: checks them against each other, and
+     * computes what else the parameter struct holds (an index, a decoded tree). Memory comes from
+     * `arena`, which lives as long as the parameters. NULL: nothing to do. */
+    sn_status (*prepare)(void *params, sni_arena *arena, sn_error *err);
     /* Checks what params and types cannot say, and sets the outputs' shapes (and element types
      * where the type variables do not fix them). Runs at import with symbols, at planning with the
      * sizes of a call, and at run time where values decide. NULL: outputs stay unknown. */
