@@ -31,7 +31,9 @@ typedef struct sni_model {
 } sni_model;
 
 typedef struct sni_import_options {
-    bool allow_links; /* see sn_load_options */
+    sni_mapping *file; /* what the bytes are part of, for sni_model_intact; NULL: plain memory.
+                          The store owns it */
+    bool allow_links;  /* see sn_load_options */
     bool copy;
     const char *base_path; /* folder of external data; NULL: external data is refused */
     uint64_t memory_limit; /* of the store's arena; 0: in proportion to the file */
@@ -49,10 +51,6 @@ void sni_model_free(sni_model *model);
 
 /* SN_IO if a mapped file changed since it was opened. */
 sn_status sni_model_intact(const sni_model *model, sn_error *err);
-
-/* What both importers do last, once the graph is built with raw nodes (types, names, attributes,
- * opset versions) and functions are inlined: sort, resolve every node, verify, infer. */
-sn_status sni_model_finish(sni_model *model, sn_error *err);
 
 /* ---- Writing (writer.c, text_print.c) ---- */
 
