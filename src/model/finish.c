@@ -109,7 +109,7 @@ static sn_status take_over(finisher *f, sni_graph *g, int32_t from, int32_t to) 
 static sn_status expand_node(finisher *f, sni_scope *scope, sni_node *n) {
     sni_graph *g = scope->graph;
     sn_error *err = f->imp->err;
-    body *b;
+    body *b = NULL;
     sni_arguments given;
     SN_TRY(find_body(f, n->op, &b));
     SN_TRY(make_arguments(f, n, &given));

@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A sparse tensor takes its dense size when it is used, however few bytes it has in the file. */
-#define DENSE_LIMIT ((size_t)1 << 30)
-
 /* ---- Decoding, at first use ---- */
 
 /* Memory for the contents and for their text, owned by the constant's store. */
@@ -145,9 +142,6 @@ sn_status sni_import_sparse(sni_importer *imp, sni_wire *w, sni_const **out, sni
     SN_TRY(sni_sparse_view_read(w, v));
     SN_TRY(locate(imp, &v->values));
     SN_TRY(locate(imp, &v->indices));
-    if (sni_tensor_bytes(&v->shape) > DENSE_LIMIT)
-        return sni_fail(imp->err, SN_LIMIT, "sparse tensor '%.*s' would take %zu bytes when dense",
-                        SNI_FMT(v->values.name), sni_tensor_bytes(&v->shape));
     c->tensor = v->shape;
     c->store = imp->store;
     c->file_bytes = sni_tensor_view_bytes(&v->values) + sni_tensor_view_bytes(&v->indices);

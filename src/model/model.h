@@ -63,11 +63,15 @@ sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_writ
 
 /* ---- Values as protobuf messages (tensor_proto.c) ---- */
 
-/* TensorProto, SequenceProto or OptionalProto to a datum that owns its memory, and back. Text of
- * strings goes to `arena`. */
+/* TensorProto, SequenceProto, MapProto or OptionalProto to a datum that owns its memory, and back.
+ * Text of strings goes to `arena`. */
 sn_status sni_datum_decode(sn_kind kind, const unsigned char *bytes, size_t size, sni_arena *arena,
                            sni_datum *out, sn_error *err);
 sn_status sni_datum_encode(const sni_datum *datum, sni_str name, sn_write_fn write, void *ctx,
                            sn_error *err);
+
+struct sni_out; /* model/wire_write.h */
+/* The fields of a TensorProto; the name is left out when it is empty. */
+void sni_put_tensor(struct sni_out *out, const sni_tensor *t, sni_str name);
 
 #endif

@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A sparse tensor takes its dense size when it is used, however few bytes it has in the file. */
+#define DENSE_LIMIT ((size_t)1 << 30)
+
 /* ---- Which typed field holds a type ---- */
 
 typedef struct storage {
@@ -397,6 +400,9 @@ sn_status sni_sparse_view_read(sni_wire *w, sni_sparse_view *out) {
     SN_TRY(
         set_shape(w, v.values.name, offset, (int64_t)v.values.shape.dtype, rank, dims, &v.shape));
     SN_TRY(check_sparse(w, &v, offset));
+    if (sni_tensor_bytes(&v.shape) > DENSE_LIMIT)
+        return sni_fail(w->err, SN_LIMIT, "sparse tensor '%.*s' would take %zu bytes when dense",
+                        SNI_FMT(v.values.name), sni_tensor_bytes(&v.shape));
     *out = v;
     return SN_OK;
 }
