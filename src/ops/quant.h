@@ -1,0 +1,26 @@
+/* quant.h - scales and zero points: of a whole tensor, of rows, of columns, or broadcast. */
+#ifndef SNI_OPS_QUANT_H
+#define SNI_OPS_QUANT_H
+
+#include "ops/op.h"
+
+/* What axis a vector of scales or zero points runs along. */
+typedef enum sni_quant_axis { SNI_QUANT_ROWS, SNI_QUANT_COLUMNS } sni_quant_axis;
+
+/* Strides of `q` (scale or zero point) over a tensor of shape `dims`: none if it has one element;
+ * along the last axis but one (ROWS) or the last (COLUMNS) if it is a vector; broadcast otherwise.
+ * SN_BAD_DATA if it does not fit. */
+sn_status sni_quant_strides(sni_kernel *k, const char *what, const sni_tensor *q, int rank,
+                            const int64_t *dims, sni_quant_axis axis, int64_t *strides);
+
+/* The elements of an 8-bit tensor minus its zero point (NULL: 0), in scratch. */
+sn_status sni_centered(sni_kernel *k, const sni_tensor *t, const sni_tensor *zero,
+                       sni_quant_axis axis, const int32_t **out);
+
+/* An accumulator as an 8-bit element: round to even, add the zero point, saturate. */
+int32_t sni_requantize(double v, int32_t zero, sn_dtype dtype);
+
+/* The one element of a zero point tensor; 0 if it is NULL. */
+int32_t sni_zero_of(const sni_tensor *zero);
+
+#endif
