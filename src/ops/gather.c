@@ -4,7 +4,6 @@
 #include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
-#include "ops/wide.h"
 
 #include <inttypes.h>
 
@@ -87,7 +86,7 @@ static sn_status gather_ref(sni_kernel *k) {
     if (index->count == 0) return SN_OK;
     int64_t row = sni_tensor_span(x, axis + 1, x->rank) * (int64_t)sni_dtype_width(x->dtype);
     int64_t *from = NULL;
-    SN_TRY(sni_scratch_array(k, index->count, sizeof *from, (void **)&from));
+    SN_TRY(sni_scratch_i64(k, index->count, &from));
     for (int64_t i = 0; i < index->count; i++) {
         SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), x->dims[axis], &from[i]));
         from[i] *= row;
@@ -209,7 +208,7 @@ static sn_status gather_nd_ref(sni_kernel *k) {
     int64_t width = (int64_t)sni_dtype_width(x->dtype), strides[SN_MAX_RANK];
     sni_strides(x->rank, x->dims, strides);
     int64_t *from = NULL;
-    SN_TRY(sni_scratch_array(k, batches * per_batch, sizeof *from, (void **)&from));
+    SN_TRY(sni_scratch_i64(k, batches * per_batch, &from));
     int64_t batch_step = sni_tensor_span(x, batch, x->rank);
     for (int64_t i = 0; i < batches * per_batch; i++) {
         from[i] = i / per_batch * batch_step;

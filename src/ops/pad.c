@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
-#include "ops/wide.h"
 
 #include <inttypes.h>
 
@@ -122,7 +121,7 @@ static sn_status pad_repeat(sni_kernel *k, const int64_t *before, const int64_t 
     size_t width = sni_dtype_width(x->dtype);
     sni_strides(x->rank, x->dims, from);
     for (int i = 0; i < x->rank; i++) {
-        SN_TRY(sni_scratch_array(k, y->dims[i], sizeof(int64_t), (void **)&map[i]));
+        SN_TRY(sni_scratch_i64(k, y->dims[i], &map[i]));
         fill_map(p->mode, x->dims[i], before[i], after[i], y->dims[i], map[i]);
     }
     int last = x->rank - 1;

@@ -105,3 +105,44 @@ sn_status sni_infer_shape_of(sni_infer *c, int out, int i) {
     if (!sni_infer_shaped(c, i)) return SN_OK;
     return sni_infer_set_shape(c, out, sni_infer_rank(c, i), c->in[i]->dims);
 }
+
+static sn_status union_shape(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out) {
+    out->has_shape = a->has_shape && b->has_shape && a->rank == b->rank;
+    out->rank = 0;
+    out->dims = NULL;
+    if (!out->has_shape) return SN_OK;
+    sni_dim *dims = SNI_NEW_ARRAY(c->arena, sni_dim, a->rank);
+    if (!dims) return sni_fail_memory(c->err);
+    for (int i = 0; i < a->rank; i++) {
+        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : sni_dim_fresh(c->symbols);
+        if (dims[i] == SNI_DIM_FAIL) return sni_fail_memory(c->err);
+    }
+    out->rank = a->rank;
+    out->dims = dims;
+    return SN_OK;
+}
+
+static sn_status union_at(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out,
+                          int depth) {
+    if (a->kind == SN_KIND_NONE || b->kind == SN_KIND_NONE) {
+        *out = (sni_type){0};
+        return SN_OK;
+    }
+    if (a->kind != b->kind) return SNI_INFER_FAIL(c, "values of different kinds meet");
+    if (a->dtype != b->dtype && a->dtype && b->dtype)
+        return SNI_INFER_FAIL(c, "element types %s and %s meet", sn_dtype_name(a->dtype),
+                              sn_dtype_name(b->dtype));
+    *out = a->dtype ? *a : *b;
+    if (a->kind == SN_KIND_TENSOR) return union_shape(c, a, b, out);
+    out->inner = NULL;
+    if (!a->inner || !b->inner || depth == 16) return SN_OK;
+    sni_type *inner = SNI_NEW(c->arena, sni_type);
+    if (!inner) return sni_fail_memory(c->err);
+    SN_TRY(union_at(c, a->inner, b->inner, inner, depth + 1));
+    out->inner = inner;
+    return SN_OK;
+}
+
+sn_status sni_infer_union(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out) {
+    return union_at(c, a, b, out, 0);
+}

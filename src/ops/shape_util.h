@@ -49,6 +49,11 @@ sni_dim sni_dims_product(sni_infer *c, const sni_dim *dims, int from, int to);
 /* Copies the dimensions of input i; rank of them. */
 void sni_infer_get_dims(const sni_infer *c, int i, sni_dim dims[SN_MAX_RANK]);
 
+/* What holds for both of two types: kind, element type, and the shape as far as it is the same;
+ * dimensions that differ become fresh symbols. SN_INVALID_MODEL if the kinds or element types
+ * differ. Parts are in the context's arena. */
+sn_status sni_infer_union(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out);
+
 /* Output `out` has input i's shape; nothing if that is not known. */
 sn_status sni_infer_shape_of(sni_infer *c, int out, int i);
 

@@ -4,6 +4,7 @@
 #include "base/floats.h"
 #include "base/threadpool.h"
 #include "ops/typed.h"
+#include "ops/wide.h"
 
 #include <inttypes.h>
 
@@ -50,6 +51,13 @@ sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t
         return SNI_KERNEL_FAIL(k, "%s %" PRId64 " is out of range for an axis of length %" PRId64,
                                what, index, n);
     *out = index < 0 ? index + n : index;
+    return SN_OK;
+}
+
+sn_status sni_scratch_i64(sni_kernel *k, int64_t count, int64_t **out) {
+    void *p = NULL;
+    SN_TRY(sni_scratch_array(k, count, sizeof(int64_t), &p));
+    *out = p;
     return SN_OK;
 }
 

@@ -15,6 +15,9 @@ double sni_number_at(const sni_tensor *t, int64_t i);
 /* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
 sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
 
+/* Scratch for `count` integers; SN_NO_MEMORY or SN_LIMIT when there is none. */
+sn_status sni_scratch_i64(sni_kernel *k, int64_t count, int64_t **out);
+
 /* Row-major strides in elements. */
 void sni_strides(int rank, const int64_t *dims, int64_t *strides);
 

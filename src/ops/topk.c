@@ -56,7 +56,7 @@ static sn_status topk_ref(sni_kernel *k) {
     int64_t *heap = NULL;
     SN_TRY(sni_scratch_array(k, n, width, &lane));
     if (narrow) SN_TRY(sni_scratch_array(k, n, sizeof(float), &wide));
-    SN_TRY(sni_scratch_array(k, take, sizeof *heap, (void **)&heap));
+    SN_TRY(sni_scratch_i64(k, take, &heap));
     for (int64_t i = 0; i < shape->count / take; i++) {
         if (i % 256 == 0) SN_TRY(sni_poll(k));
         int64_t from = i / inner * n * inner + i % inner, to = i / inner * take * inner + i % inner;

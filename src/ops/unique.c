@@ -2,7 +2,6 @@
 #include "ops/shape_util.h"
 #include "ops/sort_util.h"
 #include "ops/tensor_util.h"
-#include "ops/wide.h"
 
 typedef struct unique_params {
     int64_t axis;
@@ -70,12 +69,11 @@ typedef struct found {
 /* Groups in sorted order; then, unless `sorted`, renamed in order of first occurrence. */
 static sn_status find_groups(sni_kernel *k, const slices *s, bool sorted, found *f) {
     int64_t *order = NULL, *spare = NULL;
-    size_t size = sizeof(int64_t);
-    SN_TRY(sni_scratch_array(k, s->n, size, (void **)&order));
-    SN_TRY(sni_scratch_array(k, s->n, size, (void **)&spare));
-    SN_TRY(sni_scratch_array(k, s->n, size, (void **)&f->first));
-    SN_TRY(sni_scratch_array(k, s->n, size, (void **)&f->count));
-    SN_TRY(sni_scratch_array(k, s->n, size, (void **)&f->inverse));
+    SN_TRY(sni_scratch_i64(k, s->n, &order));
+    SN_TRY(sni_scratch_i64(k, s->n, &spare));
+    SN_TRY(sni_scratch_i64(k, s->n, &f->first));
+    SN_TRY(sni_scratch_i64(k, s->n, &f->count));
+    SN_TRY(sni_scratch_i64(k, s->n, &f->inverse));
     for (int64_t i = 0; i < s->n; i++) order[i] = i;
     SN_TRY(sni_sort_positions(k, order, spare, s->n, compare_slices, s));
     f->groups = 0;
