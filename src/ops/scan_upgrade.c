@@ -41,7 +41,7 @@ static sn_status add_input(batch *b, int32_t *out) {
 
 /* Cuts the scan inputs to the sample's length. */
 static sn_status cut_inputs(batch *b) {
-    int32_t number, zero;
+    int32_t number = 0, zero = 0;
     SN_TRY(add_input(b, &number));
     SN_TRY(sni_upgrade_ints(&b->outer, (const int64_t[]){0}, 1, &zero));
     SN_TRY(append(b, "Unsqueeze", (const int32_t[]){number, zero}, 2, NULL, 0, &b->length));
@@ -55,7 +55,7 @@ static sn_status cut_inputs(batch *b) {
 
 /* Pads a scan output to the length of the longest sequence. */
 static sn_status pad_output(batch *b, int32_t *value) {
-    int32_t zero, missing, pads;
+    int32_t zero = 0, missing = 0, pads = 0;
     sni_attr axis = sni_attr_of_int("axis", 0);
     SN_TRY(sni_upgrade_ints(&b->outer, (const int64_t[]){0}, 1, &zero));
     SN_TRY(append(b, "Sub", (const int32_t[]){b->max, b->length}, 2, NULL, 0, &missing));
