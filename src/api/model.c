@@ -53,9 +53,10 @@ void sn_model_destroy(sn_model *model) {
 }
 
 static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
-                        const sn_load_options *o, const char *base_path, sn_model **out,
-                        sn_error *err) {
-    sni_import_options options = {.allow_links = o->allow_links,
+                        const sn_load_options *o, sni_mapping *file, const char *base_path,
+                        sn_model **out, sn_error *err) {
+    sni_import_options options = {.file = file,
+                                  .allow_links = o->allow_links,
                                   .copy = o->copy,
                                   .base_path = base_path,
                                   .memory_limit = o->memory_limit};
@@ -88,7 +89,7 @@ static sn_status load_path(const char *path, const sn_load_options *o, sn_model 
     else
         status = sni_store_own(store, mapping, close_mapping, err);
     if (status == SN_OK)
-        status = import(bytes, size, store, o, folder, out, err);
+        status = import(bytes, size, store, o, mapping, folder, out, err);
     else
         sni_store_release(store);
     if (status == SN_OK) {
@@ -129,7 +130,7 @@ sn_status sn_model_load_memory(const void *bytes, size_t size, const sn_load_opt
         if (size) memcpy(copy, bytes, size);
         bytes = copy;
     }
-    return import(bytes, size, store, &o, o.base_path, out, err);
+    return import(bytes, size, store, &o, NULL, o.base_path, out, err);
 }
 
 sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err) {
