@@ -18,6 +18,8 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 void __wrap_free(void *p);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t most);
 
 static atomic_long allocations; /* asked for since the count began */
 static atomic_long live;        /* given and not freed */
@@ -55,6 +57,19 @@ void *__wrap_realloc(void *p, size_t size) {
 void __wrap_free(void *p) {
     if (p) atomic_fetch_sub(&live, 1);
     __real_free(p);
+}
+
+char *__wrap_strndup(const char *text, size_t most) {
+    size_t n = strnlen(text, most);
+    char *copy = __wrap_malloc(n + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return copy;
+}
+
+char *__wrap_strdup(const char *text) {
+    return __wrap_strndup(text, strlen(text));
 }
 
 /* Loads the model, runs it on zeros of its input's shape (unknown dimensions are 1), and takes
