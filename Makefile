@@ -16,7 +16,7 @@ all:
 demo:
 	@tools/install-deps.sh build
 	@$(MAKE) --no-print-directory all
-	@$(BUILD)/sinter_demo demo/digits.onnx demo/3.png demo/8.png
+	@$(BUILD)/sinter_demo demo/digits.onnx demo/3.png demo/doubtful.png
 	@printf '\n  Look inside:  $(BUILD)/sinter inspect demo/digits.onnx\n'
 	@printf '  All commands: $(BUILD)/sinter help\n\n'
 

@@ -59,14 +59,13 @@ static void print_pixels(const float *row) {
 
 static void print_bar(const guess *g, bool best) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int units = (int)(g->probability * BAR * 8 + 0.5f), length = (units + 7) / 8;
+    int units = (int)(g->probability * BAR * 8 + 0.5f);
     printf("  %s%d%s  %5.1f %% ", colour && best ? "\033[1m" : "", g->digit,
            colour && best ? "\033[0m" : "", 100 * (double)g->probability);
     if (colour) fputs(best ? "\033[38;5;208m" : "\033[38;5;244m", stdout);
     for (int i = 0; i < units / 8; i++) fputs("█", stdout);
     fputs(eighths[units % 8], stdout);
     if (colour) fputs("\033[0m", stdout);
-    printf("%*s", BAR - length, "");
 }
 
 static int by_probability(const void *a, const void *b) {

@@ -77,12 +77,16 @@ def main(folder):
     train(model, as_input(x_train), torch.tensor(y_train))
     model.eval()
     with torch.no_grad():
-        right = model(as_input(x_test)).argmax(1).numpy() == y_test
+        certain, guess = (t.numpy() for t in model(as_input(x_test)).softmax(1).max(1))
+    right = guess == y_test
     print("%d of %d unseen digits are recognised (%.1f %%)" % (right.sum(), len(right), 100 * right.mean()))
     export(model, folder + "/digits.onnx")
-    for digit in (0, 3, 5, 8):
+    for digit in (3, 5, 8):
         first = np.flatnonzero(y_test == digit)[0]
         write_png("%s/%d.png" % (folder, digit), x_test[first])
+    doubtful = np.where(right, certain, 1).argmin()
+    write_png("%s/doubtful.png" % folder, x_test[doubtful])
+    print("doubtful.png is a %d" % y_test[doubtful])
 
 
 if __name__ == "__main__":
