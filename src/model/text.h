@@ -21,7 +21,8 @@ sn_status sni_text_model(sni_str text, sni_text_bytes *out, sn_error *err);
  * a FunctionProto. The part in <> before the name may be left out, as may the attributes. */
 sn_status sni_text_function(sni_str text, sni_text_bytes *out, sn_error *err);
 
-/* One tensor, `float[2] {1, 2}`, as a TensorProto. */
-sn_status sni_text_tensor(sni_str text, sni_text_bytes *out, sn_error *err);
+/* One value, as sni_datum_decode takes it with the kind that is returned: a tensor `float[2] {1,
+ * 2}`, a sequence `[float {1}, float {2}]`, or `none`, an optional that holds nothing. */
+sn_status sni_text_value(sni_str text, sn_kind *kind, sni_text_bytes *out, sn_error *err);
 
 #endif

@@ -16,11 +16,32 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/* True for inf, infinity and nan in any case, with or without a minus. */
+static bool special_float(sni_str text, double *out) {
+    char low[10];
+    bool negative = text.n && text.p[0] == '-';
+    size_t n = text.n - negative;
+    if (n >= sizeof(low)) return false;
+    for (size_t i = 0; i < n; i++) low[i] = (char)(text.p[i + negative] | 0x20);
+    low[n] = 0;
+    double v;
+    if (strcmp(low, "inf") == 0 || strcmp(low, "infinity") == 0) {
+        v = INFINITY;
+    } else if (strcmp(low, "nan") == 0) {
+        v = NAN;
+    } else {
+        return false;
+    }
+    *out = negative ? -v : v;
+    return true;
+}
+
 bool sni_text_is_id(sni_str s) {
     if (s.n == 0 || !is_alpha(s.p[0])) return false;
     for (size_t i = 1; i < s.n; i++)
         if (!is_alpha(s.p[i]) && !is_digit(s.p[i])) return false;
-    return true;
+    double v;
+    return !special_float(s, &v);
 }
 
 sn_status sni_lex_fail(const sni_lexer *lex, sn_status status, const char *format, ...) {
@@ -282,26 +303,6 @@ sn_status sni_lex_uint(sni_lexer *lex, uint64_t most, uint64_t *out) {
         return out_of_range(lex);
     *out = m;
     return sni_lex_next(lex);
-}
-
-/* True for inf, infinity and nan in any case, with or without a minus. */
-static bool special_float(sni_str text, double *out) {
-    char low[10];
-    bool negative = text.n && text.p[0] == '-';
-    size_t n = text.n - negative;
-    if (n >= sizeof(low)) return false;
-    for (size_t i = 0; i < n; i++) low[i] = (char)(text.p[i + negative] | 0x20);
-    low[n] = 0;
-    double v;
-    if (strcmp(low, "inf") == 0 || strcmp(low, "infinity") == 0) {
-        v = INFINITY;
-    } else if (strcmp(low, "nan") == 0) {
-        v = NAN;
-    } else {
-        return false;
-    }
-    *out = negative ? -v : v;
-    return true;
 }
 
 bool sni_lex_at_float(const sni_lexer *lex) {

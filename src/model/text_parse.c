@@ -292,7 +292,8 @@ static sn_status parse_function(sni_parser *p) {
     return parse_nodes(p, ONNX_FUNCTION_NODE);
 }
 
-static sn_status parse_model(sni_parser *p) {
+static sn_status parse_model(sni_parser *p, void *unused) {
+    (void)unused;
     SN_TRY(parse_header(p, model_entries));
     size_t mark = sni_msg_mark(&p->msg);
     SN_TRY(sni_parse_graph(p));
@@ -303,6 +304,41 @@ static sn_status parse_model(sni_parser *p) {
         sni_msg_wrap(&p->msg, mark, ONNX_MODEL_FUNCTION);
     }
     return SN_OK;
+}
+
+static sn_status parse_whole_function(sni_parser *p, void *unused) {
+    (void)unused;
+    return parse_function(p);
+}
+
+/* ---- Values ---- */
+
+/* Puts the fields of a TensorProto, SequenceProto or OptionalProto. */
+static sn_status parse_value(sni_parser *p, void *result) {
+    sn_kind *kind = result;
+    if (p->lex.token.kind == SNI_TOKEN_ID && sni_str_is(p->lex.token.text, "none")) {
+        *kind = SN_KIND_OPTIONAL;
+        return sni_lex_next(&p->lex);
+    }
+    *kind = sni_lex_is(&p->lex, '[') ? SN_KIND_SEQUENCE : SN_KIND_TENSOR;
+    if (*kind == SN_KIND_TENSOR) return sni_parse_tensor(p);
+    SN_TRY(sni_parse_enter(p));
+    SN_TRY(sni_lex_next(&p->lex));
+    int elements = ONNX_ELEM_TENSOR;
+    bool more = !sni_lex_is(&p->lex, ']');
+    while (more) {
+        size_t mark = sni_msg_mark(&p->msg);
+        sn_kind inner;
+        SN_TRY(parse_value(p, &inner));
+        if (inner == SN_KIND_OPTIONAL) return sni_lex_expected(&p->lex, "a tensor or a sequence");
+        bool sequence = inner == SN_KIND_SEQUENCE;
+        elements = sequence ? ONNX_ELEM_SEQUENCE : ONNX_ELEM_TENSOR;
+        sni_msg_wrap(&p->msg, mark, sequence ? ONNX_SEQUENCE_SEQUENCE : ONNX_SEQUENCE_TENSOR);
+        SN_TRY(sni_lex_accept(&p->lex, ',', &more));
+    }
+    sni_put_int(&p->msg.out, ONNX_SEQUENCE_ELEM_TYPE, elements);
+    sni_parse_leave(p);
+    return sni_lex_expect(&p->lex, ']');
 }
 
 /* ---- Entry points ---- */
@@ -325,8 +361,8 @@ static int append(void *ctx, const void *bytes, size_t size) {
 }
 
 /* Runs one of the parsers above over the whole text. Numbers are read in the C locale. */
-static sn_status encode(sni_str text, sn_status (*parse)(sni_parser *), sni_text_bytes *out,
-                        sn_error *err) {
+static sn_status encode(sni_str text, sn_status (*parse)(sni_parser *, void *), void *result,
+                        sni_text_bytes *out, sn_error *err) {
     sni_arena arena;
     sni_arena_init(&arena, 0);
     sni_parser p = {.depth = 0};
@@ -337,7 +373,7 @@ static sn_status encode(sni_str text, sn_status (*parse)(sni_parser *), sni_text
         old = uselocale(c_locale);
         status = sni_lex_start(&p.lex, text, &arena, err);
     }
-    if (status == SN_OK) status = parse(&p);
+    if (status == SN_OK) status = parse(&p, result);
     if (status == SN_OK && p.lex.token.kind != SNI_TOKEN_END)
         status = sni_lex_expected(&p.lex, "the end of the text");
     sni_msg_mark(&p.msg);
@@ -355,15 +391,18 @@ static sn_status encode(sni_str text, sn_status (*parse)(sni_parser *), sni_text
 }
 
 sn_status sni_text_model(sni_str text, sni_text_bytes *out, sn_error *err) {
-    return encode(text, parse_model, out, err);
+    return encode(text, parse_model, NULL, out, err);
 }
 
 sn_status sni_text_function(sni_str text, sni_text_bytes *out, sn_error *err) {
-    return encode(text, parse_function, out, err);
+    return encode(text, parse_whole_function, NULL, out, err);
 }
 
-sn_status sni_text_tensor(sni_str text, sni_text_bytes *out, sn_error *err) {
-    return encode(text, sni_parse_tensor, out, err);
+sn_status sni_text_value(sni_str text, sn_kind *kind, sni_text_bytes *out, sn_error *err) {
+    sn_kind found = SN_KIND_NONE;
+    SN_TRY(encode(text, parse_value, &found, out, err));
+    *kind = found;
+    return SN_OK;
 }
 
 sn_status sni_model_import_text(const char *text, size_t size, sni_model **out, sn_error *err) {
