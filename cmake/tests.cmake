@@ -51,6 +51,14 @@ endforeach()
 sinter_test(source.exports quick ${TOOLS}/check_exports.sh $<TARGET_FILE:sinter_shared>)
 sinter_test(source.header quick ${TOOLS}/check_header.sh ${CMAKE_C_COMPILER})
 
+# ---- Operators ----
+
+file(GLOB OPS_SOURCES CONFIGURE_DEPENDS ${TESTS}/ops/*.c)
+add_executable(run_ops ${OPS_SOURCES})
+target_include_directories(run_ops PRIVATE src)
+target_link_libraries(run_ops PRIVATE sinter_static)
+sinter_test(ops.text ops run_ops ${TESTS}/ops)
+
 # ---- What the program runs ----
 
 if(TARGET sinter_cli)
