@@ -21,9 +21,11 @@ static T FN(quotient)(T u, T v) {
     return u / v;
 #elif defined(T_SIGNED)
     if (v == 0) return 0;
-    return v == -1 ? (T)(0 - WRAP(u)) : (T)(u / v);
+    if (v == -1) return (T)(0 - WRAP(u));
+    return (T)(u / v);
 #else
-    return v == 0 ? 0 : (T)(u / v);
+    if (v == 0) return 0;
+    return (T)(u / v);
 #endif
 }
 #define OP div
@@ -43,7 +45,8 @@ static T FN(remainder)(T u, T v, bool truncate) {
     return !truncate && r != 0 && (r < 0) != (v < 0) ? (T)(r + v) : r;
 #else
     (void)truncate;
-    return v == 0 ? 0 : (T)(u % v);
+    if (v == 0) return 0;
+    return (T)(u % v);
 #endif
 }
 #define PARAMS mod_params
