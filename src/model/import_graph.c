@@ -132,7 +132,10 @@ sn_status sni_import_graph(sni_importer *imp, sni_scope *scope, sni_message mess
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INITIALIZER, add_initializer));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_SPARSE_INITIALIZER, add_sparse));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INPUT, add_input));
-    if (main) SN_TRY(each(imp, scope, message, ONNX_GRAPH_INPUT, add_default_input));
+    /* Before version 4 every initialiser had to be listed as an input, which said nothing about
+     * callers: there they are weights and nothing else. */
+    if (main && imp->model->ir_version >= 4)
+        SN_TRY(each(imp, scope, message, ONNX_GRAPH_INPUT, add_default_input));
     SN_TRY(sni_import_nodes(imp, scope, message, ONNX_GRAPH_NODE));
     imp->skip_shapes = !main;
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_OUTPUT, add_output));

@@ -20,15 +20,17 @@ typedef struct builder {
 
 /* ---- Contents known beforehand ---- */
 
-static bool small_const(const sni_value *v) {
-    return v->constant && !v->is_input && v->constant->tensor.count <= KNOWN_LIMIT;
+/* The constant that a value has in this plan: an input's default only if the caller leaves it. */
+static sni_const *constant_of(const builder *b, int32_t id) {
+    return b->plan->slots[id].place == SNI_PLACE_INPUT ? NULL : b->graph->values[id]->constant;
 }
 
 /* Contents of a value, loading small constants; NULL if not known. */
 static sn_status contents(builder *b, int32_t id, const sni_tensor **out) {
+    sni_const *c = constant_of(b, id);
     *out = b->known[id];
-    if (*out || !small_const(b->graph->values[id])) return SN_OK;
-    SN_TRY(sni_const_load(b->graph->values[id]->constant, out, b->err));
+    if (*out || !c || c->tensor.count > KNOWN_LIMIT) return SN_OK;
+    SN_TRY(sni_const_load(c, out, b->err));
     b->known[id] = *out;
     return SN_OK;
 }
@@ -136,10 +138,9 @@ static sn_status infer(builder *b, const sni_node *n) {
     if (!in || !known || !constants || !out || !out_dims || !counts) return sni_fail_memory(b->err);
     for (int32_t i = 0; i < n->n_in; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
-        const sni_value *v = b->graph->values[n->in[i]];
         in[i] = &b->types[n->in[i]];
         known[i] = b->known[n->in[i]];
-        constants[i] = v->is_input ? NULL : v->constant;
+        constants[i] = constant_of(b, n->in[i]);
     }
     sni_infer c = {.op = n->op,
                    .node = n,
