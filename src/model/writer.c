@@ -234,20 +234,25 @@ static void put_info(sni_out *out, uint32_t field, const sni_export *e, sni_str 
     sni_put_message(out, field, emit_info, &(info_parts){name, {type, e->graph->symbols}});
 }
 
-/* Initializers, and the shapes of values between nodes. */
+static bool is_output(const sni_value *v) {
+    for (int32_t i = 0; i < v->use_count; i++)
+        if (v->uses[i].node == SNI_NO_ID) return true;
+    return false;
+}
+
+/* Initializers, and the types of values between nodes. */
 static void put_values(sni_out *out, const sni_export *e) {
     const sni_graph *g = e->graph;
     for (int32_t i = 0; i < g->value_count; i++) {
         const sni_value *v = g->values[i];
         if (v && v->constant) put_const(out, ONNX_GRAPH_INITIALIZER, e->values[i], v->constant);
     }
-    for (int32_t i = 0; i < g->value_count; i++) {
-        const sni_value *v = g->values[i];
-        if (!v || v->producer == SNI_NO_ID || !sni_type_printable(&v->type)) continue;
-        bool output = false;
-        for (int32_t u = 0; u < v->use_count; u++) output |= v->uses[u].node == SNI_NO_ID;
-        if (!output) put_info(out, ONNX_GRAPH_VALUE_INFO, e, e->values[i], &v->type);
-    }
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        for (int32_t i = 0; i < n->n_out; i++) {
+            const sni_value *v = sni_graph_value(g, n->out[i]);
+            if (v && sni_type_printable(&v->type) && !is_output(v))
+                put_info(out, ONNX_GRAPH_VALUE_INFO, e, e->values[v->id], &v->type);
+        }
 }
 
 static void emit_graph(sni_out *out, const void *message) {
