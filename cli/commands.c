@@ -53,7 +53,8 @@ static const char test_notes[] =
     "\n"
     "The file of --expect-fail holds names as this command shows them, or more of their path, and\n"
     "comments after '#'. A listed case that fails counts as passed; one that passes is a failure,\n"
-    "so that the list can only shrink.";
+    "so that the list can only shrink. A name after '?' is of a case that chance decides: it is\n"
+    "run and counts as skipped.";
 
 static const cli_option run_options[] = {
     OPTION_INPUT,

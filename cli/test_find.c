@@ -141,13 +141,14 @@ static bool ends_with_path(const char *path, const char *tail) {
     return size == length || path[length - size - 1] == '/';
 }
 
-bool cli_expected_has(cli_expected *list, const cli_test *test) {
+cli_expectation cli_expected_of(cli_expected *list, const cli_test *test) {
     for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->names[i], test->name) == 0 ||
-            ends_with_path(test->folder, list->names[i])) {
+        bool any = list->names[i][0] == '?';
+        const char *name = list->names[i] + any;
+        if (strcmp(name, test->name) == 0 || ends_with_path(test->folder, name)) {
             list->seen[i] = true;
-            return true;
+            return any ? CLI_EXPECT_ANY : CLI_EXPECT_FAIL;
         }
     }
-    return false;
+    return CLI_EXPECT_PASS;
 }

@@ -17,6 +17,12 @@ sn_status cli_find_tests(const char *root, const char *match, cli_test_list *lis
 void cli_test_list_free(cli_test_list *list);
 
 /* Names of cases that are known to fail. */
+typedef enum cli_expectation {
+    CLI_EXPECT_PASS,
+    CLI_EXPECT_FAIL,
+    CLI_EXPECT_ANY /* written with a '?' before its name: chance decides */
+} cli_expectation;
+
 typedef struct cli_expected {
     char **names;
     bool *seen;
@@ -27,6 +33,6 @@ typedef struct cli_expected {
 sn_status cli_expected_read(const char *path, cli_expected *out, sn_error *err);
 void cli_expected_free(cli_expected *list);
 /* Whether the case is listed: by its name, or by the last components of its folder's path. */
-bool cli_expected_has(cli_expected *list, const cli_test *test);
+cli_expectation cli_expected_of(cli_expected *list, const cli_test *test);
 
 #endif
