@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """test_cli.py PROGRAM [TEST]... - tests of the sinter program, all or those named. Ends with the
-line "N passed, N failed"; exit code 77 when numpy or onnx is not there."""
+line "N passed, N failed, N skipped"; exit code 77 when numpy or onnx is not there."""
 import sys
 
 sys.dont_write_bytecode = True
