@@ -32,7 +32,7 @@ typedef struct cli_expected {
 /* One name a line; '#' starts a comment, empty lines count for nothing. */
 sn_status cli_expected_read(const char *path, cli_expected *out, sn_error *err);
 void cli_expected_free(cli_expected *list);
-/* Whether the case is listed: by its name, or by the last components of its folder's path. */
+/* What the list says of a case: by its name, or by the last components of its folder's path. */
 cli_expectation cli_expected_of(cli_expected *list, const cli_test *test);
 
 #endif
