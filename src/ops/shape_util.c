@@ -123,10 +123,31 @@ static sn_status union_shape(sni_infer *c, const sni_type *a, const sni_type *b,
 }
 
 static sn_status union_at(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out,
+                          int depth);
+
+static sn_status union_inner(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out,
+                             int depth) {
+    sni_type *inner = SNI_NEW(c->arena, sni_type);
+    if (!inner) return sni_fail_memory(c->err);
+    SN_TRY(union_at(c, a, b, inner, depth + 1));
+    out->inner = inner;
+    return SN_OK;
+}
+
+static sn_status union_at(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out,
                           int depth) {
     if (a->kind == SN_KIND_NONE || b->kind == SN_KIND_NONE) {
         *out = (sni_type){0};
         return SN_OK;
+    }
+    static const sni_type unknown = {0};
+    const sni_type *x = a, *y = b;
+    if (a->kind != b->kind && a->kind == SN_KIND_OPTIONAL) x = a->inner ? a->inner : &unknown;
+    if (a->kind != b->kind && b->kind == SN_KIND_OPTIONAL) y = b->inner ? b->inner : &unknown;
+    if (x != a || y != b) {
+        /* A value and an optional one: an optional. */
+        *out = (sni_type){.kind = SN_KIND_OPTIONAL};
+        return depth == 16 ? SN_OK : union_inner(c, x, y, out, depth);
     }
     if (a->kind != b->kind) return SNI_INFER_FAIL(c, "values of different kinds meet");
     if (a->dtype != b->dtype && a->dtype && b->dtype)
@@ -136,11 +157,7 @@ static sn_status union_at(sni_infer *c, const sni_type *a, const sni_type *b, sn
     if (a->kind == SN_KIND_TENSOR) return union_shape(c, a, b, out);
     out->inner = NULL;
     if (!a->inner || !b->inner || depth == 16) return SN_OK;
-    sni_type *inner = SNI_NEW(c->arena, sni_type);
-    if (!inner) return sni_fail_memory(c->err);
-    SN_TRY(union_at(c, a->inner, b->inner, inner, depth + 1));
-    out->inner = inner;
-    return SN_OK;
+    return union_inner(c, a->inner, b->inner, out, depth);
 }
 
 sn_status sni_infer_union(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out) {

@@ -50,8 +50,8 @@ sni_dim sni_dims_product(sni_infer *c, const sni_dim *dims, int from, int to);
 void sni_infer_get_dims(const sni_infer *c, int i, sni_dim dims[SN_MAX_RANK]);
 
 /* What holds for both of two types: kind, element type, and the shape as far as it is the same;
- * dimensions that differ become fresh symbols. SN_INVALID_MODEL if the kinds or element types
- * differ. Parts are in the context's arena. */
+ * dimensions that differ become fresh symbols; a value and an optional one give an optional.
+ * SN_INVALID_MODEL if the kinds or element types differ. Parts are in the context's arena. */
 sn_status sni_infer_union(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out);
 
 /* Output `out` has input i's shape; nothing if that is not known. */
