@@ -338,6 +338,11 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
     setup_run(c->s, o, &run);
     sn_status status =
         sni_run_program(&run, c->s->program, c->ins, c->s->graph->n_inputs, c->out, 0, c->err);
+    if (status ==
+        SN_INVALID_MODEL) { /* it was accepted: this call's sizes or values are at fault */
+        status = SN_BAD_DATA;
+        if (c->err) c->err->status = status;
+    }
     if (status == SN_OK) status = sni_model_intact(c->s->model->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
     for (int32_t i = 0; i < c->s->graph->n_outputs; i++) sni_datum_clear(&c->out[i]);
