@@ -31,6 +31,11 @@ static inline bool sni_dim_known(sni_dim d) {
     return d >= 0;
 }
 
+/* True if both are known and not the same. */
+static inline bool sni_dim_differ(sni_dim a, sni_dim b) {
+    return sni_dim_known(a) && sni_dim_known(b) && a != b;
+}
+
 sni_symbols *sni_symbols_new(void);                         /* NULL: out of memory */
 sni_symbols *sni_symbols_clone(const sni_symbols *symbols); /* the same numbers mean the same */
 void sni_symbols_free(sni_symbols *symbols);

@@ -23,6 +23,8 @@ static sn_status axis_values(const char *what, sni_ints given, int n, int64_t lo
 static sn_status kernel_sizes(sni_window *w, const sni_window_params *p, const sni_dim *kernel,
                               sn_error *err) {
     SN_TRY(axis_values("kernel_shape", p->kernel_shape, w->rank, 1, -1, w->kernel, err));
+    if (!kernel && p->kernel_shape.n == 0)
+        return sni_fail(err, SN_INVALID_MODEL, "kernel_shape is empty");
     for (int i = 0; kernel && i < w->rank; i++) {
         if (!sni_dim_known(kernel[i])) continue;
         if (kernel[i] < 1 || kernel[i] > INT_MAX)

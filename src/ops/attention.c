@@ -1,0 +1,392 @@
+/* Attention: softmax(scale * Q K^T + masks) V, with grouped heads and a cache of keys and values.
+ * Query, key and value come as (batch, heads, length, head size) or as (batch, length, heads *
+ * head size). */
+#include "base/checked.h"
+#include "base/threadpool.h"
+#include "ops/compute.h"
+#include "ops/matmul_core.h"
+#include "ops/tensor_util.h"
+
+#include <math.h>
+
+typedef struct attention_params {
+    int64_t is_causal, q_num_heads, kv_num_heads, left_window, right_window;
+    int64_t output_mode; /* of the 4th output: 0 products, 1 capped, 2 biased, 3 probabilities */
+    int64_t softmax_precision;
+    float scale, softcap;
+    bool has_scale;
+} attention_params;
+
+enum { SCORE_BYTES = 16 << 20 }; /* of scores worked out at once */
+
+/* A tensor of heads: element (b, h, s, 0) lies at b * batch + h * head + s * row. */
+typedef struct heads {
+    const void *data;
+    int64_t batch, head, row;
+} heads;
+
+typedef struct attention {
+    int64_t batches, q_heads, kv_heads, q_length, total, past, head_size, v_size;
+    double scale, softcap;
+    int64_t mode, left, right;
+    bool causal;
+    heads q, k, v, y; /* y.data is written */
+    const void *mask; /* NULL: none */
+    bool bool_mask;
+    int64_t mask_stride[3], mask_length;
+    const int64_t *nonpad; /* keys of each batch that are no padding; NULL: all */
+    void *kept;            /* the 4th output (batch, heads, queries, total); NULL: not wanted */
+    void *scores, *bias;   /* (heads of a chunk, queries, total) */
+    int64_t first;         /* first head of the chunk under way, counted over all batches */
+    sn_dtype dtype;
+} attention;
+
+/* Whether causality, window and padding let query q of batch b see key j. */
+static bool is_seen(const attention *a, int64_t b, int64_t q, int64_t j) {
+    int64_t offset = a->past;
+    if (a->nonpad && a->past == 0) offset = a->nonpad[b] - a->q_length;
+    int64_t ahead = j - (q + offset);
+    if (a->causal && ahead > 0) return false;
+    if (a->right >= 0 && ahead > a->right) return false;
+    if (a->left >= 0 && -ahead > a->left) return false;
+    return !a->nonpad || j < a->nonpad[b];
+}
+
+#define BODY "ops/attention.inc.c"
+#include "ops/each_float.inc.h"
+#undef BODY
+
+/* ---- Shapes ---- */
+
+typedef struct shapes {
+    sni_dim batch, heads, length, size;
+} shapes;
+
+/* Reads input i, (batch, heads, length, size) or (batch, length, heads * size). */
+static sn_status read_heads(sni_infer *c, int i, int64_t count, shapes *s) {
+    int rank = sni_infer_rank(c, i);
+    if (rank != 3 && rank != 4)
+        return SNI_INFER_FAIL(c, "input %d has rank %d, not 3 or 4", i, rank);
+    s->batch = sni_infer_dim(c, i, 0);
+    s->length = sni_infer_dim(c, i, rank - 2);
+    if (rank == 4) {
+        s->heads = sni_infer_dim(c, i, 1);
+        s->size = sni_infer_dim(c, i, 3);
+        if (count > 0 && sni_dim_known(s->heads) && s->heads != count)
+            return SNI_INFER_FAIL(c, "input %d has %lld heads, not %lld", i, (long long)s->heads,
+                                  (long long)count);
+        return SN_OK;
+    }
+    sni_dim wide = sni_infer_dim(c, i, 2);
+    if (count < 1) return SNI_INFER_FAIL(c, "3-D inputs without the number of heads");
+    if (sni_dim_known(wide) && wide % count)
+        return SNI_INFER_FAIL(c, "%lld elements do not divide into %lld heads", (long long)wide,
+                              (long long)count);
+    s->heads = count;
+    s->size = sni_dim_floordiv(c->symbols, wide, count);
+    return SN_OK;
+}
+
+static sn_status check_heads(sni_infer *c, const shapes *q, const shapes *k, const shapes *v) {
+    if (sni_dim_differ(q->batch, k->batch) || sni_dim_differ(q->batch, v->batch) ||
+        sni_dim_differ(k->length, v->length))
+        return SNI_INFER_FAIL(c, "batches or lengths of query, key and value do not fit");
+    if (sni_dim_differ(q->size, k->size))
+        return SNI_INFER_FAIL(c, "head sizes %lld of the query and %lld of the key",
+                              (long long)q->size, (long long)k->size);
+    if (sni_dim_differ(k->heads, v->heads) || (sni_dim_known(q->heads) && sni_dim_known(k->heads) &&
+                                               (k->heads < 1 || q->heads % k->heads)))
+        return SNI_INFER_FAIL(c, "%lld query heads for %lld key and %lld value heads",
+                              (long long)q->heads, (long long)k->heads, (long long)v->heads);
+    return SN_OK;
+}
+
+/* Length of the cache at input i, (batch, heads, length, size); 0 if it is not given. */
+static sn_status past_length(sni_infer *c, int i, const shapes *s, sni_dim *length) {
+    *length = 0;
+    if (!sni_infer_given(c, i)) return SN_OK;
+    *length = sni_infer_shaped(c, i) && sni_infer_rank(c, i) == 4 ? sni_infer_dim(c, i, 2)
+                                                                  : sni_dim_fresh(c->symbols);
+    if (!sni_infer_shaped(c, i)) return SN_OK;
+    if (sni_infer_rank(c, i) != 4 || sni_dim_differ(sni_infer_dim(c, i, 0), s->batch) ||
+        sni_dim_differ(sni_infer_dim(c, i, 1), s->heads) ||
+        sni_dim_differ(sni_infer_dim(c, i, 3), s->size))
+        return SNI_INFER_FAIL(c, "the cache at input %d does not fit the heads", i);
+    return SN_OK;
+}
+
+/* The mask must broadcast to (batch, heads, queries, total); its last axis may be shorter. */
+static sn_status check_mask(sni_infer *c, const sni_dim *scores) {
+    if (!sni_infer_shaped(c, 3)) return SN_OK;
+    int rank = sni_infer_rank(c, 3);
+    if (rank < 1 || rank > 4) return SNI_INFER_FAIL(c, "the mask has rank %d", rank);
+    for (int i = 0; i < rank; i++) {
+        sni_dim d = sni_infer_dim(c, 3, i), s = scores[4 - rank + i];
+        if (!sni_dim_known(d) || !sni_dim_known(s)) continue;
+        if (i == rank - 1 ? d > s : d != 1 && d != s)
+            return SNI_INFER_FAIL(c, "the mask has size %lld where the scores have %lld",
+                                  (long long)d, (long long)s);
+    }
+    return SN_OK;
+}
+
+static sn_status attention_infer(sni_infer *c) {
+    const attention_params *p = c->params;
+    shapes q, k, v;
+    if (p->output_mode < 0 || p->output_mode > 3)
+        return SNI_INFER_FAIL(c, "qk_matmul_output_mode is %lld", (long long)p->output_mode);
+    if (sni_infer_given(c, 4) != sni_infer_given(c, 5))
+        return SNI_INFER_FAIL(c, "past_key and past_value must be given together");
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1) || !sni_infer_shaped(c, 2)) return SN_OK;
+    if (sni_infer_rank(c, 0) != sni_infer_rank(c, 1) ||
+        sni_infer_rank(c, 0) != sni_infer_rank(c, 2))
+        return SNI_INFER_FAIL(c, "query, key and value of ranks %d, %d and %d",
+                              sni_infer_rank(c, 0), sni_infer_rank(c, 1), sni_infer_rank(c, 2));
+    SN_TRY(read_heads(c, 0, p->q_num_heads, &q));
+    SN_TRY(read_heads(c, 1, p->kv_num_heads, &k));
+    SN_TRY(read_heads(c, 2, p->kv_num_heads, &v));
+    SN_TRY(check_heads(c, &q, &k, &v));
+    sni_dim past_k, past_v;
+    SN_TRY(past_length(c, 4, &k, &past_k));
+    SN_TRY(past_length(c, 5, &v, &past_v));
+    if (sni_dim_differ(past_k, past_v)) return SNI_INFER_FAIL(c, "caches of different lengths");
+    if (sni_infer_shaped(c, 6) &&
+        (sni_infer_rank(c, 6) != 1 || sni_dim_differ(sni_infer_dim(c, 6, 0), q.batch)))
+        return SNI_INFER_FAIL(c, "nonpad_kv_seqlen has not one element for each batch");
+    sni_dim total = sni_dim_add(c->symbols, past_k, k.length);
+    sni_dim scores[4] = {q.batch, q.heads, q.length, total};
+    SN_TRY(check_mask(c, scores));
+    if (sni_infer_rank(c, 0) == 4)
+        SN_TRY(sni_infer_set_shape(c, 0, 4, (sni_dim[]){q.batch, q.heads, q.length, v.size}));
+    else
+        SN_TRY(sni_infer_set_shape(
+            c, 0, 3, (sni_dim[]){q.batch, q.length, sni_dim_mul(c->symbols, q.heads, v.size)}));
+    SN_TRY(sni_infer_set_shape(c, 1, 4, (sni_dim[]){k.batch, k.heads, total, k.size}));
+    SN_TRY(sni_infer_set_shape(c, 2, 4, (sni_dim[]){v.batch, v.heads, total, v.size}));
+    return sni_infer_set_shape(c, 3, 4, scores);
+}
+
+static int64_t attention_macs(const sni_infer *c) {
+    const attention_params *p = c->params;
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1) || !sni_infer_shaped(c, 2)) return -1;
+    int rq = sni_infer_rank(c, 0), rv = sni_infer_rank(c, 2);
+    int64_t past = sni_infer_shaped(c, 4) ? sni_infer_dim(c, 4, 2) : 0;
+    int64_t queries = sni_infer_dim(c, 0, rq - 2), keys = sni_infer_dim(c, 1, rq - 2);
+    int64_t heads_n = rq == 4 ? sni_infer_dim(c, 0, 1) : p->q_num_heads;
+    int64_t kv_heads = rv == 4 ? 1 : p->kv_num_heads;
+    int64_t size = rq == 4 ? sni_infer_dim(c, 0, 3) : sni_infer_dim(c, 0, 2);
+    int64_t v_size = sni_infer_dim(c, 2, rv - 1);
+    if (past < 0 || keys < 0 || heads_n < 1 || kv_heads < 1 || size < 0 || v_size < 0) return -1;
+    if (rq == 3) size /= heads_n;
+    v_size /= kv_heads;
+    int64_t dims[4] = {sni_infer_dim(c, 0, 0), heads_n, queries, 0}, scores, macs, each;
+    if (!sni_add_i64(past, keys, &dims[3]) || !sni_shape_count(4, dims, &scores) ||
+        !sni_add_i64(size, v_size, &each) || !sni_mul_i64(scores, each, &macs))
+        return -1;
+    return macs;
+}
+
+/* ---- Running ---- */
+
+static heads heads_of(const sni_tensor *t, int64_t count, const void *data) {
+    if (t->rank == 4) {
+        int64_t row = t->dims[3], head = t->dims[2] * row;
+        return (heads){data, t->dims[1] * head, head, row};
+    }
+    return (heads){data, t->dims[1] * t->dims[2], t->dims[2] / count, t->dims[2]};
+}
+
+/* Keys or values with the cache in front, (batch, heads, total, size), into output `out` or, if
+ * that is not wanted but there is a cache, into scratch. `h` comes as the new ones. */
+static sn_status join_cache(sni_kernel *k, const attention *a, const sni_tensor *past,
+                            sni_tensor *out, int64_t size, heads *h) {
+    if (!past && !out) return SN_OK;
+    size_t width = sni_dtype_width(a->dtype);
+    int64_t fresh = a->total - a->past;
+    const void *old;
+    void *all = NULL;
+    SN_TRY(sni_in_as(k, past, a->dtype, &old));
+    if (out)
+        SN_TRY(sni_out_as(k, out, a->dtype, &all));
+    else
+        SN_TRY(sni_scratch_matrix(k, a->batches * a->kv_heads, a->total * size, width, &all));
+    heads joined = {all, a->kv_heads * a->total * size, a->total * size, size};
+    int64_t to[4] = {joined.batch, joined.head, size, 1};
+    if (past) {
+        int64_t from[4] = {a->kv_heads * a->past * size, a->past * size, size, 1};
+        int64_t dims[4] = {a->batches, a->kv_heads, a->past, size};
+        sni_copy_box(k, 4, dims, all, to, old, from, width);
+    }
+    int64_t from[4] = {h->batch, h->head, h->row, 1};
+    int64_t dims[4] = {a->batches, a->kv_heads, fresh, size};
+    if (fresh) /* else there may be nothing behind the cache to point to */
+        sni_copy_box(k, 4, dims, sni_element(all, a->past * size, width), to, h->data, from, width);
+    sni_out_done(k, out, a->dtype, all);
+    *h = joined;
+    return SN_OK;
+}
+
+static sn_status read_mask(sni_kernel *k, attention *a) {
+    const sni_tensor *m = sni_in(k, 3);
+    if (!m) return SN_OK;
+    a->bool_mask = m->dtype == SN_BOOL;
+    if (a->bool_mask)
+        a->mask = m->data;
+    else
+        SN_TRY(sni_in_as(k, m, a->dtype, &a->mask));
+    int64_t strides[SN_MAX_RANK];
+    sni_strides(m->rank, m->dims, strides);
+    for (int i = 0; i < 3; i++) {
+        int at = i - (4 - m->rank);
+        a->mask_stride[i] = at < 0 || m->dims[at] == 1 ? 0 : strides[at];
+    }
+    a->mask_length = m->dims[m->rank - 1];
+    return SN_OK;
+}
+
+static sn_status read_lengths(sni_kernel *k, attention *a) {
+    const sni_tensor *t = sni_in(k, 6);
+    a->nonpad = t ? t->data : NULL;
+    for (int64_t b = 0; t && b < a->batches; b++)
+        if (a->nonpad[b] < 0 || a->nonpad[b] > a->total)
+            return SNI_KERNEL_FAIL(k, "nonpad_kv_seqlen[%lld] is %lld, outside 0 to %lld",
+                                   (long long)b, (long long)a->nonpad[b], (long long)a->total);
+    return SN_OK;
+}
+
+static const void *head_at(const attention *a, const heads *h, int64_t i, bool shared) {
+    int64_t b = i / a->q_heads, head = i % a->q_heads;
+    if (shared) head = head / (a->q_heads / a->kv_heads);
+    return sni_element(h->data, b * h->batch + head * h->head, sni_dtype_width(a->dtype));
+}
+
+static void scores_locate(const void *ctx, int64_t i, sni_gemm *g) {
+    const attention *a = ctx;
+    g->a = head_at(a, &a->q, a->first + i, false);
+    g->b = head_at(a, &a->k, a->first + i, true);
+    g->c = sni_element(a->scores, i * a->q_length * a->total, sni_dtype_width(a->dtype));
+}
+
+static void values_locate(const void *ctx, int64_t i, sni_gemm *g) {
+    const attention *a = ctx;
+    g->a = sni_element(a->scores, i * a->q_length * a->total, sni_dtype_width(a->dtype));
+    g->b = head_at(a, &a->v, a->first + i, true);
+    g->c = (void *)(uintptr_t)head_at(a, &a->y, a->first + i, false);
+}
+
+/* All heads, a chunk at a time. */
+static sn_status attend(sni_kernel *k, attention *a) {
+    int64_t count = a->batches * a->q_heads, each;
+    size_t width = sni_dtype_width(a->dtype);
+    if (!sni_mul_i64(a->q_length, a->total, &each) || each > INT64_MAX / 16)
+        return sni_fail(k->err, SN_LIMIT, "%lld queries for %lld keys", (long long)a->q_length,
+                        (long long)a->total);
+    int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
+    if (chunk > count) chunk = count;
+    SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->scores));
+    SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->bias));
+    sni_gemm qk = {.m = a->q_length,
+                   .n = a->total,
+                   .k = a->head_size,
+                   .a_row = a->q.row,
+                   .a_col = 1,
+                   .b_row = 1,
+                   .b_col = a->k.row,
+                   .c_row = a->total};
+    sni_gemm pv = {.m = a->q_length,
+                   .n = a->v_size,
+                   .k = a->total,
+                   .a_row = a->total,
+                   .a_col = 1,
+                   .b_row = a->v.row,
+                   .b_col = 1,
+                   .c_row = a->y.row};
+    for (a->first = 0; a->first < count; a->first += chunk) {
+        int64_t n = count - a->first < chunk ? count - a->first : chunk;
+        SN_TRY(sni_poll(k));
+        sni_gemm_batch(a->dtype, &qk, n, scores_locate, a, k->threads);
+        sni_parallel_for(k->threads, n * a->q_length, 2048 / (a->total + 1) + 1,
+                         a->dtype == SN_FLOAT64 ? rows_f64 : rows_f32, a);
+        sni_gemm_batch(a->dtype, &pv, n, values_locate, a, k->threads);
+    }
+    return SN_OK;
+}
+
+static void set_sizes(attention *a, const attention_params *p, const sni_tensor *q,
+                      const sni_tensor *key, const sni_tensor *v, const sni_tensor *past) {
+    bool flat = q->rank == 3;
+    a->batches = q->dims[0];
+    a->q_heads = flat ? p->q_num_heads : q->dims[1];
+    a->kv_heads = flat ? p->kv_num_heads : key->dims[1];
+    a->q_length = q->dims[q->rank - 2];
+    a->past = past ? past->dims[2] : 0;
+    a->total = a->past + key->dims[key->rank - 2];
+    a->head_size = q->dims[q->rank - 1] / (flat ? a->q_heads : 1);
+    a->v_size = v->dims[v->rank - 1] / (flat ? a->kv_heads : 1);
+    a->scale = p->has_scale ? (double)p->scale : 1 / sqrt((double)a->head_size);
+    a->softcap = (double)p->softcap;
+    a->mode = p->output_mode;
+    a->causal = p->is_causal != 0;
+    a->left = p->left_window;
+    a->right = p->right_window;
+}
+
+static sn_status attention_ref(sni_kernel *k) {
+    const sni_tensor *q = sni_in(k, 0), *key = sni_in(k, 1), *v = sni_in(k, 2);
+    sni_tensor *y = sni_out(k, 0);
+    bool wide = q->dtype == SN_FLOAT64 || v->dtype == SN_FLOAT64;
+    attention a = {.dtype = wide ? SN_FLOAT64 : SN_FLOAT32};
+    const void *data[3];
+    void *out = NULL;
+    set_sizes(&a, k->params, q, key, v, sni_in(k, 4));
+    for (int i = 0; i < 3; i++) SN_TRY(sni_in_as(k, sni_in(k, i), a.dtype, &data[i]));
+    a.q = heads_of(q, a.q_heads, data[0]);
+    a.k = heads_of(key, a.kv_heads, data[1]);
+    a.v = heads_of(v, a.kv_heads, data[2]);
+    SN_TRY(join_cache(k, &a, sni_in(k, 4), sni_out(k, 1), a.head_size, &a.k));
+    SN_TRY(join_cache(k, &a, sni_in(k, 5), sni_out(k, 2), a.v_size, &a.v));
+    SN_TRY(read_mask(k, &a));
+    SN_TRY(read_lengths(k, &a));
+    SN_TRY(sni_out_as(k, sni_out(k, 3), a.dtype, &a.kept));
+    if (y) {
+        SN_TRY(sni_out_as(k, y, a.dtype, &out));
+    } else {
+        SN_TRY(sni_scratch_matrix(k, a.batches * a.q_heads * a.q_length, a.v_size,
+                                  sni_dtype_width(a.dtype), &out));
+    }
+    a.y = q->rank == 4
+              ? (heads){out, a.q_heads * a.q_length * a.v_size, a.q_length * a.v_size, a.v_size}
+              : (heads){out, a.q_length * a.q_heads * a.v_size, a.v_size, a.q_heads * a.v_size};
+    SN_TRY(attend(k, &a));
+    sni_out_done(k, y, a.dtype, out);
+    sni_out_done(k, sni_out(k, 3), a.dtype, a.kept);
+    return SN_OK;
+}
+
+#define FIELD(f) offsetof(attention_params, f)
+
+const sni_op sni_op_Attention = {
+    .name = "Attention",
+    .versions = SNI_VERSIONS(23, 24, 25),
+    .inputs = SNI_FORMALS({"Q", "T1"}, {"K", "T1"}, {"V", "T2"}, {"attn_mask", "U", SNI_OPTIONAL},
+                          {"past_key", "T1", SNI_OPTIONAL}, {"past_value", "T2", SNI_OPTIONAL},
+                          {"nonpad_kv_seqlen", "int64", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T1"}, {"present_key", "T1", SNI_OPTIONAL},
+                           {"present_value", "T2", SNI_OPTIONAL},
+                           {"qk_matmul_output", "T1", SNI_OPTIONAL}),
+    .types = SNI_TYPE_VARS({"T1", SNI_T_FLOATS}, {"T2", SNI_T_FLOATS},
+                           {"U", SNI_T_NUMBERS | SNI_T(SN_BOOL)}),
+    .params = SNI_PARAMS({"is_causal", SNI_ATTR_INT, FIELD(is_causal)},
+                         {"q_num_heads", SNI_ATTR_INT, FIELD(q_num_heads)},
+                         {"kv_num_heads", SNI_ATTR_INT, FIELD(kv_num_heads)},
+                         {"left_window_size", SNI_ATTR_INT, FIELD(left_window), .number = -1},
+                         {"right_window_size", SNI_ATTR_INT, FIELD(right_window), .number = -1},
+                         {"qk_matmul_output_mode", SNI_ATTR_INT, FIELD(output_mode)},
+                         {"softmax_precision", SNI_ATTR_INT, FIELD(softmax_precision)},
+                         {"scale", SNI_ATTR_FLOAT, FIELD(scale), .present = FIELD(has_scale) + 1},
+                         {"softcap", SNI_ATTR_FLOAT, FIELD(softcap)}),
+    .params_size = sizeof(attention_params),
+    .infer = attention_infer,
+    .ref = attention_ref,
+    .macs = attention_macs,
+};

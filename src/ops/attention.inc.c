@@ -1,0 +1,57 @@
+/* Scores to probabilities for one type. */
+
+/* What masks add to the scores of one query: bias (total) for image b, head h, query q. True if at
+ * least one key is left. */
+static bool FN(make_bias)(const attention *a, int64_t b, int64_t h, int64_t q, T *bias) {
+    int64_t n = a->mask ? a->mask_length : a->total;
+    int64_t at =
+        a->mask ? b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2] : 0;
+    bool any = false;
+    for (int64_t j = 0; j < a->total; j++) {
+        T v = 0;
+        if (j >= n)
+            v = -(T)INFINITY;
+        else if (a->mask)
+            v = a->bool_mask ? (((const uint8_t *)a->mask)[at + j] ? 0 : -(T)INFINITY)
+                             : ((const T *)a->mask)[at + j];
+        if (!is_seen(a, b, q, j)) v = -(T)INFINITY;
+        bias[j] = v;
+        any |= v != -(T)INFINITY;
+    }
+    return any;
+}
+
+/* One row of scores (total) in place. */
+static void FN(row)(const attention *a, int64_t row, T *s, T *bias, T *kept) {
+    int64_t q = row % a->q_length, h = row / a->q_length % a->q_heads,
+            b = row / a->q_length / a->q_heads;
+    T scale = (T)a->scale, cap = (T)a->softcap, most = -(T)INFINITY, sum = 0;
+    bool any = FN(make_bias)(a, b, h, q, bias);
+    for (int64_t j = 0; j < a->total; j++) {
+        s[j] *= scale;
+        if (kept && a->mode == 0) kept[j] = s[j];
+        if (cap > 0) s[j] = cap * MATH(tanh)(s[j] / cap);
+        if (kept && a->mode == 1) kept[j] = s[j];
+        /* A masked key has no part, whatever its score: even NaN. */
+        s[j] = bias[j] == -(T)INFINITY ? bias[j] : s[j] + bias[j];
+        if (kept && a->mode == 2) kept[j] = s[j];
+        most = s[j] > most ? s[j] : most;
+    }
+    for (int64_t j = 0; j < a->total; j++) {
+        s[j] = any && bias[j] != -(T)INFINITY ? MATH(exp)(s[j] - most) : 0;
+        sum += s[j];
+    }
+    for (int64_t j = 0; j < a->total && any; j++) s[j] /= sum;
+    for (int64_t j = 0; kept && a->mode == 3 && j < a->total; j++) kept[j] = s[j];
+}
+
+/* Rows [begin, end) of the chunk of heads under way; each has its own place for the bias. */
+static void FN(rows)(void *ctx, int64_t begin, int64_t end) {
+    const attention *a = ctx;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t row = a->first * a->q_length + r;
+        FN(row)
+        (a, row, (T *)a->scores + r * a->total, (T *)a->bias + r * a->total,
+         a->kept ? (T *)a->kept + row * a->total : NULL);
+    }
+}

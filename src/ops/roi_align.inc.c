@@ -1,0 +1,56 @@
+/* Regions sampled for one type. */
+
+/* One coordinate of a sample: the two elements around it and the weight of the second. False if it
+ * lies outside. */
+static bool FN(split)(T v, int64_t n, int64_t *low, int64_t *high, T *part) {
+    if (!(v >= -1 && v <= (T)n)) return false;
+    if (v < 0) v = 0;
+    *low = (int64_t)v;
+    if (*low >= n - 1) {
+        *low = *high = n - 1;
+        *part = 0;
+    } else {
+        *high = *low + 1;
+        *part = v - (T)*low;
+    }
+    return true;
+}
+
+static T FN(sample)(const T *plane, int64_t h, int64_t w, T y, T x) {
+    int64_t y0, y1, x0, x1;
+    T fy, fx;
+    if (!FN(split)(y, h, &y0, &y1, &fy) || !FN(split)(x, w, &x0, &x1, &fx)) return 0;
+    return (1 - fy) * ((1 - fx) * plane[y0 * w + x0] + fx * plane[y0 * w + x1]) +
+           fy * ((1 - fx) * plane[y1 * w + x0] + fx * plane[y1 * w + x1]);
+}
+
+/* Region r of (regions, channels, out_h, out_w). False if it cannot be sampled. */
+static bool FN(region)(const align *a, int64_t r) {
+    const T *roi = (const T *)a->rois + 4 * r;
+    T shift = a->half ? (T)0.5 : 0, scale = (T)a->scale;
+    T x0 = roi[0] * scale - shift, y0 = roi[1] * scale - shift;
+    T wide = roi[2] * scale - shift - x0, tall = roi[3] * scale - shift - y0;
+    if (!a->half) wide = wide > 1 ? wide : 1, tall = tall > 1 ? tall : 1;
+    T step_x = wide / (T)a->out_w, step_y = tall / (T)a->out_h;
+    if (!(MATH(fabs)(step_x) < MOST_SAMPLES && MATH(fabs)(step_y) < MOST_SAMPLES)) return false;
+    int64_t nx = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_x);
+    int64_t ny = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_y);
+    T count = (T)(nx > 0 && ny > 0 ? nx * ny : 1);
+    for (int64_t c = 0; c < a->channels; c++) {
+        const T *plane = (const T *)a->x + (a->batch[r] * a->channels + c) * a->h * a->w;
+        T *dst = (T *)a->y + (r * a->channels + c) * a->out_h * a->out_w;
+        for (int64_t i = 0; i < a->out_h * a->out_w; i++) {
+            T sum = 0, most = -(T)INFINITY;
+            T top = y0 + (T)(i / a->out_w) * step_y, left = x0 + (T)(i % a->out_w) * step_x;
+            for (int64_t sy = 0; sy < ny; sy++)
+                for (int64_t sx = 0; sx < nx; sx++) {
+                    T v = FN(sample)(plane, a->h, a->w, top + ((T)sy + (T)0.5) * step_y / (T)ny,
+                                     left + ((T)sx + (T)0.5) * step_x / (T)nx);
+                    sum += v;
+                    most = v > most ? v : most;
+                }
+            dst[i] = !a->max ? sum / count : nx > 0 && ny > 0 ? most : 0;
+        }
+    }
+    return true;
+}
