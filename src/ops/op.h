@@ -291,8 +291,10 @@ sn_status sni_infer_axis(sni_infer *c, int64_t axis, int rank, int *out);
  * description, presets the outputs' types, calls `infer`. */
 sn_status sni_infer_call(sni_infer *c);
 
-/* Fails the inference: sni_fail on c->err. */
-#define SNI_INFER_FAIL(c, ...) sni_fail((c)->err, SN_INVALID_MODEL, __VA_ARGS__)
+/* Fails the inference: sni_fail on c->err. Before a call the model is at fault; with the sizes and
+ * contents of a call (`known` is set) it is what the call was given. */
+#define SNI_INFER_FAIL(c, ...) \
+    sni_fail((c)->err, (c)->known ? SN_BAD_DATA : SN_INVALID_MODEL, __VA_ARGS__)
 
 /* Infers types and shapes of all values of a graph, subgraphs included, as far as its inputs'
  * types tell, and checks every node's inputs against its operator. Idempotent. */
