@@ -76,7 +76,7 @@ static double coordinate(const grid_job *j, int64_t at, int d) {
     double size = (double)j->size[d], low, high;
     double x = denormalise(j, at, j->size[d]);
     borders(j, j->size[d], &low, &high);
-    if (j->p->mode == NEAREST) x = j->r == 3 ? round(x) : rint(x);
+    if (j->p->mode == NEAREST) x = rint(x);
     if (x < low || x > high) {
         if (j->p->padding == BORDER)
             x = x < 0 ? 0 : size - 1;
