@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/floats.h"
-#include "ops/tensor_util.h"
+#include "ops/convert.h"
 
 #include <math.h>
 
@@ -47,33 +47,26 @@ void sni_wide_done(sni_tensor *t, const void *data) {
     if (narrow(t->dtype) && t->count) sni_narrow(t->dtype, data, t->data, (size_t)t->count, true);
 }
 
-sn_status sni_as_f32(sni_kernel *k, const sni_tensor *t, const float **data) {
-    if (t->dtype == SN_FLOAT32) {
-        *data = t->data;
-        return SN_OK;
-    }
+/* The elements in another type, in scratch. */
+static sn_status converted(sni_kernel *k, const sni_tensor *t, sn_dtype to, void **out) {
     void *p = NULL;
-    SN_TRY(sni_scratch_array(k, t->count, sizeof(float), &p));
-    float *f = p;
-    if (narrow(t->dtype)) {
-        if (t->count) sni_widen(t->dtype, t->data, f, (size_t)t->count);
-    } else {
-        for (int64_t i = 0; i < t->count; i++) f[i] = (float)sni_number_at(t, i);
-    }
-    *data = f;
+    SN_TRY(sni_scratch_array(k, t->count, sni_dtype_width(to), &p));
+    if (t->count) sni_convert(t->dtype, t->data, to, p, (size_t)t->count, NULL);
+    *out = p;
+    return SN_OK;
+}
+
+sn_status sni_as_f32(sni_kernel *k, const sni_tensor *t, const float **data) {
+    void *p = t->data;
+    if (t->dtype != SN_FLOAT32) SN_TRY(converted(k, t, SN_FLOAT32, &p));
+    *data = p;
     return SN_OK;
 }
 
 sn_status sni_as_f64(sni_kernel *k, const sni_tensor *t, const double **data) {
-    if (t->dtype == SN_FLOAT64) {
-        *data = t->data;
-        return SN_OK;
-    }
-    void *p = NULL;
-    SN_TRY(sni_scratch_array(k, t->count, sizeof(double), &p));
-    double *d = p;
-    for (int64_t i = 0; i < t->count; i++) d[i] = sni_number_at(t, i);
-    *data = d;
+    void *p = t->data;
+    if (t->dtype != SN_FLOAT64) SN_TRY(converted(k, t, SN_FLOAT64, &p));
+    *data = p;
     return SN_OK;
 }
 
@@ -99,46 +92,19 @@ sn_status sni_blend_out(sni_kernel *k, sni_tensor *y, sn_dtype type, void **data
     return SN_OK;
 }
 
-/* The bits of an integer of f->bits bits nearest to v. */
-static uint64_t to_integer(const sni_dtype_facts *f, double v, bool round) {
-    bool sign = f->cls == SNI_CLASS_I;
-    double limit = ldexp(1, (int)f->bits - (sign ? 1 : 0));
-    if (round) v = rint(v);
-    if (v != v) return 0;
-    if (v >= limit) return (UINT64_MAX >> (64 - f->bits)) >> (sign ? 1 : 0);
-    if (sign) return (uint64_t)(int64_t)(v < -limit ? -limit : v);
-    return v > 0 ? (uint64_t)v : 0;
-}
-
 void sni_store_numbers(sni_tensor *y, sn_dtype type, const void *data, bool round) {
     const sni_dtype_facts *f = sni_dtype_get(y->dtype);
+    bool whole = f->cls == SNI_CLASS_I || f->cls == SNI_CLASS_U;
+    if (!sni_convertible(type, y->dtype) || y->count == 0) return;
+    if (!round || !whole) {
+        sni_convert(type, data, y->dtype, y->data, (size_t)y->count, NULL);
+        return;
+    }
     unsigned char *dst = y->data;
     for (int64_t i = 0; i < y->count; i++, dst += f->width) {
         double v =
             type == SN_FLOAT64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
-        float narrowed = (float)v;
-        uint64_t bits;
-        switch (f->cls) {
-        case SNI_CLASS_I:
-        case SNI_CLASS_U:
-            bits = to_integer(f, v, round);
-            memcpy(dst, &bits, f->width); /* little-endian */
-            break;
-        case SNI_CLASS_B:
-            *dst = v != 0;
-            break;
-        case SNI_CLASS_S:
-            sni_narrow(y->dtype, &narrowed, dst, 1, true);
-            break;
-        case SNI_CLASS_F:
-        case SNI_CLASS_C: /* its real part */
-            if (y->dtype == SN_FLOAT64 || y->dtype == SN_COMPLEX128)
-                memcpy(dst, &v, sizeof v);
-            else
-                memcpy(dst, &narrowed, sizeof narrowed);
-            break;
-        default:
-            break;
-        }
+        v = rint(v);
+        sni_convert(SN_FLOAT64, &v, y->dtype, dst, 1, NULL);
     }
 }
