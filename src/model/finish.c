@@ -145,6 +145,7 @@ static sn_status resolve_node(finisher *f, sni_scope *scope, sni_node *n, int de
 }
 
 static sn_status fail_at(finisher *f, const sni_graph *g, const sni_node *n, sn_status status) {
+    if (f->imp->told++ >= SNI_MAX_TOLD) return status;
     return sni_fail_context(f->imp->err, status, "node '%.*s' (%.*s)",
                             SNI_FMT(sni_node_label(g, n)), SNI_FMT(n->type));
 }

@@ -10,6 +10,7 @@
 enum {
     SNI_MAX_NESTING = 64,          /* of subgraphs, and of function calls */
     SNI_MAX_TYPE_NESTING = 8,      /* of sequences, maps and optionals in a type */
+    SNI_MAX_TOLD = 4,              /* of nodes and functions around a failure: the innermost */
     SNI_MAX_NODES = 1000000,       /* in a file */
     SNI_MAX_EXPANDED = 1000000,    /* made by function calls */
     SNI_EXPANDED_NODE_BYTES = 2048 /* of heap that each of those may take more than its file */
@@ -88,6 +89,7 @@ typedef struct sni_importer {
     size_t ids_capacity;
     int64_t nodes, expanded;
     sni_type *output_types;
+    int told;         /* nodes and functions around a failure that its message names */
     bool skip_shapes; /* sni_import_info: kinds and element types only */
     bool grows;       /* the arena's limit rises with expanded nodes */
     sn_error *err;

@@ -235,7 +235,7 @@ sn_status sni_expand_function(sni_importer *imp, sni_scope *caller, sni_function
     function->active = true;
     sn_status status = expand(&x, given);
     function->active = false;
-    if (status != SN_OK)
+    if (status != SN_OK && imp->told++ < SNI_MAX_TOLD)
         sni_fail_context(imp->err, status, "function '%.*s'", SNI_FMT(function->name));
     sni_scope_free(&x.scope);
     sni_names_free(&x.results);

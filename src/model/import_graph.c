@@ -48,7 +48,14 @@ static sn_status add_sparse(sni_importer *imp, sni_scope *scope, sni_wire *w) {
 static sni_value *default_of(const sni_scope *scope, sni_str name) {
     const sni_name *e = sni_names_find(&scope->names, name);
     sni_value *v = e ? sni_graph_value(scope->graph, e->value) : NULL;
-    return v && v->constant && !v->is_input ? v : NULL;
+    return v && v->constant ? v : NULL;
+}
+
+static sn_status make_input(sni_importer *imp, sni_scope *scope, const sni_value *v) {
+    if (v->is_input)
+        return sni_fail(imp->err, SN_INVALID_MODEL, "value '%.*s' is defined twice",
+                        SNI_FMT(v->name));
+    return sni_graph_add_input(scope->graph, v->id, imp->err);
 }
 
 static sn_status add_input(sni_importer *imp, sni_scope *scope, sni_wire *w) {
@@ -63,7 +70,7 @@ static sn_status add_input(sni_importer *imp, sni_scope *scope, sni_wire *w) {
         v->type = type;
         SN_TRY(sni_scope_bind(imp, scope, name, v->id, -1));
     }
-    return sni_graph_add_input(scope->graph, v->id, imp->err);
+    return make_input(imp, scope, v);
 }
 
 static sn_status add_default_input(sni_importer *imp, sni_scope *scope, sni_wire *w) {
@@ -71,7 +78,7 @@ static sn_status add_default_input(sni_importer *imp, sni_scope *scope, sni_wire
     sni_type type;
     SN_TRY(sni_import_info(imp, w, &name, &type));
     sni_value *v = default_of(scope, name);
-    return v ? sni_graph_add_input(scope->graph, v->id, imp->err) : SN_OK;
+    return v ? make_input(imp, scope, v) : SN_OK;
 }
 
 /* ---- Outputs and declared types ---- */

@@ -247,9 +247,10 @@ static sn_status each_node(sni_importer *imp, sni_scope *scope, sni_message mess
         if (f.number != field) continue;
         SN_TRY(read_view(imp, &w, &f, &v));
         sn_status status = pass(imp, scope, &v, order++);
-        if (status != SN_OK)
-            return sni_fail_context(imp->err, status, "node '%.*s' (%.*s)",
-                                    SNI_FMT(sni_node_view_label(imp, &v)), SNI_FMT(v.type));
+        if (status == SN_OK) continue;
+        if (imp->told++ >= SNI_MAX_TOLD) return status;
+        return sni_fail_context(imp->err, status, "node '%.*s' (%.*s)",
+                                SNI_FMT(sni_node_view_label(imp, &v)), SNI_FMT(v.type));
     }
     return w.status;
 }

@@ -16,15 +16,19 @@
 typedef struct message {
     sni_out out;
     unsigned char *bytes;
-    size_t size;
+    size_t size, capacity;
 } message;
 
 static inline int message_write(void *ctx, const void *bytes, size_t size) {
     message *m = ctx;
-    unsigned char *larger = realloc(m->bytes, m->size + size + 1);
-    if (!larger) return 1;
-    memcpy(larger + m->size, bytes, size);
-    m->bytes = larger;
+    if (size > m->capacity - m->size) {
+        size_t capacity = (m->size + size) * 2;
+        unsigned char *larger = realloc(m->bytes, capacity);
+        if (!larger) return 1;
+        m->bytes = larger;
+        m->capacity = capacity;
+    }
+    memcpy(m->bytes + m->size, bytes, size);
     m->size += size;
     return 0;
 }
