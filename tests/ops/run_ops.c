@@ -42,6 +42,7 @@ typedef struct test_case {
 } test_case;
 
 static int passed, failed, skipped;
+static const char *export_to; /* NULL: run */
 static const char header[] =
     "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 4, \"com.microsoft\" : 1]>\n";
 
@@ -255,22 +256,52 @@ static bool run_optimized(const test_case *c, int optimize, const sn_model *mode
     return fine;
 }
 
-static bool run_case(const test_case *c) {
+/* The whole text of a case's model; the caller frees it. */
+static sni_str model_text(const test_case *c) {
     size_t extra = c->needs_header ? sizeof(header) - 1 : 0;
     char *text = malloc(extra + c->model_size + 1);
     if (!text) abort();
     memcpy(text, header, extra);
     memcpy(text + extra, c->model, c->model_size);
+    return (sni_str){text, extra + c->model_size};
+}
+
+static bool run_case(const test_case *c) {
+    sni_str text = model_text(c);
     sn_model *model = NULL;
     sn_error err;
     bool fine = true;
-    sn_status status = sn_model_load_text(text, extra + c->model_size, &model, &err);
+    sn_status status = sn_model_load_text(text.p, text.n, &model, &err);
     if (!over(c, -1, STAGE_LOAD, status, &err, &fine)) {
         fine = run_optimized(c, 0, model);
         fine = run_optimized(c, 3, model) && fine;
     }
     sn_model_destroy(model);
-    free(text);
+    free((char *)text.p);
+    return fine;
+}
+
+static void save(const test_case *c, const char *ending, const void *bytes, size_t size) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%.*s-%d.%s", export_to, (int)strcspn(c->file, "."), c->file,
+             c->line, ending);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f)) {
+        perror(path);
+        exit(2);
+    }
+}
+
+static bool export_case(const test_case *c) {
+    sni_str text = model_text(c);
+    sni_text_bytes bytes;
+    save(c, "txt", text.p, text.n);
+    bool fine = sni_text_model(text, &bytes, NULL) == SN_OK;
+    if (fine) {
+        save(c, "onnx", bytes.p, bytes.n);
+        free(bytes.p);
+    }
+    free((char *)text.p);
     return fine;
 }
 
@@ -300,7 +331,7 @@ static void run_file(const char *path) {
         test_case c = read_case(&r);
         if (c.skip)
             skipped++;
-        else if (run_case(&c))
+        else if (export_to ? export_case(&c) : run_case(&c))
             passed++;
         else
             failed++;
@@ -315,7 +346,12 @@ static int is_text(const struct dirent *entry) {
 }
 
 int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "--export") == 0) {
+        export_to = argv[2];
+        first = 3;
+    }
+    for (int i = first; i < argc; i++) {
         struct dirent **names;
         int n = scandir(argv[i], &names, is_text, alphasort);
         if (n < 0) run_file(argv[i]);
@@ -327,6 +363,7 @@ int main(int argc, char **argv) {
         }
         if (n >= 0) free(names);
     }
+    if (export_to) return 0;
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? 1 : 0;
 }
