@@ -33,10 +33,11 @@ static sn_status check_arity(const sni_node *n, sn_error *err) {
             err, SN_INVALID_MODEL, "it has %d inputs where %s takes %d%s", n->n_in, n->op->name,
             n->n_in < required ? required : most,
             variadic || required != most ? (n->n_in < required ? " or more" : " at the most") : "");
-    for (int i = 0; i < most && i < n->n_in; i++)
-        if (n->in[i] == SNI_NO_ID && !(n->op->inputs[i].flags & (SNI_OPTIONAL | SNI_VARIADIC)))
-            return sni_fail(err, SN_INVALID_MODEL, "input %d ('%s') is missing", i,
-                            n->op->inputs[i].name);
+    for (int i = 0; i < n->n_in; i++) {
+        const sni_formal *formal = &n->op->inputs[i < most ? i : most - 1];
+        if (n->in[i] == SNI_NO_ID && !(formal->flags & SNI_OPTIONAL))
+            return sni_fail(err, SN_INVALID_MODEL, "input %d ('%s') is missing", i, formal->name);
+    }
     most = count_formals(n->op->outputs, &required, &variadic);
     if (!variadic && n->n_out > most)
         return sni_fail(err, SN_INVALID_MODEL, "it has %d outputs where %s makes %d at the most",
