@@ -171,6 +171,18 @@ static sn_status pack_values(decoder *d, sni_datum *values) {
     return SN_OK;
 }
 
+/* Some writers put all values of a map into one tensor of the sequence: then that is the values. */
+static void take_only_tensor(size_t count, sni_datum *values) {
+    sni_sequence *seq = values->seq;
+    if (seq->count != 1 || seq->items[0].kind != SN_KIND_TENSOR) return;
+    const sni_tensor *t = &seq->items[0].tensor;
+    if (t->rank != 1 || (size_t)t->count != count) return;
+    sni_datum only = seq->items[0];
+    seq->items[0] = (sni_datum){0};
+    sni_datum_clear(values);
+    *values = only;
+}
+
 static sn_status decode_map_parts(decoder *d, sni_wire *w, int depth, sni_map *map) {
     sni_wire again = *w;
     sni_field f;
@@ -191,11 +203,13 @@ static sn_status decode_map_parts(decoder *d, sni_wire *w, int depth, sni_map *m
     }
     SN_TRY(w->status);
     size_t count = ints + strings;
-    if ((ints && strings) || map->values.kind != SN_KIND_SEQUENCE ||
-        map->values.seq->count != count)
+    if (map->values.kind == SN_KIND_SEQUENCE) take_only_tensor(count, &map->values);
+    bool fits = map->values.kind == SN_KIND_SEQUENCE ? map->values.seq->count == count
+                                                     : map->values.kind == SN_KIND_TENSOR;
+    if ((ints && strings) || !fits)
         return sni_fail(d->err, SN_MALFORMED, "a map's keys and values do not fit together");
     SN_TRY(decode_keys(d, again, strings > 0, count, &map->keys));
-    return pack_values(d, &map->values);
+    return map->values.kind == SN_KIND_TENSOR ? SN_OK : pack_values(d, &map->values);
 }
 
 static sn_status decode_map(decoder *d, sni_wire *w, int depth, sni_datum *out) {
