@@ -38,7 +38,7 @@ typedef struct bounds {
     sni_list start, end, axes, step;
 } bounds;
 
-static const int64_t FAR = INT32_MAX; /* as an end, exporters mean "all" by this and above */
+static const int64_t FAR = 1000000000; /* as an end, exporters mean "all" by this and above */
 
 /* Start or end as a position on an axis whose length is a symbol. */
 static sni_dim position(sni_infer *c, const sni_list *list, int j, sni_dim length) {
