@@ -26,6 +26,7 @@ struct sni_program {
     sni_planned *plans;
     int n_plans;
     sni_program ***children; /* by node id, then by subgraph; NULL for nodes without */
+    sni_prepared *prepared;  /* by node id; guarded by the lock */
 };
 
 /* ---- Signatures ---- */
@@ -60,6 +61,7 @@ static sn_status copy_signature(sni_planned *p, const sni_signature *from, sn_er
 static void frame_free(sni_frame *f) {
     if (!f) return;
     sni_buffer_release(f->arena);
+    sni_buffer_release(f->scratch);
     free(f->slots);
     free(f->pointers);
     free(f);
@@ -143,7 +145,7 @@ static sn_status add_planned(sni_program *g, const sni_signature *signature, sni
     if (!p) return sni_fail_memory(err);
     sni_arena_init(&p->key_arena, 0);
     sn_status status = copy_signature(p, signature, err);
-    if (status == SN_OK) status = sni_plan_build(g->graph, &p->key, &p->plan, err);
+    if (status == SN_OK) status = sni_plan_build(g->graph, &p->key, g->prepared, &p->plan, err);
     if (status != SN_OK) {
         planned_free(p);
         return status;
@@ -236,7 +238,8 @@ static sn_status program_new(const sni_graph *g, int depth, sni_program **out, s
     }
     p->graph = g;
     p->children = calloc((size_t)g->node_count + 1, sizeof *p->children);
-    sn_status status = p->children ? SN_OK : sni_fail_memory(err);
+    p->prepared = calloc((size_t)g->node_count + 1, sizeof *p->prepared);
+    sn_status status = p->children && p->prepared ? SN_OK : sni_fail_memory(err);
     for (const sni_node *n = sni_graph_first(g); n && status == SN_OK; n = sni_graph_next(g, n))
         if (n->n_subgraphs) status = add_children(p, n, depth, err);
     if (status == SN_OK)
@@ -266,6 +269,8 @@ void sni_program_free(sni_program *program) {
         planned_free(p);
     }
     free_children(program);
+    sni_prepared_free(program->prepared, program->graph->node_count);
+    free(program->prepared);
     pthread_mutex_destroy(&program->lock);
     free(program);
 }

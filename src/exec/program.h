@@ -13,9 +13,11 @@ typedef struct sni_planned sni_planned;
 /* The memory of one run of one plan. */
 typedef struct sni_frame {
     sni_planned *planned;
-    sni_datum *slots;       /* by slot; ARENA and CONST ones are bound once and for all */
-    sni_datum **pointers;   /* one per sni_plan.pointers; NULL: left out */
-    sni_buffer *arena;      /* NULL when the plan needs none */
+    sni_datum *slots;     /* by slot; ARENA and CONST ones are bound once and for all */
+    sni_datum **pointers; /* one per sni_plan.pointers; NULL: left out */
+    sni_buffer *arena;
+    sni_buffer *scratch;    /* kernels' working memory, kept from step to step and run to run */
+    size_t scratch_wanted;  /* most bytes that one step has asked for so far */
     struct sni_frame *next; /* while it is idle */
 } sni_frame;
 

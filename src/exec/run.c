@@ -1,6 +1,7 @@
 /* run.c - the run loop. */
 #include "exec/run.h"
 
+#include "base/checked.h"
 #include "ops/call.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 
 enum {
     DEPTH_LIMIT = 64,
-    SCRATCH_LIMIT = 64 /* pieces of memory one kernel may ask for */
+    SCRATCH_LIMIT = 64,     /* pieces of memory one kernel may ask for */
+    KEPT_SCRATCH = 64 << 20 /* most bytes of working memory that a frame keeps */
 };
 
 /* One graph under way. Kernels' hosts point here. */
@@ -20,10 +22,12 @@ typedef struct activation {
     const sni_plan *plan;
     const sni_datum *const *captures; /* of the step under way: its node's captured values */
     int depth;
-    sni_arena infer_arena; /* of the dynamic step under way */
-    sni_symbols *symbols;  /* made when the first dynamic step needs it */
-    sni_buffer *scratch[SCRATCH_LIMIT];
-    int n_scratch;
+    sni_arena infer_arena;            /* of the dynamic step under way */
+    sni_symbols *symbols;             /* made when the first dynamic step needs it */
+    size_t scratch_used;              /* of the frame's scratch, by the step under way */
+    size_t scratch_asked;             /* all that the step asked for */
+    sni_buffer *extra[SCRATCH_LIMIT]; /* where the frame's scratch was too small */
+    int n_extra;
     sn_error *err;
 } activation;
 
@@ -42,15 +46,29 @@ static sn_status host_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, co
     return SN_OK;
 }
 
+/* From the frame's scratch if it has room, else from memory that lasts until the step is over; the
+ * frame's scratch then grows, so that the next run needs none. */
 static void *host_scratch(sni_kernel *k, size_t bytes) {
     activation *a = k->host_ctx;
-    if (a->n_scratch == SCRATCH_LIMIT) {
+    size_t rounded;
+    if (!sni_add_size(bytes, SNI_ALIGN - 1, &rounded)) {
+        sni_fail(k->err, SN_LIMIT, "the kernel asks for %zu bytes of memory", bytes);
+        return NULL;
+    }
+    rounded &= ~(size_t)(SNI_ALIGN - 1);
+    a->scratch_asked += rounded;
+    const sni_buffer *own = a->frame->scratch;
+    if (own && own->bytes - a->scratch_used >= rounded) {
+        a->scratch_used += rounded;
+        return a->frame->scratch->data + a->scratch_used - rounded;
+    }
+    if (a->n_extra == SCRATCH_LIMIT) {
         sni_fail(k->err, SN_LIMIT, "the kernel asks for more than %d pieces of memory",
                  SCRATCH_LIMIT);
         return NULL;
     }
-    if (sni_buffer_new(bytes, k->budget, &a->scratch[a->n_scratch], k->err) != SN_OK) return NULL;
-    return a->scratch[a->n_scratch++]->data;
+    if (sni_buffer_new(bytes, k->budget, &a->extra[a->n_extra], k->err) != SN_OK) return NULL;
+    return a->extra[a->n_extra++]->data;
 }
 
 static char *host_text(sni_kernel *k, size_t bytes) {
@@ -99,8 +117,11 @@ static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
 /* ---- Steps ---- */
 
 static void end_step(activation *a, const sni_step *s) {
-    for (int i = 0; i < a->n_scratch; i++) sni_buffer_release(a->scratch[i]);
-    a->n_scratch = 0;
+    for (int i = 0; i < a->n_extra; i++) sni_buffer_release(a->extra[i]);
+    a->n_extra = 0;
+    a->scratch_used = 0;
+    if (a->scratch_asked > a->frame->scratch_wanted) a->frame->scratch_wanted = a->scratch_asked;
+    a->scratch_asked = 0;
     for (int32_t i = 0; i < s->n_release; i++) sni_datum_clear(&a->frame->slots[s->release[i]]);
 }
 
@@ -132,7 +153,10 @@ static sn_status run_step(activation *a, const sni_step *s) {
                     .err = a->err};
     a->captures = (const sni_datum *const *)pointers + n->n_in;
     SN_TRY(poll_run(a->run, a->err));
-    return s->dynamic ? call_dynamic(a, &k) : sni_call_kernel(&k);
+    if (s->dynamic) return call_dynamic(a, &k);
+    if (!s->impl) return sni_call_kernel(&k);
+    k.state = s->state;
+    return s->impl->run(&k);
 }
 
 static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
@@ -265,6 +289,16 @@ static void unbind(activation *a) {
 
 /* ---- The whole ---- */
 
+/* Makes the frame's scratch as large as its runs have asked for, within reason. */
+static void grow_scratch(sni_frame *f) {
+    sni_buffer *bigger;
+    if (f->scratch_wanted <= (f->scratch ? f->scratch->bytes : 0)) return;
+    if (f->scratch_wanted > KEPT_SCRATCH) return;
+    if (sni_buffer_new(f->scratch_wanted, NULL, &bigger, NULL) != SN_OK) return;
+    sni_buffer_release(f->scratch);
+    f->scratch = bigger;
+}
+
 static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_in,
                            sni_datum *out) {
     bind_inputs(a, in, n_in);
@@ -272,6 +306,7 @@ static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_
     if (status == SN_OK) status = run_steps(a);
     if (status == SN_OK) status = take_outputs(a, out);
     unbind(a);
+    grow_scratch(a->frame);
     return status;
 }
 

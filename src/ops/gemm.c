@@ -1,13 +1,8 @@
 /* Gemm: Y = alpha * A' B' + beta * C, where A' and B' are A and B or their transposes. */
 #include "base/checked.h"
 #include "ops/compute.h"
-#include "ops/matmul_core.h"
+#include "ops/matmul.h"
 #include "ops/tensor_util.h"
-
-typedef struct gemm_params {
-    float alpha, beta;
-    int64_t trans_a, trans_b;
-} gemm_params;
 
 #define BODY "ops/gemm.inc.c"
 #include "ops/each_float.inc.h"
@@ -50,7 +45,7 @@ typedef struct gemm_params {
 #undef BODY
 
 static sn_status gemm_infer(sni_infer *c) {
-    const gemm_params *p = c->params;
+    const sni_gemm_params *p = c->params;
     if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
     if (sni_infer_rank(c, 0) != 2 || sni_infer_rank(c, 1) != 2)
         return SNI_INFER_FAIL(c, "A and B have ranks %d and %d, not 2", sni_infer_rank(c, 0),
@@ -75,7 +70,7 @@ static sn_status gemm_infer(sni_infer *c) {
 }
 
 static int64_t gemm_macs(const sni_infer *c) {
-    const gemm_params *p = c->params;
+    const sni_gemm_params *p = c->params;
     if (!sni_infer_shaped(c, 0) || !c->out[0].has_shape) return -1;
     int64_t dims[3] = {c->out[0].dims[0], c->out[0].dims[1], sni_infer_dim(c, 0, !p->trans_a)};
     int64_t macs;
@@ -85,7 +80,7 @@ static int64_t gemm_macs(const sni_infer *c) {
 typedef void (*finish_fn)(void *, const void *, int64_t, int64_t, float, float);
 
 /* Y = alpha * Y + beta * C, row by row. */
-static void finish(const gemm_params *p, sn_dtype dtype, sni_gemm *g, const void *c,
+static void finish(const sni_gemm_params *p, sn_dtype dtype, sni_gemm *g, const void *c,
                    const int64_t *strides) {
     static const finish_fn fns[SNI_DTYPE_COUNT] = {
         SNI_EACH_FLOAT(finish), [SN_INT32] = finish_i32, [SN_UINT32] = finish_u32,
@@ -98,7 +93,7 @@ static void finish(const gemm_params *p, sn_dtype dtype, sni_gemm *g, const void
 }
 
 static sn_status gemm_ref(sni_kernel *k) {
-    const gemm_params *p = k->params;
+    const sni_gemm_params *p = k->params;
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1), *c = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(y->dtype);
@@ -141,11 +136,11 @@ const sni_op sni_op_Gemm = {
     .inputs = SNI_FORMALS({"A", "T"}, {"B", "T"}, {"C", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS | SNI_T_INDEX | SNI_T(SN_UINT32) | SNI_T(SN_UINT64)}),
-    .params = SNI_PARAMS({"alpha", SNI_ATTR_FLOAT, offsetof(gemm_params, alpha), .number = 1},
-                         {"beta", SNI_ATTR_FLOAT, offsetof(gemm_params, beta), .number = 1},
-                         {"transA", SNI_ATTR_INT, offsetof(gemm_params, trans_a)},
-                         {"transB", SNI_ATTR_INT, offsetof(gemm_params, trans_b)}),
-    .params_size = sizeof(gemm_params),
+    .params = SNI_PARAMS({"alpha", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, alpha), .number = 1},
+                         {"beta", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, beta), .number = 1},
+                         {"transA", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_a)},
+                         {"transB", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_b)}),
+    .params_size = sizeof(sni_gemm_params),
     .upgrade = gemm_upgrade,
     .infer = gemm_infer,
     .ref = gemm_ref,

@@ -83,15 +83,20 @@ typedef struct matmul_job {
     size_t width;
 } matmul_job;
 
+void sni_matmul_offsets(const sni_matmul *mm, int64_t i, int64_t *a, int64_t *b) {
+    *a = *b = 0;
+    for (int axis = mm->rank - 1; axis >= 0; axis--) {
+        int64_t x = i % mm->dims[axis];
+        i /= mm->dims[axis];
+        *a += x * mm->a_strides[axis];
+        *b += x * mm->b_strides[axis];
+    }
+}
+
 static void matmul_locate(const void *ctx, int64_t i, sni_gemm *g) {
     const matmul_job *j = ctx;
-    int64_t at_a = 0, at_b = 0, rest = i;
-    for (int axis = j->mm->rank - 1; axis >= 0; axis--) {
-        int64_t x = rest % j->mm->dims[axis];
-        rest /= j->mm->dims[axis];
-        at_a += x * j->mm->a_strides[axis];
-        at_b += x * j->mm->b_strides[axis];
-    }
+    int64_t at_a, at_b;
+    sni_matmul_offsets(j->mm, i, &at_a, &at_b);
     g->a = sni_element(j->a, at_a, j->width);
     g->b = sni_element(j->b, at_b, j->width);
     g->c = sni_element(j->c, i * j->mm->m * j->mm->n, j->width);

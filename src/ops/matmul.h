@@ -5,6 +5,11 @@
 
 #include "ops/matmul_core.h"
 
+typedef struct sni_gemm_params { /* of Gemm */
+    float alpha, beta;
+    int64_t trans_a, trans_b;
+} sni_gemm_params;
+
 /* Sets output 0 to the shape of input a times input b. */
 sn_status sni_infer_matmul(sni_infer *c, int a, int b);
 int64_t sni_matmul_macs(const sni_infer *c, int a, int b);
@@ -17,6 +22,9 @@ typedef struct sni_matmul {
 } sni_matmul;
 
 void sni_matmul_init(sni_matmul *mm, const sni_tensor *a, const sni_tensor *b);
+
+/* Where product number i's operands start, in elements. */
+void sni_matmul_offsets(const sni_matmul *mm, int64_t i, int64_t *a, int64_t *b);
 
 /* c = a b, all of type `dtype` (one that sni_gemm_run takes). */
 void sni_matmul_run(const sni_matmul *mm, sn_dtype dtype, const void *a, const void *b, void *c,

@@ -320,6 +320,7 @@ struct sni_kernel {
     const sni_datum *const *in;
     sni_datum *const *out; /* shape, type and memory are ready unless the operator ALLOCATES */
     int threads;           /* for sni_parallel_for */
+    const void *state;     /* what an implementation prepared (ep/ep.h); NULL for `ref` */
     sni_budget *budget;
     const sni_host *host;
     void *host_ctx;

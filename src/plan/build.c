@@ -13,6 +13,7 @@ typedef struct builder {
     const sni_graph *graph;
     sni_type *types;          /* by value; kind NONE: not known */
     const sni_tensor **known; /* by value: contents, where known */
+    sni_prepared *prepared;   /* by node */
     sni_symbols *symbols;
     sni_arena scratch; /* until the plan is built */
     sn_error *err;
@@ -231,6 +232,7 @@ static sn_status add_step(builder *b, const sni_node *n) {
     s->node = n;
     s->dynamic = !is_static(b, n);
     s->pointers = p->n_pointers;
+    SN_TRY(sni_plan_choose(b->graph, b->types, b->prepared, s, b->err));
     SN_TRY(use_inputs(b, n, index));
     SN_TRY(place_outputs(b, n, index, s->dynamic));
     for (int32_t i = 0; i < n->n_in + n->n_captures; i++) p->pointers[p->n_pointers++] = n->in[i];
@@ -341,9 +343,9 @@ static sn_status build(builder *b, const sni_signature *signature) {
     return sni_plan_memory(b->plan, b->err);
 }
 
-sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_plan **out,
-                         sn_error *err) {
-    builder b = {.graph = g, .err = err};
+sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_prepared *prepared,
+                         sni_plan **out, sn_error *err) {
+    builder b = {.graph = g, .prepared = prepared, .err = err};
     b.plan = calloc(1, sizeof *b.plan);
     if (!b.plan) return sni_fail_memory(err);
     sni_arena_init(&b.plan->arena, 0);

@@ -7,7 +7,7 @@
 #ifndef SNI_PLAN_PLAN_H
 #define SNI_PLAN_PLAN_H
 
-#include "ops/op.h"
+#include "ep/ep.h"
 
 typedef enum sni_place {
     SNI_PLACE_UNUSED, /* not part of the plan */
@@ -27,9 +27,11 @@ typedef struct sni_slot {
 
 typedef struct sni_step {
     const sni_node *node;
-    bool dynamic;     /* outputs get shapes and memory at run time */
-    int32_t pointers; /* start of its slots in sni_plan.pointers: inputs, captures, outputs */
-    int32_t *release; /* DYNAMIC slots that nobody needs after it */
+    const sni_impl *impl; /* who runs it; NULL: the reference kernel */
+    const void *state;    /* what the implementation prepared; shared by all plans */
+    bool dynamic;         /* outputs get shapes and memory at run time */
+    int32_t pointers;     /* start of its slots in sni_plan.pointers: inputs, captures, outputs */
+    int32_t *release;     /* DYNAMIC slots that nobody needs after it */
     int32_t n_release;
 } sni_step;
 
@@ -55,10 +57,22 @@ typedef struct sni_signature {
     int32_t count;
 } sni_signature;
 
-/* Builds a plan. Owned. */
-sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_plan **out,
-                         sn_error *err);
+/* What implementations made of a node's constants; one per node of a graph, for all its plans. */
+typedef struct sni_prepared {
+    const sni_impl *impl; /* NULL: nothing yet */
+    void *state;
+} sni_prepared;
+
+void sni_prepared_free(sni_prepared *prepared, int32_t count); /* their states, not the array */
+
+/* Builds a plan. `prepared` has an entry for every node id of the graph. Owned. */
+sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_prepared *prepared,
+                         sni_plan **out, sn_error *err);
 void sni_plan_free(sni_plan *plan);
+
+/* partition.c: sets who runs a step. `types` are by value id. */
+sn_status sni_plan_choose(const sni_graph *g, const sni_type *types, sni_prepared *prepared,
+                          sni_step *step, sn_error *err);
 
 /* memory.c: gives every planned tensor its offset, sharing memory in place and over time. */
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err);

@@ -43,7 +43,8 @@ static void print_step(printer *p, const sni_plan *plan, int32_t index) {
     const sni_step *s = &plan->steps[index];
     const int32_t *slots = plan->pointers + s->pointers;
     int32_t inputs = s->node->n_in + s->node->n_captures;
-    print(p, "%4d %s%s '%.*s' (", index, s->node->op->name, s->dynamic ? " dynamic" : "",
+    print(p, "%4d %s%s%s%s '%.*s' (", index, s->node->op->name, s->impl ? " by " : "",
+          s->impl ? s->impl->name : "", s->dynamic ? " dynamic" : "",
           SNI_FMT(sni_node_label(plan->graph, s->node)));
     for (int32_t i = 0; i < inputs; i++) {
         if (i) print(p, ", ");

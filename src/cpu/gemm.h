@@ -1,0 +1,46 @@
+/* gemm.h - matrix products in float on packed panels: C = act(A B + bias).
+ *
+ * A is (m,k), B is (k,n), C is (m,n) with contiguous rows. Either operand may be packed once
+ * beforehand (weights) or while running. Each element of C is summed over k in the same order
+ * whatever the number of threads, so results do not depend on it. */
+#ifndef SNI_CPU_GEMM_H
+#define SNI_CPU_GEMM_H
+
+#include "cpu/kernels.h"
+
+#include <stddef.h>
+
+/* Writes rows [k0, k0 + rows) and columns [n0, n0 + cols) of B to `panel`: rows of `nr` elements,
+ * zeros from `cols` on. Called from several threads. */
+typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int64_t n0,
+                                 int64_t cols, int nr, float *panel);
+
+typedef struct sni_gemm_f32 {
+    int64_t m, n, k;
+    const float *a; /* strides in elements */
+    int64_t a_row, a_col;
+    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is packed while running */
+    const float *b;
+    int64_t b_row, b_col;
+    const float *packed_b; /* from sni_gemm_pack_b; NULL: `b` or `fill` */
+    sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
+    const void *fill_ctx;
+    float *c;
+    int64_t c_row;
+    sni_epilogue epilogue;
+} sni_gemm_f32;
+
+/* Floats of a packed operand. */
+size_t sni_gemm_packed_a_size(int64_t m, int64_t k);
+size_t sni_gemm_packed_b_size(int64_t k, int64_t n);
+
+void sni_gemm_pack_a(const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, float *to);
+void sni_gemm_pack_b(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n, float *to);
+
+/* Floats of scratch that a product needs with so many threads. */
+size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);
+
+/* Runs the product. `scratch` is aligned to 64 bytes. */
+void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch);
+
+#endif

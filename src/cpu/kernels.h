@@ -1,0 +1,59 @@
+/* kernels.h - the table of vector kernels. Each instruction-set tier is the same source
+ * (tier.isa.c) compiled with its own flags; dispatch.c picks one when first asked.
+ *
+ * Leaf kernels never allocate, fail or start threads. */
+#ifndef SNI_CPU_KERNELS_H
+#define SNI_CPU_KERNELS_H
+
+#include "base/cpu.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SNI_MAX_MR = 14, SNI_MAX_NR = 32 }; /* largest tile of any tier */
+
+/* What is done to a result before it is stored for good. */
+typedef enum sni_act {
+    SNI_ACT_NONE,
+    SNI_ACT_RELU,
+    SNI_ACT_CLIP,         /* min(max(x, p0), p1) */
+    SNI_ACT_LEAKY_RELU,   /* x < 0 ? p0 * x : x */
+    SNI_ACT_HARD_SIGMOID, /* min(max(p0 * x + p1, 0), 1) */
+    SNI_ACT_HARD_SWISH,   /* x * min(max(x / 6 + 0.5, 0), 1) */
+    SNI_ACT_SIGMOID,
+    SNI_ACT_SILU, /* x * sigmoid(x) */
+    SNI_ACT_TANH
+} sni_act;
+
+typedef struct sni_epilogue {
+    sni_act act;
+    float p0, p1;
+    const float *row_bias;    /* one per row of C; NULL: none */
+    const float *column_bias; /* one per column of C; NULL: none */
+    const float *residual;    /* added before the activation; laid out like C; NULL: none */
+    int64_t residual_row;     /* elements between its rows */
+} sni_epilogue;
+
+/* C (rows x nr) = A B, or C += A B. `a` is k columns of `mr` elements (only the first `rows` of
+ * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. */
+typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
+                                 bool add);
+
+typedef struct sni_cpu_kernels {
+    int mr, nr;                                 /* of a tile */
+    sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
+    /* y[i] = act(y[i] + bias + columns[i] + more[i]) for n elements, with e's act; `columns` and
+     * `more` may be NULL. */
+    void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
+                       const float *more, int64_t n);
+    /* y[i] += w * x[i] for n elements. */
+    void (*axpy)(float w, const float *x, float *y, int64_t n);
+} sni_cpu_kernels;
+
+/* The kernels of the tier in force (SINTER_ISA or the best there is). */
+const sni_cpu_kernels *sni_cpu_kernels_get(void);
+
+/* The kernels of a tier; NULL if this machine or build has none. For tests. */
+const sni_cpu_kernels *sni_cpu_kernels_of(sni_isa isa);
+
+#endif

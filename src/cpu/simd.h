@@ -1,0 +1,54 @@
+/* simd.h - the thin vocabulary that tier sources are written in: one vector type of floats with as
+ * many lanes as the tier has, and the few operations that C's operators do not cover. */
+#ifndef SNI_CPU_SIMD_H
+#define SNI_CPU_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+
+typedef float vf __attribute__((vector_size(LANES * sizeof(float))));
+typedef float vf_anywhere
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef int32_t vi __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+/* Before a loop whose count is a constant: all of it is laid out. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+static inline vf load(const float *p) {
+    return *(const vf_anywhere *)p;
+}
+
+static inline void store(float *p, vf v) {
+    *(vf_anywhere *)p = v;
+}
+
+static inline vf splat(float x) {
+    return x - (vf){0};
+}
+
+static inline vf select_vf(vi mask, vf a, vf b) { /* mask lane all ones: a */
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+/* As the scalar comparisons: NaN in `a` stays. */
+static inline vf max_vf(vf a, vf b) {
+    return select_vf(a < b, b, a);
+}
+
+static inline vf min_vf(vf a, vf b) {
+    return select_vf(a > b, b, a);
+}
+
+#endif

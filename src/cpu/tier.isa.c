@@ -1,0 +1,41 @@
+/* tier.isa.c - all vector kernels of one instruction-set tier. Compiled once per tier with that
+ * tier's flags and TIER set to its name; everything but the table is static. */
+#include "cpu/kernels.h"
+#include "cpu/simd.h"
+
+#include "cpu/gemm_tile.inc.c"
+
+#include "cpu/act.inc.c"
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
+
+const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
+    .mr = MR,
+    .nr = NR,
+    .gemm_tile =
+        {
+            [1] = tile_1,
+            [2] = tile_2,
+            [3] = tile_3,
+            [4] = tile_4,
+#if LANES > 4
+            [5] = tile_5,
+            [6] = tile_6,
+#endif
+#if LANES > 8
+            [7] = tile_7,
+            [8] = tile_8,
+            [9] = tile_9,
+            [10] = tile_10,
+            [11] = tile_11,
+            [12] = tile_12,
+            [13] = tile_13,
+            [14] = tile_14,
+#endif
+        },
+    .finish_row = finish_row,
+    .axpy = axpy,
+};

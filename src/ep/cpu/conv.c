@@ -1,0 +1,262 @@
+/* conv.c - convolution in float32 as a product of packed weights (M x C*taps) and patches of the
+ * input (C*taps x pixels) that are gathered panel by panel, never as a whole. */
+#include "base/threadpool.h"
+#include "cpu/gemm.h"
+#include "ep/cpu/cpu_ep.h"
+#include "ops/conv_core.h"
+
+#include <stdlib.h>
+
+typedef struct packed_conv {
+    int64_t groups, m, k; /* rows and depth of one group */
+    size_t group_size;    /* floats */
+    float *panels;
+} packed_conv;
+
+static bool is_float_conv(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32) && c->constants[1] &&
+           c->constants[1]->tensor.dtype == SN_FLOAT32;
+}
+
+/* ---- Dense and grouped ---- */
+
+static bool conv_accepts(const sni_choice *c) {
+    return is_float_conv(c) &&
+           (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
+}
+
+static void packed_free(void *state) {
+    packed_conv *p = state;
+    if (!p) return;
+    free(p->panels);
+    free(p);
+}
+
+static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_conv_params *params = c->params;
+    const sni_tensor *w;
+    SN_TRY(sni_cpu_weight(c, 1, &w, err));
+    packed_conv *p = calloc(1, sizeof *p);
+    if (!p) return sni_fail_memory(err);
+    p->groups = params->group;
+    p->m = w->dims[0] / p->groups;
+    p->k = sni_tensor_span(w, 1, w->rank);
+    p->group_size = sni_gemm_packed_a_size(p->m, p->k);
+    sn_status status = sni_cpu_floats(p->group_size * (size_t)p->groups, &p->panels, err);
+    if (status != SN_OK) {
+        packed_free(p);
+        return status;
+    }
+    for (int64_t g = 0; g < p->groups; g++)
+        sni_gemm_pack_a((const float *)w->data + g * p->m * p->k, p->k, 1, p->m, p->k,
+                        p->panels + (size_t)g * p->group_size);
+    *state = p;
+    return SN_OK;
+}
+
+/* A convolution over two spatial axes; one axis is a picture one row high. */
+typedef struct plane {
+    int64_t h, w, out_h, out_w;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
+    const float *x; /* the group's first channel */
+} plane;
+
+static plane plane_of(const sni_window *w) {
+    int last = w->rank - 1;
+    plane p = {.h = 1, .out_h = 1, .kernel_h = 1, .stride_h = 1, .dilation_h = 1};
+    p.w = w->in[last];
+    p.out_w = w->out[last];
+    p.kernel_w = w->kernel[last];
+    p.stride_w = w->stride[last];
+    p.dilation_w = w->dilation[last];
+    p.pad_w = w->begin[last];
+    if (w->rank == 2) {
+        p.h = w->in[0];
+        p.out_h = w->out[0];
+        p.kernel_h = w->kernel[0];
+        p.stride_h = w->stride[0];
+        p.dilation_h = w->dilation[0];
+        p.pad_h = w->begin[0];
+    }
+    return p;
+}
+
+/* `count` elements of a row from position `at` on, `stride` apart; zeros outside [0, w). */
+static void copy_row(const float *row, int64_t w, int64_t at, int64_t stride, int64_t count,
+                     float *to) {
+    int64_t i = 0;
+    for (; i < count && at < 0; i++, at += stride) to[i] = 0;
+    if (stride == 1) {
+        int64_t inside = w - at < count - i ? w - at : count - i;
+        for (int64_t end = i + (inside > 0 ? inside : 0); i < end; i++, at++) to[i] = row[at];
+    } else {
+        for (; i < count && at < w; i++, at += stride) to[i] = row[at];
+    }
+    for (; i < count; i++) to[i] = 0;
+}
+
+/* Row `tap` of channel `channel` of the patches: what one tap sees for pixels [n0, n0 + cols). */
+static void fill_tap(const plane *p, const float *x, int64_t tap_h, int64_t tap_w, int64_t n0,
+                     int64_t cols, float *to) {
+    int64_t out_h = n0 / p->out_w, out_w = n0 % p->out_w;
+    for (int64_t done = 0; done < cols; out_h++, out_w = 0) {
+        int64_t count = p->out_w - out_w < cols - done ? p->out_w - out_w : cols - done;
+        int64_t row = out_h * p->stride_h - p->pad_h + tap_h * p->dilation_h;
+        int64_t at = out_w * p->stride_w - p->pad_w + tap_w * p->dilation_w;
+        if (row >= 0 && row < p->h)
+            copy_row(x + row * p->w, p->w, at, p->stride_w, count, to + done);
+        else
+            for (int64_t i = 0; i < count; i++) to[done + i] = 0;
+        done += count;
+    }
+}
+
+static void fill_patches(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols,
+                         int nr, float *panel) {
+    const plane *p = ctx;
+    int64_t taps = p->kernel_h * p->kernel_w;
+    int64_t channel = k0 / taps, tap_h = k0 % taps / p->kernel_w, tap_w = k0 % p->kernel_w;
+    for (int64_t r = 0; r < rows; r++, panel += nr) {
+        fill_tap(p, p->x + channel * p->h * p->w, tap_h, tap_w, n0, cols, panel);
+        for (int64_t i = cols; i < nr; i++) panel[i] = 0;
+        if (++tap_w < p->kernel_w) continue;
+        tap_w = 0;
+        if (++tap_h < p->kernel_h) continue;
+        tap_h = 0;
+        channel++;
+    }
+}
+
+/* True if every pixel's patch is the pixel itself. */
+static bool is_pointwise(const plane *p) {
+    return p->kernel_h == 1 && p->kernel_w == 1 && p->stride_h == 1 && p->stride_w == 1 &&
+           p->pad_h == 0 && p->pad_w == 0 && p->out_h == p->h && p->out_w == p->w;
+}
+
+static sn_status conv_run(sni_kernel *k) {
+    const packed_conv *w = k->state;
+    const sni_tensor *x = sni_in(k, 0), *bias = sni_in(k, 2);
+    sni_tensor *y = sni_out(k, 0);
+    sni_conv conv = {0};
+    SN_TRY(sni_conv_init(k, &conv, x, sni_in(k, 1), y));
+    plane p = plane_of(&conv.window);
+    int64_t pixels = p.out_h * p.out_w, in_pixels = p.h * p.w;
+    int64_t channels = conv.in_channels / w->groups;
+    if (y->count == 0) return SN_OK;
+    sni_gemm_f32 g = {.m = w->m, .n = pixels, .k = w->k, .c_row = pixels};
+    bool direct = is_pointwise(&p);
+    if (!direct) {
+        g.fill = fill_patches;
+        g.fill_ctx = &p;
+    }
+    g.packed_a = w->panels;
+    float *scratch = sni_scratch(k, sni_gemm_scratch_size(&g, k->threads) * sizeof *scratch);
+    if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    for (int64_t i = 0; i < conv.batch * w->groups; i++) {
+        int64_t group = i % w->groups;
+        p.x = (const float *)x->data + i * channels * in_pixels;
+        g.packed_a = w->panels + (size_t)group * w->group_size;
+        g.b = p.x;
+        g.b_row = in_pixels;
+        g.b_col = 1;
+        g.c = (float *)y->data + i * w->m * pixels;
+        if (bias) g.epilogue.row_bias = (const float *)bias->data + group * w->m;
+        sni_gemm_f32_run(&g, k->threads, scratch);
+        SN_TRY(sni_poll(k));
+    }
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_conv = {
+    .name = "conv_gemm_f32",
+    .op = "Conv",
+    .accepts = conv_accepts,
+    .prepare = conv_prepare,
+    .release = packed_free,
+    .run = conv_run,
+};
+
+/* ---- Depthwise: one input channel for each output channel ---- */
+
+static bool depthwise_accepts(const sni_choice *c) {
+    const sni_conv_params *p = c->params;
+    if (!conv_accepts(c)) return false;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    return w->dims[1] == 1 && p->group == w->dims[0];
+}
+
+typedef struct depthwise_job {
+    plane p;
+    const sni_cpu_kernels *kernels;
+    const float *x, *w, *bias; /* bias may be NULL */
+    float *y;
+    int64_t channels;
+} depthwise_job;
+
+/* Outputs of a row whose tap lies inside the input, and the place of the first. */
+static void tap_span(const plane *p, int64_t tap, int64_t *lo, int64_t *hi) {
+    int64_t shift = tap * p->dilation_w - p->pad_w;
+    *lo = shift >= 0 ? 0 : (-shift + p->stride_w - 1) / p->stride_w;
+    *hi = p->w > shift ? (p->w - shift + p->stride_w - 1) / p->stride_w : 0;
+    if (*hi > p->out_w) *hi = p->out_w;
+}
+
+static void depthwise_row(const depthwise_job *j, const float *x, const float *w, int64_t out_h,
+                          float *y) {
+    const plane *p = &j->p;
+    for (int64_t a = 0; a < p->kernel_h; a++) {
+        int64_t row = out_h * p->stride_h - p->pad_h + a * p->dilation_h;
+        if (row < 0 || row >= p->h) continue;
+        for (int64_t b = 0; b < p->kernel_w; b++) {
+            int64_t lo, hi, shift = b * p->dilation_w - p->pad_w;
+            float weight = w[a * p->kernel_w + b];
+            const float *from = x + row * p->w;
+            tap_span(p, b, &lo, &hi);
+            if (p->stride_w == 1 && hi > lo)
+                j->kernels->axpy(weight, from + lo + shift, y + lo, hi - lo);
+            else
+                for (int64_t o = lo; o < hi; o++) y[o] += weight * from[o * p->stride_w + shift];
+        }
+    }
+}
+
+static void depthwise_planes(void *ctx, int64_t begin, int64_t end) {
+    const depthwise_job *j = ctx;
+    const plane *p = &j->p;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t channel = i % j->channels;
+        const float *x = j->x + i * p->h * p->w;
+        const float *w = j->w + channel * p->kernel_h * p->kernel_w;
+        float *y = j->y + i * p->out_h * p->out_w;
+        for (int64_t row = 0; row < p->out_h; row++, y += p->out_w) {
+            for (int64_t o = 0; o < p->out_w; o++) y[o] = j->bias ? j->bias[channel] : 0;
+            depthwise_row(j, x, w, row, y);
+        }
+    }
+}
+
+static sn_status depthwise_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *bias = sni_in(k, 2);
+    sni_tensor *y = sni_out(k, 0);
+    sni_conv conv = {0};
+    SN_TRY(sni_conv_init(k, &conv, x, w, y));
+    depthwise_job job = {.p = plane_of(&conv.window),
+                         .kernels = sni_cpu_kernels_get(),
+                         .x = x->data,
+                         .w = w->data,
+                         .bias = bias ? bias->data : NULL,
+                         .y = y->data,
+                         .channels = conv.out_channels};
+    int64_t work = job.p.out_h * job.p.out_w * job.p.kernel_h * job.p.kernel_w;
+    int64_t grain = work > 0 ? 32768 / work + 1 : 1;
+    if (y->count)
+        sni_parallel_for(k->threads, conv.batch * conv.out_channels, grain, depthwise_planes, &job);
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_conv_depthwise = {
+    .name = "conv_depthwise_f32",
+    .op = "Conv",
+    .accepts = depthwise_accepts,
+    .run = depthwise_run,
+};

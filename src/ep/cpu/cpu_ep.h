@@ -1,0 +1,15 @@
+/* cpu_ep.h - the built-in provider's implementations. */
+#ifndef SNI_EP_CPU_CPU_EP_H
+#define SNI_EP_CPU_CPU_EP_H
+
+#include "ep/ep.h"
+
+extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
+
+/* A weight as float data; SN_OK with *out NULL if the input is left out. */
+sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
+
+/* `count` floats aligned to SNI_ALIGN; freed with free(). */
+sn_status sni_cpu_floats(size_t count, float **out, sn_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* registry.c - which implementations there are, in order of preference. */
+#include "ep/ep.h"
+
+#include "ep/cpu/cpu_ep.h"
+
+static const sni_impl *const impls[] = {
+    &sni_cpu_conv_depthwise,
+    &sni_cpu_conv,
+    &sni_cpu_gemm,
+    &sni_cpu_matmul,
+};
+
+const sni_impl *sni_ep_find(const sni_choice *c) {
+    for (size_t i = 0; i < sizeof impls / sizeof *impls; i++) {
+        const sni_impl *impl = impls[i];
+        if (sni_str_is(c->node->type, impl->op) &&
+            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c))
+            return impl;
+    }
+    return NULL;
+}
