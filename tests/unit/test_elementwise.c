@@ -236,7 +236,7 @@ static void wrong_shapes_are_refused(void **state) {
     eval_start(&e, "Add", 14);
     eval_input(&e, SN_FLOAT32, 1, (int64_t[]){3}, (float[]){1, 2, 3});
     eval_input(&e, SN_FLOAT32, 1, (int64_t[]){2}, (float[]){1, 2});
-    assert_int_equal(eval_run(&e, 1), SN_INVALID_MODEL);
+    assert_int_equal(eval_run(&e, 1), SN_BAD_DATA);
     eval_end(&e);
 }
 

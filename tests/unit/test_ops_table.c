@@ -41,11 +41,43 @@ static void whole(void **state) {
     }
 }
 
+static bool has_type(const sni_op *op, const char *name) {
+    for (const sni_type_var *v = op->types; v && v->name; v++)
+        if (strcmp(v->name, name) == 0) return true;
+    return sni_dtype_find(sni_str_of(name)) != SN_UNDEFINED;
+}
+
+static void formals_have_types(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sni_op_count(); i++) {
+        const sni_op *op = sni_op_at(i);
+        for (const sni_formal *f = op->inputs; f && f->name; f++)
+            if (!has_type(op, f->type))
+                fail_msg("%s: input %s is '%s'", op->name, f->name, f->type);
+        for (const sni_formal *f = op->outputs; f && f->name; f++)
+            if (!has_type(op, f->type))
+                fail_msg("%s: output %s is '%s'", op->name, f->name, f->type);
+    }
+}
+
+static void parameters_fit_their_struct(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sni_op_count(); i++) {
+        const sni_op *op = sni_op_at(i);
+        for (const sni_param *p = op->params; p && p->name; p++) {
+            if (p->offset >= op->params_size || p->present > op->params_size)
+                fail_msg("%s: '%s' lies outside its %zu bytes", op->name, p->name, op->params_size);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order),
         cmocka_unit_test(found_by_name),
         cmocka_unit_test(whole),
+        cmocka_unit_test(formals_have_types),
+        cmocka_unit_test(parameters_fit_their_struct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
