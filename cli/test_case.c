@@ -55,14 +55,28 @@ static sn_kind kind_in_file(const sn_model *model, bool is_input, size_t index) 
     return known ? info.kind : SN_KIND_TENSOR;
 }
 
-/* Reads STEM_0.pb, STEM_1.pb and so on; `list` is the caller's to free even on failure. */
+/* True if a data set has a file for an output behind number `index`: that one is left out because
+ * chance decides it. */
+static bool is_gap(const char *folder, const char *stem, size_t index, size_t most) {
+    bool found = false;
+    for (size_t i = index + 1; i < most && !found; i++) {
+        char *path = numbered_path(folder, stem, i);
+        found = exists(path);
+        free(path);
+    }
+    return found;
+}
+
+/* Reads STEM_0.pb, STEM_1.pb and so on; `list` is the caller's to free even on failure. Outputs
+ * that are left out between others are NULL. */
 static sn_status read_values(const sn_model *model, const char *folder, bool is_input, values *list,
                              sn_error *err) {
     const char *stem = is_input ? "input" : "output";
     size_t most = is_input ? sn_model_input_count(model) : sn_model_output_count(model);
     for (size_t i = 0; i < MAX_VALUES; i++) {
         char *path = numbered_path(folder, stem, i);
-        if (!exists(path)) {
+        bool missing = !exists(path);
+        if (missing && (is_input || !is_gap(folder, stem, i, most))) {
             free(path);
             break;
         }
@@ -79,7 +93,9 @@ static sn_status read_values(const sn_model *model, const char *folder, bool is_
             return cli_fail(err, SN_NO_MEMORY, "out of memory");
         }
         list->items = items;
-        sn_status status = read_value(path, kind_in_file(model, is_input, i), &items[i], err);
+        items[i] = NULL;
+        sn_status status = SN_OK;
+        if (!missing) status = read_value(path, kind_in_file(model, is_input, i), &items[i], err);
         free(path);
         if (status != SN_OK) return status;
         list->count = i + 1;
@@ -94,6 +110,7 @@ static bool compare_outputs(const sn_model *model, const sn_binding *got, size_t
         return false;
     }
     for (size_t i = 0; i < want->count; i++) {
+        if (!want->items[i]) continue;
         cli_text why = {0};
         bool same = cli_values_match(got[i].value, want->items[i], tolerance, &why);
         if (!same) {
