@@ -47,3 +47,10 @@ sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *),
     store->owned = o;
     return SN_OK;
 }
+
+sn_status sni_store_no_room(const sni_store *store, sn_error *err) {
+    if (store->arena.over_limit)
+        return sni_fail(err, SN_LIMIT, "the model needs more than the %zu bytes of heap allowed",
+                        store->arena.limit);
+    return sni_fail_memory(err);
+}

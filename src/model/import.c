@@ -25,11 +25,7 @@ enum { HEAP_PER_BYTE = 64, HEAP_FLOOR = 16 << 20 };
 enum { MAX_OPSETS = 256 };
 
 sn_status sni_import_no_room(sni_importer *imp) {
-    if (imp->store->arena.over_limit)
-        return sni_fail(imp->err, SN_LIMIT,
-                        "the model needs more than the %zu bytes of heap allowed",
-                        imp->store->arena.limit);
-    return sni_fail_memory(imp->err);
+    return sni_store_no_room(imp->store, imp->err);
 }
 
 sni_wire sni_import_open(sni_importer *imp, sni_message message) {

@@ -53,16 +53,17 @@ static uint64_t hash(sni_str s) {
 }
 
 /* The key's slot, or the free one where it belongs. */
-static sni_name *slot_of(const sni_names *names, sni_str key) {
-    size_t mask = names->capacity - 1;
-    size_t i = (size_t)hash(key) & mask;
-    while (names->slots[i].key.p && !sni_str_eq(names->slots[i].key, key)) i = (i + 1) & mask;
-    return &names->slots[i];
+static sni_name *slot_of(const sni_names *names, sni_str key, uint64_t h) {
+    size_t mask = names->capacity - 1, i = (size_t)h & mask;
+    for (;; i = (i + 1) & mask) {
+        sni_name *slot = &names->slots[i];
+        if (!slot->key.p || (slot->hash == h && sni_str_eq(slot->key, key))) return slot;
+    }
 }
 
 const sni_name *sni_names_find(const sni_names *names, sni_str key) {
     if (!names->count) return NULL;
-    const sni_name *slot = slot_of(names, key);
+    const sni_name *slot = slot_of(names, key, hash(key));
     return slot->key.p ? slot : NULL;
 }
 
@@ -71,8 +72,10 @@ static sn_status grow(sni_names *names, sn_error *err) {
                         .count = names->count};
     bigger.slots = calloc(bigger.capacity, sizeof *bigger.slots);
     if (!bigger.slots) return sni_fail_memory(err);
-    for (size_t i = 0; i < names->capacity; i++)
-        if (names->slots[i].key.p) *slot_of(&bigger, names->slots[i].key) = names->slots[i];
+    for (size_t i = 0; i < names->capacity; i++) {
+        const sni_name *slot = &names->slots[i];
+        if (slot->key.p) *slot_of(&bigger, slot->key, slot->hash) = *slot;
+    }
     free(names->slots);
     *names = bigger;
     return SN_OK;
@@ -82,7 +85,8 @@ sn_status sni_names_add(sni_names *names, sni_str key, int32_t value, int32_t or
                         sn_error *err) {
     if (names->count >= names->capacity / 2) SN_TRY(grow(names, err));
     if (!key.p) key.p = "";
-    *slot_of(names, key) = (sni_name){.key = key, .value = value, .order = order};
+    uint64_t h = hash(key);
+    *slot_of(names, key, h) = (sni_name){.key = key, .value = value, .order = order, .hash = h};
     names->count++;
     return SN_OK;
 }

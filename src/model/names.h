@@ -13,6 +13,7 @@ typedef struct sni_name {
     sni_str key;   /* p NULL: a free slot */
     int32_t value; /* what the key stands for */
     int32_t order; /* the position of its definition */
+    uint64_t hash;
 } sni_name;
 
 typedef struct sni_names { /* zero is an empty table */
