@@ -92,14 +92,9 @@ static sn_status pile_add(sni_kernel *k, pile *p, int number, const sni_datum *d
     return SN_OK;
 }
 
-/* The pile as a tensor; when it has no item, `type` tells the shape of one. */
-static sn_status pile_finish(sni_kernel *k, pile *p, const sni_type *type, sni_datum *out) {
-    if (!p->buffer) {
-        int64_t dims[SN_MAX_RANK];
-        int rank = sni_empty_dims(type, dims);
-        SN_TRY(sni_tensor_shape(&p->item, type->dtype, rank, dims, k->err));
-        SN_TRY(sni_buffer_new(0, k->budget, &p->buffer, k->err));
-    }
+/* The pile as a tensor. */
+static sn_status pile_finish(sni_kernel *k, pile *p, sni_datum *out) {
+    if (!p->buffer) SN_TRY(sni_buffer_new(0, k->budget, &p->buffer, k->err));
     int64_t dims[SN_MAX_RANK + 1];
     dims[0] = p->count;
     for (int i = 0; i < p->item.rank; i++) dims[i + 1] = p->item.dims[i];
@@ -181,8 +176,16 @@ static sn_status loop_iterate(sni_kernel *k, loop *l, int64_t most, bool go) {
     return SN_OK;
 }
 
-static sn_status loop_finish(sni_kernel *k, loop *l) {
+/* The shape of an item of scan output i that no iteration made. */
+static sn_status loop_empty(sni_kernel *k, const loop *l, int i) {
     const loop_params *p = k->params;
+    const sni_type *type = sni_subgraph_output(k, p->body, 1 + l->n_state + i);
+    int64_t dims[SN_MAX_RANK];
+    int rank = sni_empty_dims(k, p->body, l->in, type, dims);
+    return sni_tensor_shape(&l->piles[i].item, type->dtype, rank, dims, k->err);
+}
+
+static sn_status loop_finish(sni_kernel *k, loop *l) {
     for (int i = 0; i < l->n_state; i++) {
         if (l->in[2 + i] == &l->state[i])
             sni_out_give(k, i, &l->state[i]);
@@ -191,8 +194,8 @@ static sn_status loop_finish(sni_kernel *k, loop *l) {
     }
     for (int i = 0; i < l->n_scan; i++) {
         sni_datum d = {0};
-        const sni_type *type = sni_subgraph_output(k, p->body, 1 + l->n_state + i);
-        SN_TRY(pile_finish(k, &l->piles[i], type, &d));
+        if (!l->piles[i].buffer) SN_TRY(loop_empty(k, l, i));
+        SN_TRY(pile_finish(k, &l->piles[i], &d));
         sni_out_give(k, l->n_state + i, &d);
     }
     return SN_OK;

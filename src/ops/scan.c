@@ -229,7 +229,7 @@ static sn_status scan_finish(sni_kernel *k, scan *s) {
         if (s->length == 0) {
             const sni_type *type = sni_subgraph_output(k, p->body, s->n_state + i);
             int64_t dims[SN_MAX_RANK];
-            int rank = sni_empty_dims(type, dims);
+            int rank = sni_empty_dims(k, p->body, s->in, type, dims);
             SN_TRY(result_init(k, s, i, type->dtype, rank, dims));
         }
         sni_out_give(k, s->n_state + i, &s->results[i]);

@@ -83,8 +83,24 @@ const sni_type *sni_subgraph_output(const sni_kernel *k, int32_t graph, int inde
     return &sni_graph_value(g, g->outputs[index])->type;
 }
 
-int sni_empty_dims(const sni_type *type, int64_t dims[SN_MAX_RANK]) {
+/* The size that a dimension of the body has in the values it would be given; 0 if none tells. */
+static int64_t bound_dim(const sni_graph *g, const sni_datum *const *in, sni_dim dim) {
+    if (sni_dim_known(dim)) return dim;
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        const sni_type *type = &sni_graph_value(g, g->inputs[i])->type;
+        if (!in[i] || in[i]->kind != SN_KIND_TENSOR || !type->has_shape ||
+            type->rank != in[i]->tensor.rank)
+            continue;
+        for (int a = 0; a < type->rank; a++)
+            if (type->dims[a] == dim) return in[i]->tensor.dims[a];
+    }
+    return 0;
+}
+
+int sni_empty_dims(const sni_kernel *k, int32_t graph, const sni_datum *const *in,
+                   const sni_type *type, int64_t dims[SN_MAX_RANK]) {
     if (!type->has_shape) return 0;
-    for (int i = 0; i < type->rank; i++) dims[i] = sni_dim_known(type->dims[i]) ? type->dims[i] : 0;
+    const sni_graph *g = k->node->subgraphs[graph];
+    for (int i = 0; i < type->rank; i++) dims[i] = bound_dim(g, in, type->dims[i]);
     return type->rank;
 }

@@ -23,8 +23,10 @@ sn_status sni_join_tensors(sni_kernel *k, const sni_datum *items, size_t n, int6
 /* The type of output `index` of the node's subgraph number `graph`, as inference knows it. */
 const sni_type *sni_subgraph_output(const sni_kernel *k, int32_t graph, int index);
 
-/* Dimensions for a tensor of a type when no element tells them: unknown ones are 0. Returns the
+/* The shape of a body's output `type` when no iteration made one: symbols are looked up among the
+ * types of the body's inputs, for which it would be given `in`; what is not found is 0. Returns the
  * rank. */
-int sni_empty_dims(const sni_type *type, int64_t dims[SN_MAX_RANK]);
+int sni_empty_dims(const sni_kernel *k, int32_t graph, const sni_datum *const *in,
+                   const sni_type *type, int64_t dims[SN_MAX_RANK]);
 
 #endif

@@ -226,6 +226,56 @@ static void box_rows(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Brings the axis along which the source is contiguous next to the last one, along which it is
+ * not; false if there is none or the last one is fine. */
+static bool box_turn(box *b) {
+    int last = b->rank - 1;
+    if (b->from[last] == 1 || b->from[last] == 0 || b->to[last] != 1) return false;
+    for (int i = 0; i < last; i++) {
+        if (b->from[i] != 1) continue;
+        int64_t dim = b->dims[i], to = b->to[i];
+        for (; i < last - 1; i++) {
+            b->dims[i] = b->dims[i + 1];
+            b->to[i] = b->to[i + 1];
+            b->from[i] = b->from[i + 1];
+        }
+        b->dims[i] = dim;
+        b->to[i] = to;
+        b->from[i] = 1;
+        return true;
+    }
+    return false;
+}
+
+enum {
+    TILE_ROWS = 16,   /* elements that are neighbours in the source: about a cache line */
+    TILE_COLUMNS = 64 /* elements that are neighbours in the destination */
+};
+
+/* Tiles [begin, end) of the axes before the last two, of TILE_ROWS rows each: a transposition that
+ * uses every cache line it reads before it is evicted. */
+static void box_tiles(void *ctx, int64_t begin, int64_t end) {
+    const box *b = ctx;
+    int row = b->rank - 2, column = b->rank - 1;
+    int64_t width = (int64_t)b->width, per_row = (b->dims[row] - 1) / TILE_ROWS + 1;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t rest = tile / per_row, to = 0, from = 0, first = tile % per_row * TILE_ROWS;
+        for (int i = row - 1; i >= 0; i--) {
+            to += rest % b->dims[i] * b->to[i];
+            from += rest % b->dims[i] * b->from[i];
+            rest /= b->dims[i];
+        }
+        int64_t rows = b->dims[row] - first < TILE_ROWS ? b->dims[row] - first : TILE_ROWS;
+        for (int64_t c = 0; c < b->dims[column]; c += TILE_COLUMNS) {
+            int64_t n = b->dims[column] - c < TILE_COLUMNS ? b->dims[column] - c : TILE_COLUMNS;
+            for (int64_t r = first; r < first + rows; r++)
+                sni_copy_strided(b->dst + (to + r * b->to[row] + c) * width, 1,
+                                 b->src + (from + r + c * b->from[column]) * width, b->from[column],
+                                 n, b->width);
+        }
+    }
+}
+
 void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
                   const int64_t *dst_strides, const void *src, const int64_t *src_strides,
                   size_t width) {
@@ -236,6 +286,12 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
     int64_t rows = 1;
     for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
+    if (box_turn(&b)) {
+        int64_t length = b.dims[b.rank - 2], tiles = (length - 1) / TILE_ROWS + 1;
+        sni_parallel_for(k->threads, rows / length * tiles,
+                         COPY_GRAIN / (TILE_ROWS * row_bytes) + 1, box_tiles, &b);
+        return;
+    }
     sni_parallel_for(k->threads, rows, COPY_GRAIN / row_bytes + 1, box_rows, &b);
 }
 
