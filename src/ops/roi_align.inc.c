@@ -16,12 +16,18 @@ static bool FN(split)(T v, int64_t n, int64_t *low, int64_t *high, T *part) {
     return true;
 }
 
-static T FN(sample)(const T *plane, int64_t h, int64_t w, T y, T x) {
+/* A sample between elements: their weighted sum or, in max mode, the largest weighted one (ONNX has
+ * it so). Outside the image it is 0. */
+static T FN(sample)(const align *a, const T *plane, T y, T x) {
     int64_t y0, y1, x0, x1;
     T fy, fx;
-    if (!FN(split)(y, h, &y0, &y1, &fy) || !FN(split)(x, w, &x0, &x1, &fx)) return 0;
-    return (1 - fy) * ((1 - fx) * plane[y0 * w + x0] + fx * plane[y0 * w + x1]) +
-           fy * ((1 - fx) * plane[y1 * w + x0] + fx * plane[y1 * w + x1]);
+    if (!FN(split)(y, a->h, &y0, &y1, &fy) || !FN(split)(x, a->w, &x0, &x1, &fx)) return 0;
+    T v[4] = {(1 - fy) * (1 - fx) * plane[y0 * a->w + x0], (1 - fy) * fx * plane[y0 * a->w + x1],
+              fy * (1 - fx) * plane[y1 * a->w + x0], fy * fx * plane[y1 * a->w + x1]};
+    if (!a->max) return v[0] + v[1] + v[2] + v[3];
+    T most = v[0];
+    for (int i = 1; i < 4; i++) most = v[i] > most ? v[i] : most;
+    return most;
 }
 
 /* Region r of (regions, channels, out_h, out_w). False if it cannot be sampled. */
@@ -44,7 +50,7 @@ static bool FN(region)(const align *a, int64_t r) {
             T top = y0 + (T)(i / a->out_w) * step_y, left = x0 + (T)(i % a->out_w) * step_x;
             for (int64_t sy = 0; sy < ny; sy++)
                 for (int64_t sx = 0; sx < nx; sx++) {
-                    T v = FN(sample)(plane, a->h, a->w, top + ((T)sy + (T)0.5) * step_y / (T)ny,
+                    T v = FN(sample)(a, plane, top + ((T)sy + (T)0.5) * step_y / (T)ny,
                                      left + ((T)sx + (T)0.5) * step_x / (T)nx);
                     sum += v;
                     most = v > most ? v : most;
