@@ -43,6 +43,19 @@ else()
   message(STATUS "cmocka not found: no unit tests (Debian: libcmocka-dev)")
 endif()
 
+# ---- What fuzzers found: tests/fuzz/corpus/NAME goes through tests/fuzz/NAME.c again ----
+
+file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS}/fuzz/fuzz_*.c)
+foreach(source ${FUZZ_SOURCES})
+  get_filename_component(fuzzer ${source} NAME_WE)
+  string(REPLACE "fuzz_" "replay_" program ${fuzzer})
+  string(REPLACE "fuzz_" "corpus." name ${fuzzer})
+  add_executable(${program} ${source} ${TESTS}/fuzz/replay.c)
+  target_include_directories(${program} PRIVATE src)
+  target_link_libraries(${program} PRIVATE sinter_static)
+  sinter_test(${name} unit ${program} ${TESTS}/fuzz/corpus/${fuzzer})
+endforeach()
+
 # ---- Checks of the source ----
 
 foreach(check includes length words format)

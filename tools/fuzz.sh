@@ -10,13 +10,28 @@ cmake -S . -B "$out" -G "$generator" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=
     -DCMAKE_C_FLAGS=-O1 -DSINTER_SANITIZE=address,undefined -DSINTER_FUZZ=ON -DSINTER_TESTS=OFF \
     -DSINTER_CLI=OFF >"$out.log" 2>&1 && cmake --build "$out" -j "$(nproc)" >>"$out.log" 2>&1 ||
     { grep -E 'error|FAILED|undefined' "$out.log" | head -20; exit 1; }
+# Small models and texts to start from, besides the kept corpus.
+seeds=$out/seeds
+if [ ! -d "$seeds" ]; then
+    mkdir -p "$seeds/models" "$seeds/texts"
+    data=${SINTER_TEST_DATA:-build-test/data}/onnx-suite
+    tools/generate_onnx_suite.sh "$data" &&
+        find "$data" -name model.onnx -size -5k | while read -r model; do
+            cp "$model" "$seeds/models/$(basename "$(dirname "$model")")"
+        done
+    for file in tests/ops/*.txt; do # one case a file
+        csplit -s -z -n 4 -f "$seeds/texts/$(basename "$file" .txt)-" "$file" '/^== /' '{*}'
+    done
+    sed -i -e '/^==/d' -e '/^%/,$d' "$seeds"/texts/*
+fi
 status=0
 for fuzzer in "$out"/fuzz_*; do
     [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
     name=$(basename "$fuzzer")
     mkdir -p "$out/corpus/$name" "$out/found"
-    kept=(tests/fuzz/corpus/"$name")
-    [ -d "${kept[0]}" ] || kept=()
+    kept=("$seeds/models")
+    [ "$name" = fuzz_text ] && kept=("$seeds/texts")
+    [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
     if "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
         echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log") inputs, no finding"
