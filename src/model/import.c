@@ -42,7 +42,7 @@ sn_status sni_import_copy(sni_importer *imp, sni_str text, sni_str *out) {
 }
 
 sn_status sni_import_ids(sni_importer *imp, size_t count) {
-    if (count <= imp->ids_capacity) return SN_OK;
+    if (imp->ids && count <= imp->ids_capacity) return SN_OK;
     size_t capacity = count < 64 ? 64 : count;
     int32_t *ids = realloc(imp->ids, capacity * sizeof *ids);
     if (!ids) return sni_fail_memory(imp->err);
