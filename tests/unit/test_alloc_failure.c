@@ -72,26 +72,61 @@ char *__wrap_strdup(const char *text) {
     return __wrap_strndup(text, strlen(text));
 }
 
-/* Loads the model, runs it on zeros of its input's shape (unknown dimensions are 1), and takes
- * everything down again. */
+/* A model with most kinds of things in it, as text. */
+static const char text_model[] =
+    "<ir_version: 9, opset_import: [\"\" : 18, \"local\" : 1], producer_name: \"a \\\"b\\\"\">"
+    "g (float[N,2] X) => (float[N,2] Y, string[1] S, float[] L)"
+    "<float[2,2] W = {1, 2, 3, 4}, string[1] T = {\"text\"}, int64 M = {3}, bool C = {true}> {"
+    "  A = MatMul(X, W)"
+    "  B = local.Scale <factor = 2.0> (A)"
+    "  D = Shape(B)"
+    "  E = Reshape(B, D)"
+    "  Y = Softmax <axis = -1> (E)"
+    "  S = Identity(T)"
+    "  L = Loop (M, C, Y) <"
+    "    body = b (int64 i, bool c, float[] s) => (bool c2, float[] s2) {"
+    "      c2 = Identity(c)"
+    "      s2 = If (c) <"
+    "        then_branch = t () => (float[] p) { p = Concat <axis = 0> (s, X) },"
+    "        else_branch = e () => (float[] q) { q = Add(s, A) }"
+    "      >"
+    "    }"
+    "  >"
+    "}"
+    "<domain: \"local\", opset_import: [\"\" : 18]>"
+    "Scale <factor> (P) => (Q) { F = Constant <value_float : float = @factor> () Q = Mul(P, F) }";
+
+static int count_bytes(void *ctx, const void *bytes, size_t size) {
+    (void)bytes;
+    *(size_t *)ctx += size;
+    return 0;
+}
+
+/* Loads the model (NULL: the one above), runs it on zeros of its input's shape (unknown dimensions
+ * are 1), writes it, and takes everything down again. */
 static sn_status whole_life(const char *path, sn_error *err) {
     sn_model *model = NULL;
     sn_session *session = NULL;
     sn_session_options options;
     sn_session_options_init(&options);
     options.threads = 1;
-    sn_binding in = {NULL, NULL}, out = {NULL, NULL};
+    sn_binding in = {NULL, NULL}, out[3] = {{NULL, NULL}};
     sn_value_info info;
-    sn_status status = sn_model_load(path, NULL, &model, err);
+    size_t written = 0;
+    sn_status status = path ? sn_model_load(path, NULL, &model, err)
+                            : sn_model_load_text(text_model, strlen(text_model), &model, err);
     if (status == SN_OK) status = sn_model_input(model, 0, &info, err);
     for (int i = 0; status == SN_OK && i < info.rank; i++)
         if (info.dims[i] < 0) info.dims[i] = 1;
     if (status == SN_OK) status = sn_session_create(model, &options, &session, err);
     if (status == SN_OK)
         status = sn_tensor_create(info.dtype, info.rank, info.dims, &in.value, err);
-    if (status == SN_OK) status = sn_session_run(session, NULL, &in, 1, &out, 1, err);
+    if (status == SN_OK)
+        status = sn_session_run(session, NULL, &in, 1, out, sn_model_output_count(model), err);
+    if (status == SN_OK) status = sn_model_write(model, SN_FORMAT_TEXT, count_bytes, &written, err);
+    if (status == SN_OK) status = sn_model_write(model, SN_FORMAT_ONNX, count_bytes, &written, err);
     sn_value_destroy(in.value);
-    sn_value_destroy(out.value);
+    for (int i = 0; i < 3; i++) sn_value_destroy(out[i].value);
     sn_session_destroy(session);
     sn_model_destroy(model);
     return status;
@@ -131,8 +166,20 @@ static void digits_from_then_on(void **state) {
     fail_each(SINTER_SOURCE_DIR "/demo/digits.onnx", true, 7);
 }
 
+static void text_once(void **state) {
+    (void)state;
+    fail_each(NULL, false, 1);
+}
+
+static void text_from_then_on(void **state) {
+    (void)state;
+    fail_each(NULL, true, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_once),
+        cmocka_unit_test(text_from_then_on),
         cmocka_unit_test(digits_once),
         cmocka_unit_test(digits_from_then_on),
     };
