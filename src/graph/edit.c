@@ -300,6 +300,13 @@ sn_status sni_node_set_output(sni_graph *g, sni_node *n, int32_t slot, int32_t v
     return SN_OK;
 }
 
+sn_status sni_node_replace_output(sni_graph *g, sni_node *n, int32_t slot, int32_t value,
+                                  sn_error *err) {
+    sni_value *old = sni_graph_value(g, n->out[slot]);
+    if (old) old->producer = SNI_NO_ID;
+    return sni_node_set_output(g, n, slot, value, err);
+}
+
 /* ---- Attributes and subgraphs ---- */
 
 sn_status sni_node_set_attr(sni_graph *g, sni_node *n, const sni_attr *attr, sn_error *err) {

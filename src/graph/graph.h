@@ -238,6 +238,11 @@ sn_status sni_node_resize_outputs(sni_graph *g, sni_node *n, int32_t n_out, sn_e
 sn_status sni_node_set_output(sni_graph *g, sni_node *n, int32_t slot, int32_t value,
                               sn_error *err);
 
+/* Lets output `slot` be a value without a producer instead of the one it is, which keeps its uses
+ * and loses its producer. */
+sn_status sni_node_replace_output(sni_graph *g, sni_node *n, int32_t slot, int32_t value,
+                                  sn_error *err);
+
 /* Sets or replaces an attribute (its parts must live in the graph's store); removes one by name. */
 sn_status sni_node_set_attr(sni_graph *g, sni_node *n, const sni_attr *attr, sn_error *err);
 void sni_node_remove_attr(sni_node *n, const char *name);

@@ -40,5 +40,6 @@ sn_status sni_pass_fold_constants(sni_rewrite *r);
 sn_status sni_pass_identity(sni_rewrite *r);
 sn_status sni_pass_conv_batchnorm(sni_rewrite *r);
 sn_status sni_pass_common_subexpressions(sni_rewrite *r);
+sn_status sni_pass_widen_floats(sni_rewrite *r);
 
 #endif

@@ -10,6 +10,7 @@ enum {
 static const sni_pass passes[] = {
     {"dead-code", 1, sni_pass_dead_code},
     {"identity", 1, sni_pass_identity},
+    {"widen-floats", 2, sni_pass_widen_floats},
     {"fold-constants", 1, sni_pass_fold_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"conv-batchnorm", 2, sni_pass_conv_batchnorm},
