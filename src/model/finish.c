@@ -30,7 +30,7 @@ static sn_status read_body(finisher *f, const sni_op *op, body **out) {
     imp->limits.origin = bytes.p;
     SN_TRY(sni_function_read(imp, (sni_message){bytes.p, bytes.n}, &b->function));
     if (!b->function.opsets.n) {
-        *opset = (sni_opset){{"", 0}, op->domain ? SNI_NEWEST_OPSET : sni_op_version(op)};
+        *opset = (sni_opset){{"", 0}, SNI_NEWEST_OPSET}; /* a body is of canonical operators */
         b->function.opsets = (sni_opsets){opset, 1};
     }
     b->op = op;
