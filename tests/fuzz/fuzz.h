@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FUZZ_VALUES = 8, FUZZ_ELEMENTS = 4096 };
 
-static int fuzz_discard(void *ctx, const void *bytes, size_t size) {
+static inline int fuzz_discard(void *ctx, const void *bytes, size_t size) {
     (void)bytes;
     *(size_t *)ctx += size;
     return 0;
@@ -20,7 +20,7 @@ static int fuzz_discard(void *ctx, const void *bytes, size_t size) {
 
 /* A tensor for one input: 2 for unknown dimensions, elements that count up from the bit patterns of
  * small numbers. NULL: too large, or of a kind that is not made. */
-static sn_value *fuzz_input(const sn_value_info *info) {
+static inline sn_value *fuzz_input(const sn_value_info *info) {
     int64_t dims[SN_MAX_RANK], count = 1;
     if (info->kind != SN_KIND_TENSOR || (info->has_shape && info->rank > SN_MAX_RANK)) return NULL;
     int rank = info->has_shape ? info->rank : 1;
@@ -47,7 +47,7 @@ static sn_value *fuzz_input(const sn_value_info *info) {
     return v;
 }
 
-static void fuzz_run_session(const sn_model *model, sn_session *session) {
+static inline void fuzz_run_session(const sn_model *model, sn_session *session) {
     sn_binding in[FUZZ_VALUES] = {{0}}, out[FUZZ_VALUES] = {{0}};
     sn_value_info info;
     size_t n_in = 0, n_out = sn_model_output_count(model);
@@ -72,7 +72,7 @@ static void fuzz_run_session(const sn_model *model, sn_session *session) {
 }
 
 /* Plans a model with and without the optimiser; `run`: and runs it. */
-static void fuzz_model(const sn_model *model, bool run) {
+static inline void fuzz_model(const sn_model *model, bool run) {
     sn_session_options options;
     sn_session_options_init(&options);
     options.threads = 1;
@@ -89,7 +89,7 @@ static void fuzz_model(const sn_model *model, bool run) {
 }
 
 /* Writes a model in both formats; nobody keeps it. */
-static void fuzz_write(const sn_model *model) {
+static inline void fuzz_write(const sn_model *model) {
     size_t bytes = 0;
     sn_error err;
     sn_model_write(model, SN_FORMAT_TEXT, fuzz_discard, &bytes, &err);
