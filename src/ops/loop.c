@@ -113,6 +113,9 @@ typedef struct loop {
     sni_datum *made;      /* outputs of the iteration under way: condition, carried, scan */
     const sni_datum **in; /* inputs of the next iteration */
     pile *piles;
+    int64_t iteration;
+    uint8_t flag;
+    sni_datum count, condition; /* borrow `iteration` and `flag` */
 } loop;
 
 static sn_status loop_init(sni_kernel *k, loop *l) {
@@ -126,6 +129,13 @@ static sn_status loop_init(sni_kernel *k, loop *l) {
     memset(piles, 0, (size_t)l->n_scan * sizeof *l->piles);
     l->in = in;
     l->piles = piles;
+    l->flag = 1;
+    l->count = (sni_datum){.kind = SN_KIND_TENSOR,
+                           .tensor = {.dtype = SN_INT64, .count = 1, .data = &l->iteration}};
+    l->condition = (sni_datum){.kind = SN_KIND_TENSOR,
+                               .tensor = {.dtype = SN_BOOL, .count = 1, .data = &l->flag}};
+    l->in[0] = &l->count;
+    l->in[1] = &l->condition;
     for (int i = 0; i < l->n_state; i++) l->in[2 + i] = k->in[2 + i];
     return SN_OK;
 }
@@ -159,15 +169,7 @@ static sn_status loop_advance(sni_kernel *k, loop *l, bool *go) {
 static sn_status loop_iterate(sni_kernel *k, loop *l, int64_t most, bool go) {
     const loop_params *p = k->params;
     bool has_condition = k->n_in > 1 && k->in[1];
-    int64_t iteration = 0;
-    uint8_t flag = 1;
-    sni_datum count = {.kind = SN_KIND_TENSOR,
-                       .tensor = {.dtype = SN_INT64, .count = 1, .data = &iteration}};
-    sni_datum condition = {.kind = SN_KIND_TENSOR,
-                           .tensor = {.dtype = SN_BOOL, .count = 1, .data = &flag}};
-    l->in[0] = &count;
-    l->in[1] = &condition;
-    for (; go && iteration < most; iteration++) {
+    for (; go && l->iteration < most; l->iteration++) {
         SN_TRY(sni_poll(k));
         SN_TRY(sni_run_subgraph(k, p->body, l->in, 2 + l->n_state, l->made, 1 + k->n_out));
         SN_TRY(loop_advance(k, l, &go));
