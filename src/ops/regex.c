@@ -19,6 +19,7 @@ typedef struct parser {
     sni_regex *out;
     int depth, work;
     bool fold, multi_line, dot_all; /* flags in force */
+    bool quoted;                    /* between \Q and \E */
     sn_error *err;
 } parser;
 
@@ -319,13 +320,13 @@ static sn_status parse_group(parser *p) { /* after ( */
 
 /* ---- Atoms ---- */
 
-static sn_status parse_quoted(parser *p) { /* after \Q */
-    while (more(p) && !take(p, "\\E")) {
-        int32_t c = 0;
-        SN_TRY(take_code_point(p, &c));
-        SN_TRY(emit_char(p, c));
-    }
-    return SN_OK;
+/* One literal between \Q and \E; the last one takes the \E too, so that a repetition after it is
+ * that of the literal. */
+static sn_status parse_quoted(parser *p) {
+    int32_t c = 0;
+    SN_TRY(take_code_point(p, &c));
+    if (take(p, "\\E")) p->quoted = false;
+    return emit_char(p, c);
 }
 
 static sn_status parse_backslash(parser *p) {
@@ -333,7 +334,10 @@ static sn_status parse_backslash(parser *p) {
     if (take(p, "z")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_TEXT_END, 0);
     if (take(p, "b")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_WORD_EDGE, 0);
     if (take(p, "B")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_NO_WORD_EDGE, 0);
-    if (take(p, "Q")) return parse_quoted(p);
+    if (take(p, "Q")) {
+        p->quoted = more(p) && !take(p, "\\E");
+        return SN_OK;
+    }
     bool found = false;
     int32_t first = p->out->n_ranges, c = 0;
     if (more(p)) SN_TRY(add_perl_class(p, peek(p), &found));
@@ -348,6 +352,7 @@ static sn_status parse_backslash(parser *p) {
 static sn_status parse_atom(parser *p) {
     if (++p->work > WORK_LIMIT)
         return sni_fail(p->err, SN_LIMIT, "the pattern is too large when written out");
+    if (p->quoted) return parse_quoted(p);
     if (take(p, "(")) return parse_group(p);
     if (take(p, "[")) return parse_class(p);
     if (take(p, "\\")) return parse_backslash(p);
@@ -396,6 +401,7 @@ static bool take_braces(parser *p, int *least, int *most) {
 static sn_status take_repeat(parser *p, int *least, int *most) {
     *least = -1;
     *most = -1;
+    if (p->quoted) return SN_OK;
     if (take(p, "*"))
         *least = 0;
     else if (take(p, "+"))
@@ -426,6 +432,7 @@ static sn_status repeat_part(parser *p, const parser *from) {
     p->fold = from->fold;
     p->multi_line = from->multi_line;
     p->dot_all = from->dot_all;
+    p->quoted = from->quoted;
     SN_TRY(parse_atom(p));
     p->at = end;
     return SN_OK;
@@ -471,7 +478,8 @@ static sn_status parse_repeated(parser *p) {
 static sn_status parse_alternatives(parser *p) {
     int32_t start = p->out->n_steps, jumps = -1; /* jumps to the end are chained by their y */
     for (;;) {
-        while (more(p) && peek(p) != '|' && peek(p) != ')') SN_TRY(parse_repeated(p));
+        while (more(p) && (p->quoted || (peek(p) != '|' && peek(p) != ')')))
+            SN_TRY(parse_repeated(p));
         if (!take(p, "|")) break;
         if (++p->work > WORK_LIMIT)
             return sni_fail(p->err, SN_LIMIT, "the pattern is too large when written out");
