@@ -11,11 +11,27 @@
 #define BODY "ops/col2im.inc.c"
 #include "ops/each_float.inc.h"
 #include "ops/each_uint.inc.h"
+#define T float _Complex
+#define SUFFIX c64
+#include BODY
+#undef T
+#undef SUFFIX
+#define T double _Complex
+#define SUFFIX c128
+#include BODY
+#undef T
+#undef SUFFIX
+#define T bool
+#define SUFFIX b8
+#include BODY
+#undef T
+#undef SUFFIX
 #undef BODY
 
 const sni_scatter_fn sni_scatter_windows[SNI_DTYPE_COUNT] = {
-    SNI_EACH_FLOAT(scatter),  SNI_EACH_UINT(scatter),   [SN_INT8] = scatter_u8,
-    [SN_INT16] = scatter_u16, [SN_INT32] = scatter_u32, [SN_INT64] = scatter_u64,
+    SNI_EACH_FLOAT(scatter),      SNI_EACH_UINT(scatter),         [SN_INT8] = scatter_u8,
+    [SN_INT16] = scatter_u16,     [SN_INT32] = scatter_u32,       [SN_INT64] = scatter_u64,
+    [SN_COMPLEX64] = scatter_c64, [SN_COMPLEX128] = scatter_c128, [SN_BOOL] = scatter_b8,
 };
 
 typedef struct col2im_params {
@@ -118,7 +134,7 @@ const sni_op sni_op_Col2Im = {
     .versions = SNI_VERSIONS(18),
     .inputs = SNI_FORMALS({"input", "T"}, {"image_shape", "int64"}, {"block_shape", "int64"}),
     .outputs = SNI_FORMALS({"output", "T"}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_NUMBERS}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_NUMBERS | SNI_T_COMPLEX | SNI_T(SN_BOOL)}),
     .params = SNI_PARAMS({"dilations", SNI_ATTR_INTS, offsetof(col2im_params, window.dilations)},
                          {"pads", SNI_ATTR_INTS, offsetof(col2im_params, window.pads)},
                          {"strides", SNI_ATTR_INTS, offsetof(col2im_params, window.strides)}),

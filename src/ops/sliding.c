@@ -71,16 +71,17 @@ static sn_status known_size(const sni_window *w, const sni_window_params *p, int
     if (in > INT64_MAX / 4)
         return sni_fail(err, SN_INVALID_MODEL, "the input's size %lld is too large", (long long)in);
     int64_t room = in + w->begin[i] + w->end[i] - sni_window_extent(w, i);
-    if (room < 0)
+    /* In ceil mode a window may hang over the end, but it must begin before the end padding. */
+    bool hangs = p->ceil_mode && room < 0 && room > -w->stride[i] && in > 0;
+    if (room < 0 && !hangs)
         return sni_fail(err, SN_INVALID_MODEL,
                         "a window of %lld does not fit into %lld elements with padding %lld and "
                         "%lld along spatial axis %d",
                         (long long)sni_window_extent(w, i), (long long)in, (long long)w->begin[i],
                         (long long)w->end[i], i);
     int64_t s = w->stride[i];
-    *out = room / s + 1;
-    /* In ceil mode a window may hang over the end, but it must begin before the end padding. */
-    if (p->ceil_mode && room % s && *out * s < in + w->begin[i]) (*out)++;
+    *out = room / s + 1; /* towards 0: 1 if it hangs over */
+    if (p->ceil_mode && room > 0 && room % s && *out * s < in + w->begin[i]) (*out)++;
     return SN_OK;
 }
 
