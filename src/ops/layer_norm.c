@@ -1,7 +1,9 @@
-/* LayerNormalization and RMSNormalization: the axes from `axis` on brought to mean 0 (the former
- * only) and mean square 1, then scaled and shifted. */
+/* LayerNormalization and RMSNormalization (SimplifiedLayerNormalization, as exporters wrote it
+ * before ONNX had it): the axes from `axis` on brought to mean 0 (the former only) and mean square
+ * 1, then scaled and shifted. */
 #include "base/threadpool.h"
 #include "ops/compute.h"
+#include "ops/layer_norm.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -11,24 +13,16 @@ typedef struct layer_norm_params {
     float epsilon;
 } layer_norm_params;
 
-/* Scale or shift: its elements for row r are data[r * step ...]. */
-typedef struct spread {
-    const void *data;
-    int64_t step;
-} spread;
-
-typedef struct row_job {
-    const void *x;
-    void *y, *mean, *inverse; /* any may be NULL */
-    spread scale, shift;
-    int64_t n; /* elements of a row */
-    float epsilon;
-    bool centered;
-} row_job;
-
 #define BODY "ops/layer_norm.inc.c"
 #include "ops/each_float.inc.h"
 #undef BODY
+
+void sni_normalize(int threads, sn_dtype dtype, int64_t rows, const sni_row_norm *norm) {
+    if (norm->n > 0)
+        sni_parallel_for(threads, rows, 8192 / norm->n + 1,
+                         dtype == SN_FLOAT64 ? normalize_rows_f64 : normalize_rows_f32,
+                         (void *)(uintptr_t)norm);
+}
 
 /* Scale and shift must broadcast to X without changing its shape. */
 static sn_status check_broadcast(sni_infer *c, int input) {
@@ -64,10 +58,10 @@ static sn_status layer_norm_infer(sni_infer *c) {
 /* Scale or shift `t` for rows of x from `axis` on: as it is if it covers exactly one row, else
  * repeated to x's whole shape. */
 static sn_status spread_out(sni_kernel *k, const sni_tensor *t, const sni_tensor *x, int axis,
-                            sn_dtype dtype, spread *out) {
+                            sn_dtype dtype, sni_spread *out) {
     const void *data;
     SN_TRY(sni_in_as(k, t, dtype, &data));
-    *out = (spread){data, 0};
+    *out = (sni_spread){data, 0};
     if (!t) return SN_OK;
     bool plain = true;
     for (int i = 0; i < x->rank; i++) {
@@ -81,38 +75,39 @@ static sn_status spread_out(sni_kernel *k, const sni_tensor *t, const sni_tensor
     sni_broadcast_strides(t, x->rank, x->dims, from);
     sni_strides(x->rank, x->dims, to);
     sni_copy_box(k, x->rank, x->dims, all, to, data, from, sni_dtype_width(dtype));
-    *out = (spread){all, sni_tensor_span(x, axis, x->rank)};
+    *out = (sni_spread){all, sni_tensor_span(x, axis, x->rank)};
     return SN_OK;
 }
 
-static sn_status run_rows(sni_kernel *k, bool centered) {
+/* Outputs `mean_out` and `inverse_out` are those of the statistics; -1: not among the outputs. */
+static sn_status run_rows(sni_kernel *k, bool centered, int mean_out, int inverse_out) {
     const layer_norm_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *mean = mean_out < 0 ? NULL : sni_out(k, mean_out);
+    sni_tensor *inverse = inverse_out < 0 ? NULL : sni_out(k, inverse_out);
     sn_dtype dtype = sni_compute_dtype(x->dtype);
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
-    row_job job = {
+    sni_row_norm norm = {
         .n = sni_tensor_span(x, axis, x->rank), .epsilon = p->epsilon, .centered = centered};
-    SN_TRY(sni_in_as(k, x, dtype, &job.x));
-    SN_TRY(spread_out(k, sni_in(k, 1), x, axis, dtype, &job.scale));
-    SN_TRY(spread_out(k, sni_in(k, 2), x, axis, dtype, &job.shift));
-    SN_TRY(sni_out_as(k, sni_out(k, 0), dtype, &job.y));
-    SN_TRY(sni_out_as(k, sni_out(k, 1), dtype, &job.mean));
-    SN_TRY(sni_out_as(k, sni_out(k, 2), dtype, &job.inverse));
-    if (job.n > 0)
-        sni_parallel_for(k->threads, x->count / job.n, 8192 / job.n + 1,
-                         dtype == SN_FLOAT64 ? normalize_rows_f64 : normalize_rows_f32, &job);
-    sni_out_done(k, sni_out(k, 0), dtype, job.y);
-    sni_out_done(k, sni_out(k, 1), dtype, job.mean);
-    sni_out_done(k, sni_out(k, 2), dtype, job.inverse);
+    SN_TRY(sni_in_as(k, x, dtype, &norm.x));
+    SN_TRY(spread_out(k, sni_in(k, 1), x, axis, dtype, &norm.scale));
+    SN_TRY(spread_out(k, sni_in(k, 2), x, axis, dtype, &norm.shift));
+    SN_TRY(sni_out_as(k, sni_out(k, 0), dtype, &norm.y));
+    SN_TRY(sni_out_as(k, mean, dtype, &norm.mean));
+    SN_TRY(sni_out_as(k, inverse, dtype, &norm.inverse));
+    sni_normalize(k->threads, dtype, norm.n > 0 ? x->count / norm.n : 0, &norm);
+    sni_out_done(k, sni_out(k, 0), dtype, norm.y);
+    sni_out_done(k, mean, dtype, norm.mean);
+    sni_out_done(k, inverse, dtype, norm.inverse);
     return SN_OK;
 }
 
 static sn_status layer_norm_ref(sni_kernel *k) {
-    return run_rows(k, true);
+    return run_rows(k, true, 1, 2);
 }
 
 static sn_status rms_norm_ref(sni_kernel *k) {
-    return run_rows(k, false);
+    return run_rows(k, false, -1, 1);
 }
 
 #define LAYER_NORM_PARAMS                                                                         \
@@ -139,6 +134,18 @@ const sni_op sni_op_RMSNormalization = {
     .inputs = SNI_FORMALS({"X", "T"}, {"scale", "V"}),
     .outputs = SNI_FORMALS({"Y", "V"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"V", SNI_T_FLOATS}),
+    .params = LAYER_NORM_PARAMS,
+    .params_size = sizeof(layer_norm_params),
+    .infer = layer_norm_infer,
+    .ref = rms_norm_ref,
+};
+
+const sni_op sni_op_SimplifiedLayerNormalization = {
+    .name = "SimplifiedLayerNormalization",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"X", "T"}, {"scale", "V"}),
+    .outputs = SNI_FORMALS({"Y", "V"}, {"inv_std_var", "U", SNI_OPTIONAL}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"V", SNI_T_FLOATS}, {"U", SNI_T_FLOATS}),
     .params = LAYER_NORM_PARAMS,
     .params_size = sizeof(layer_norm_params),
     .infer = layer_norm_infer,

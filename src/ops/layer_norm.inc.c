@@ -1,7 +1,7 @@
 /* Normalisation of rows for one type. */
 
 static void FN(normalize_rows)(void *ctx, int64_t begin, int64_t end) {
-    const row_job *j = ctx;
+    const sni_row_norm *j = ctx;
     for (int64_t r = begin; r < end; r++) {
         const T *x = (const T *)j->x + r * j->n;
         T *restrict y = j->y ? (T *)j->y + r * j->n : NULL;

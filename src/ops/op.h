@@ -158,7 +158,9 @@ struct sni_op {
                          after */
     const sni_attr_move *moves;
     /* Brings a node of an older version (u->from) to the canonical one. NULL: nothing but `moves`
-     * changed. Runs before params are parsed. */
+     * changed. Runs before params are parsed.
+     * An operator with neither `ref` nor `body` is another way to write others: its `upgrade` runs
+     * on every node, with params parsed, and turns it into them (sni_upgrade_become). */
     sn_status (*upgrade)(sni_upgrade *u);
     /* Called once when the attributes have been parsed: checks them against each other, and
      * computes what else the parameter struct holds (an index, a decoded tree). Memory comes from
@@ -219,7 +221,11 @@ int64_t sni_upgrade_int(const sni_upgrade *u, const char *name, int64_t otherwis
 sni_attr sni_attr_of_int(const char *name, int64_t v);
 sni_attr sni_attr_of_float(const char *name, float v);
 sni_attr sni_attr_of_string(const char *name, const char *v); /* static text */
-/* Turns the upgraded node itself into Reshape(x, shape), sizes of 0 meant as such. */
+/* Turns the upgraded node itself into an operator of ai.onnx with these inputs and attributes; its
+ * outputs stay. */
+sn_status sni_upgrade_become(sni_upgrade *u, const char *type, const int32_t *in, int32_t n_in,
+                             const sni_attr *attrs, int32_t n_attrs);
+/* Turns it into Reshape(x, shape), sizes of 0 meant as such. */
 sn_status sni_upgrade_to_reshape(sni_upgrade *u, int32_t x, int32_t shape);
 /* Opsets 1 to 6: makes input 1 of a binary operator broadcast as `broadcast` and `axis` said. */
 sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u);

@@ -104,14 +104,22 @@ sn_status sni_upgrade_insert(sni_upgrade *u, const char *type, const int32_t *in
     return SN_OK;
 }
 
+sn_status sni_upgrade_become(sni_upgrade *u, const char *type, const int32_t *in, int32_t n_in,
+                             const sni_attr *attrs, int32_t n_attrs) {
+    SN_TRY(sni_node_resize_inputs(u->graph, u->node, n_in, u->err));
+    for (int32_t i = 0; i < n_in; i++)
+        SN_TRY(sni_node_set_input(u->graph, u->node, i, in[i], u->err));
+    u->node->n_attrs = 0;
+    u->node->domain = SNI_STR("");
+    u->node->type = sni_str_of(type);
+    for (int32_t i = 0; i < n_attrs; i++)
+        SN_TRY(sni_node_set_attr(u->graph, u->node, &attrs[i], u->err));
+    return SN_OK;
+}
+
 sn_status sni_upgrade_to_reshape(sni_upgrade *u, int32_t x, int32_t shape) {
     sni_attr exact = sni_attr_of_int("allowzero", 1);
-    SN_TRY(sni_node_resize_inputs(u->graph, u->node, 2, u->err));
-    SN_TRY(sni_node_set_input(u->graph, u->node, 0, x, u->err));
-    SN_TRY(sni_node_set_input(u->graph, u->node, 1, shape, u->err));
-    u->node->n_attrs = 0;
-    u->node->type = SNI_STR("Reshape");
-    return sni_node_set_attr(u->graph, u->node, &exact, u->err);
+    return sni_upgrade_become(u, "Reshape", (int32_t[]){x, shape}, 2, &exact, 1);
 }
 
 sn_status sni_upgrade_legacy_broadcast(sni_upgrade *u) {
