@@ -206,6 +206,31 @@ static inline message *b_call(const char *function, const char *in, const char *
     return b_text(b_node(function, in, out), ONNX_NODE_DOMAIN, "local");
 }
 
+/* A graph of one node. */
+static inline message *graph_of(const char *in, const char *out, message *node) {
+    return b_message(b_graph(in, out), ONNX_GRAPH_NODE, node);
+}
+
+/* A node of an unknown operator, so that no operator's own rules interfere. */
+static inline message *custom(const char *in, const char *out) {
+    return b_text(b_node("Custom", in, out), ONNX_NODE_DOMAIN, "d");
+}
+
+/* Models whose only content is an initialiser `w`, or a node with an attribute. */
+static inline message *with_tensor(message *t) {
+    return b_model(b_message(b_graph("", "w"), ONNX_GRAPH_INITIALIZER, t));
+}
+
+static inline message *with_attr(message *a) {
+    return b_model(graph_of("x", "y", b_message(custom("x", "y"), ONNX_NODE_ATTRIBUTE, a)));
+}
+
+/* A model that calls a function, and has it if `f` is not NULL. */
+static inline message *calling(const char *function, message *f) {
+    message *m = b_model(graph_of("x", "y", b_call(function, "x", "y")));
+    return f ? b_message(m, ONNX_MODEL_FUNCTION, f) : m;
+}
+
 /* ---- Importing ---- */
 
 /* Imports bytes from memory of exactly their size, so that a sanitizer sees any step outside; the
@@ -237,6 +262,19 @@ static inline sni_model *import_good(message *m) {
     sn_error err = {0};
     if (import_message(m, NULL, &model, &err) != SN_OK) fail_msg("%s", err.message);
     return model;
+}
+
+/* Imports, and loads all constants of the main graph. */
+static inline sn_status import_and_load(message *m, sn_error *err) {
+    sni_model *model = NULL;
+    sn_status status = import_message(m, NULL, &model, err);
+    for (int32_t i = 0; status == SN_OK && i < model->graph->value_count; i++) {
+        const sni_value *v = model->graph->values[i];
+        const sni_tensor *t;
+        if (v && v->constant) status = sni_const_load(v->constant, &t, err);
+    }
+    sni_model_free(model);
+    return status;
 }
 
 static inline sni_value *value_named(const sni_graph *g, const char *name) {

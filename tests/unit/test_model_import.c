@@ -381,21 +381,20 @@ static void test_external(void **state) {
 
 /* ---- Subgraphs ---- */
 
-/* Custom nodes, so that no operator's own rules interfere. */
-static message *custom(const char *in, const char *out, message *body) {
-    message *n = b_text(b_node("Custom", in, out), ONNX_NODE_DOMAIN, "d");
-    return body ? b_message(n, ONNX_NODE_ATTRIBUTE, b_attr_graph("body", body)) : n;
+static message *with_body(message *node, message *body) {
+    return b_message(node, ONNX_NODE_ATTRIBUTE, b_attr_graph("body", body));
 }
 
 static void test_captures(void **state) {
     (void)state;
     float v[2] = {1, 2};
-    message *inner = b_message(b_graph("", "p"), ONNX_GRAPH_NODE, custom("x,w,h", "p", NULL));
-    message *outer = b_message(b_graph("i", "q"), ONNX_GRAPH_NODE, custom("i", "q", inner));
+    message *inner = b_message(b_graph("", "p"), ONNX_GRAPH_NODE, custom("x,w,h", "p"));
+    message *outer =
+        b_message(b_graph("i", "q"), ONNX_GRAPH_NODE, with_body(custom("i", "q"), inner));
     message *g = b_graph("x", "y");
     b_message(g, ONNX_GRAPH_INITIALIZER, b_floats("w", v, 2));
-    b_message(g, ONNX_GRAPH_NODE, custom("x", "y", outer));
-    b_message(g, ONNX_GRAPH_NODE, custom("x", "h", NULL)); /* later, but used before */
+    b_message(g, ONNX_GRAPH_NODE, with_body(custom("x", "y"), outer));
+    b_message(g, ONNX_GRAPH_NODE, custom("x", "h")); /* later, but used before */
     sni_model *model = import_good(b_model(g));
     const sni_graph *main = model->graph;
     const sni_node *n = sni_graph_next(main, sni_graph_first(main));
@@ -417,12 +416,12 @@ static void test_captures(void **state) {
 
 static void test_siblings_may_share_names(void **state) {
     (void)state;
-    message *a = b_message(b_graph("", "t"), ONNX_GRAPH_NODE, custom("x", "t", NULL));
-    message *b = b_message(b_graph("", "t"), ONNX_GRAPH_NODE, custom("x", "t", NULL));
-    message *n = custom("x", "y", a);
+    message *a = b_message(b_graph("", "t"), ONNX_GRAPH_NODE, custom("x", "t"));
+    message *b = b_message(b_graph("", "t"), ONNX_GRAPH_NODE, custom("x", "t"));
+    message *n = with_body(custom("x", "y"), a);
     b_message(n, ONNX_NODE_ATTRIBUTE, b_attr_graph("other", b));
     message *g = b_message(b_graph("x", "y"), ONNX_GRAPH_NODE, n);
-    b_message(g, ONNX_GRAPH_NODE, custom("x", "t", NULL)); /* after it: hides nothing */
+    b_message(g, ONNX_GRAPH_NODE, custom("x", "t")); /* after it: hides nothing */
     sni_model *model = import_good(b_model(g));
     assert_int_equal(sni_graph_first(model->graph)->n_captures, 1);
     sni_model_free(model);
@@ -433,7 +432,7 @@ static void test_siblings_may_share_names(void **state) {
 static void test_function(void **state) {
     (void)state;
     /* f(a, b) { t = Custom(a, b) <alpha = @alpha, beta = @beta, gone = @gone>; r = Relu(t) } */
-    message *body = custom("a,b", "t", NULL);
+    message *body = custom("a,b", "t");
     b_message(body, ONNX_NODE_ATTRIBUTE, b_attr_ref("alpha", ONNX_ATTR_TYPE_FLOAT, "alpha"));
     b_message(body, ONNX_NODE_ATTRIBUTE, b_attr_ref("be", ONNX_ATTR_TYPE_INT, "beta"));
     b_message(body, ONNX_NODE_ATTRIBUTE, b_attr_ref("gone", ONNX_ATTR_TYPE_INT, "gone"));
@@ -469,9 +468,9 @@ static void test_nested_functions(void **state) {
     (void)state;
     message *f = b_function("f", "a", "r");
     b_message(f, ONNX_FUNCTION_ATTRIBUTE_PROTO, b_attr_int("k", 7));
-    b_message(f, ONNX_FUNCTION_NODE,
-              b_message(custom("a", "r", NULL), ONNX_NODE_ATTRIBUTE,
-                        b_attr_ref("v", ONNX_ATTR_TYPE_INT, "k")));
+    b_message(
+        f, ONNX_FUNCTION_NODE,
+        b_message(custom("a", "r"), ONNX_NODE_ATTRIBUTE, b_attr_ref("v", ONNX_ATTR_TYPE_INT, "k")));
     message *h = b_function("h", "a", "r");
     b_names(h, ONNX_FUNCTION_ATTRIBUTE, "outer");
     b_message(h, ONNX_FUNCTION_NODE,
@@ -496,14 +495,14 @@ static void test_nested_functions(void **state) {
  * overloads; an opset of its own. */
 static void test_function_details(void **state) {
     (void)state;
-    message *sub = b_message(b_graph("", "p"), ONNX_GRAPH_NODE, custom("a,c,b", "p", NULL));
+    message *sub = b_message(b_graph("", "p"), ONNX_GRAPH_NODE, custom("a,c,b", "p"));
     message *f = b_function("f", "a,b", "r");
     b_text(f, ONNX_FUNCTION_OVERLOAD, "two");
     b_message(f, ONNX_FUNCTION_OPSET, b_opset("d", 9));
     b_message(f, ONNX_FUNCTION_NODE,
               b_message(b_node("Constant", "", "c"), ONNX_NODE_ATTRIBUTE,
                         b_attr_ref("value_float", ONNX_ATTR_TYPE_FLOAT, "k")));
-    b_message(f, ONNX_FUNCTION_NODE, custom("a", "r", sub));
+    b_message(f, ONNX_FUNCTION_NODE, with_body(custom("a", "r"), sub));
     message *plain = b_function("f", "a", "r");
     b_message(plain, ONNX_FUNCTION_NODE, b_node("Relu", "a", "r"));
     message *g = b_graph("a", "z");

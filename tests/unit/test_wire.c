@@ -33,68 +33,51 @@ static void put_outer(sni_out *out, const void *message) {
     sni_put_message(out, 7, put_inner, message);
 }
 
-static void test_round_trip(void **state) {
-    (void)state;
-    sink s = {0};
+static const float some_floats[3] = {1, -2.5f, 0};
+static const int64_t some_ints[4] = {0, 127, 128, INT64_MIN};
+
+static void write_all(sink *s) {
     sni_out out;
     int64_t value = -5;
-    float floats[3] = {1, -2.5f, 0};
-    int64_t ints[4] = {0, 127, 128, INT64_MIN};
-    sni_out_init(&out, sink_write, &s, NULL);
+    sni_out_init(&out, sink_write, s, NULL);
     sni_put_int(&out, 1, INT64_MIN);
     sni_put_uint(&out, 2, UINT64_MAX);
     sni_put_float(&out, 3, 0.5f);
     sni_put_double(&out, 4, -0.25);
     sni_put_bytes(&out, 5, "a\0b", 3);
-    sni_put_packed_ints(&out, 6, ints, 4);
-    sni_put_packed_floats(&out, 0x1fffffff, floats, 3);
     sni_put_message(&out, 8, put_outer, &value);
+    sni_put_packed_ints(&out, 6, some_ints, 4);
+    sni_put_packed_floats(&out, 0x1fffffff, some_floats, 3);
     assert_int_equal(sni_out_finish(&out), SN_OK);
-    assert_int_equal(out.bytes, s.size);
+    assert_int_equal(out.bytes, s->size);
+}
 
-    sni_wire_limits limits;
-    sni_wire w, inner, innermost;
+static void read_scalars(sni_wire *w) {
     sni_field f;
-    sn_error err = {0};
-    sni_wire_init(&w, s.bytes, s.size, &limits, &err);
     int64_t i;
     float x;
     sni_str text;
-    uint64_t bits;
-    sni_values values;
-    size_t count;
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(sni_field_int(&w, &f, &i), SN_OK);
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(sni_field_int(w, &f, &i), SN_OK);
     assert_true(i == INT64_MIN && f.number == 1 && f.offset == 0);
-    assert_true(sni_wire_next(&w, &f));
+    assert_true(sni_wire_next(w, &f));
     assert_true(f.value == UINT64_MAX);
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(sni_field_float(&w, &f, &x), SN_OK);
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(sni_field_float(w, &f, &x), SN_OK);
     assert_true(x == 0.5f);
-    assert_true(sni_wire_next(&w, &f));
+    assert_true(sni_wire_next(w, &f));
     assert_true(f.type == SNI_WIRE_I64);
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(sni_field_str(&w, &f, &text), SN_OK);
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(sni_field_str(w, &f, &text), SN_OK);
     assert_true(sni_str_eq(text, (sni_str){"a\0b", 3}));
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(sni_field_count(&w, &f, SNI_WIRE_VARINT, &count), SN_OK);
-    assert_int_equal(count, 4);
-    assert_int_equal(sni_field_values(&w, &f, SNI_WIRE_VARINT, &values), SN_OK);
-    for (int k = 0; k < 4; k++) {
-        assert_true(sni_values_next(&values, &bits));
-        assert_true((int64_t)bits == ints[k]);
-    }
-    assert_false(sni_values_next(&values, &bits));
-    assert_int_equal(values.wire.status, SN_OK);
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(f.number, 0x1fffffff);
-    assert_int_equal(sni_field_values(&w, &f, SNI_WIRE_I32, &values), SN_OK);
-    for (int k = 0; k < 3; k++) {
-        assert_true(sni_values_next(&values, &bits));
-        assert_true(sni_bits_float(bits) == floats[k]);
-    }
-    assert_true(sni_wire_next(&w, &f));
-    assert_int_equal(sni_field_message(&w, &f, &inner), SN_OK);
+}
+
+static void read_messages(sni_wire *w) {
+    sni_wire inner, innermost;
+    sni_field f;
+    int64_t i;
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(sni_field_message(w, &f, &inner), SN_OK);
     for (int k = 0; k < 2; k++) {
         assert_true(sni_wire_next(&inner, &f));
         assert_int_equal(sni_field_message(&inner, &f, &innermost), SN_OK);
@@ -103,6 +86,44 @@ static void test_round_trip(void **state) {
         assert_true(i == -5);
     }
     assert_false(sni_wire_next(&inner, &f));
+}
+
+static void read_lists(sni_wire *w) {
+    sni_field f;
+    sni_values values;
+    uint64_t bits;
+    size_t count;
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(sni_field_count(w, &f, SNI_WIRE_VARINT, &count), SN_OK);
+    assert_int_equal(count, 4);
+    assert_int_equal(sni_field_values(w, &f, SNI_WIRE_VARINT, &values), SN_OK);
+    for (int k = 0; k < 4; k++) {
+        assert_true(sni_values_next(&values, &bits));
+        assert_true((int64_t)bits == some_ints[k]);
+    }
+    assert_false(sni_values_next(&values, &bits));
+    assert_int_equal(values.wire.status, SN_OK);
+    assert_true(sni_wire_next(w, &f));
+    assert_int_equal(f.number, 0x1fffffff);
+    assert_int_equal(sni_field_values(w, &f, SNI_WIRE_I32, &values), SN_OK);
+    for (int k = 0; k < 3; k++) {
+        assert_true(sni_values_next(&values, &bits));
+        assert_true(sni_bits_float(bits) == some_floats[k]);
+    }
+}
+
+static void test_round_trip(void **state) {
+    (void)state;
+    sink s = {0};
+    sni_wire_limits limits;
+    sni_wire w;
+    sni_field f;
+    sn_error err = {0};
+    write_all(&s);
+    sni_wire_init(&w, s.bytes, s.size, &limits, &err);
+    read_scalars(&w);
+    read_messages(&w);
+    read_lists(&w);
     assert_false(sni_wire_next(&w, &f));
     assert_int_equal(w.status, SN_OK);
 }
