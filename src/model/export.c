@@ -8,8 +8,9 @@
 typedef struct scope {
     sni_export *e;
     const struct scope *outer;
-    sni_names taken; /* names defined in this graph */
-    bool *is_output; /* by value id: it is an output that has been named */
+    sni_names taken;  /* names defined in this graph */
+    bool *is_output;  /* by value id: it is an output that has been named */
+    unsigned *serial; /* numbers for names in use; shared, so that none is tried twice */
     sni_arena *arena;
     sn_error *err;
 } scope;
@@ -35,7 +36,7 @@ static sni_str numbered(sni_arena *arena, sni_str base, unsigned k) {
 static sn_status claim(scope *s, sni_str wanted, int32_t id, sni_str *out) {
     sni_str base = wanted.n ? wanted : sni_arena_printf(s->arena, "v%d", id);
     sni_str name = base;
-    for (unsigned k = 1; name.p && in_use(s, name); k++) name = numbered(s->arena, base, k);
+    while (name.p && in_use(s, name)) name = numbered(s->arena, base, ++*s->serial);
     if (!name.p) return sni_fail_memory(s->err);
     SN_TRY(sni_names_add(&s->taken, name, 0, 0, s->err));
     *out = name;
@@ -68,14 +69,14 @@ static sn_status name_output(scope *s, int32_t i) {
 }
 
 static sn_status name_graph(const scope *outer, const sni_node *owner, const sni_graph *g,
-                            sni_export *e, sni_arena *arena, sn_error *err);
+                            sni_export *e, unsigned *serial, sni_arena *arena, sn_error *err);
 
 static sn_status name_subgraphs(const scope *s, const sni_node *n) {
     sni_export *subs = SNI_NEW_ARRAY(s->arena, sni_export, n->n_subgraphs);
     if (!subs) return sni_fail_memory(s->err);
     s->e->subgraphs[n->id] = subs;
     for (int32_t i = 0; i < n->n_subgraphs; i++)
-        SN_TRY(name_graph(s, n, n->subgraphs[i], &subs[i], s->arena, s->err));
+        SN_TRY(name_graph(s, n, n->subgraphs[i], &subs[i], s->serial, s->arena, s->err));
     return SN_OK;
 }
 
@@ -94,7 +95,7 @@ static sn_status name_values(scope *s, const sni_node *owner) {
 }
 
 static sn_status name_graph(const scope *outer, const sni_node *owner, const sni_graph *g,
-                            sni_export *e, sni_arena *arena, sn_error *err) {
+                            sni_export *e, unsigned *serial, sni_arena *arena, sn_error *err) {
     *e = (sni_export){.graph = g,
                       .values = SNI_NEW_ARRAY(arena, sni_str, g->value_count),
                       .outputs = SNI_NEW_ARRAY(arena, sni_str, g->n_outputs),
@@ -103,6 +104,7 @@ static sn_status name_graph(const scope *outer, const sni_node *owner, const sni
     scope s = {.e = e,
                .outer = outer,
                .is_output = SNI_NEW_ARRAY(arena, bool, g->value_count),
+               .serial = serial,
                .arena = arena,
                .err = err};
     if (!e->values || !e->outputs || !e->copied || !e->subgraphs || !s.is_output)
@@ -116,7 +118,8 @@ sn_status sni_export_names(const sni_graph *g, sni_arena *arena, const sni_expor
                            sn_error *err) {
     sni_export *e = SNI_NEW(arena, sni_export);
     if (!e) return sni_fail_memory(err);
-    SN_TRY(name_graph(NULL, NULL, g, e, arena, err));
+    unsigned serial = 0;
+    SN_TRY(name_graph(NULL, NULL, g, e, &serial, arena, err));
     *out = e;
     return SN_OK;
 }
