@@ -161,6 +161,12 @@ const sni_op sni_op_ScatterElements = {
     .ref = scatter_elements_ref,
 };
 
+/* ScatterElements is what it was renamed to. */
+static sn_status scatter_upgrade(sni_upgrade *u) {
+    u->node->type = SNI_STR("ScatterElements");
+    return SN_OK;
+}
+
 const sni_op sni_op_Scatter = {
     .name = "Scatter",
     .versions = SNI_VERSIONS(9, 11),
@@ -170,6 +176,7 @@ const sni_op sni_op_Scatter = {
     .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(scatter_params, axis)}),
     .params_size = sizeof(scatter_params),
     .inplace = 1,
+    .upgrade = scatter_upgrade,
     .infer = scatter_elements_infer,
     .ref = scatter_elements_ref,
 };
