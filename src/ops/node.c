@@ -39,6 +39,7 @@ static sn_status check_arity(const sni_node *n, sn_error *err) {
             return sni_fail(err, SN_INVALID_MODEL, "input %d ('%s') is missing", i, formal->name);
     }
     most = count_formals(n->op->outputs, &required, &variadic);
+    if (most && n->n_out == 0) return sni_fail(err, SN_INVALID_MODEL, "it has no outputs");
     if (!variadic && n->n_out > most)
         return sni_fail(err, SN_INVALID_MODEL, "it has %d outputs where %s makes %d at the most",
                         n->n_out, n->op->name, most);
