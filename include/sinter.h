@@ -222,8 +222,8 @@ SN_API sn_status sn_model_load_memory(const void *bytes, size_t size,
 SN_API sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err);
 SN_API void sn_model_destroy(sn_model *model);
 
-/* Inputs that a caller must or may give, and outputs. Inputs with a default (weights that a model of
- * IR version 4 or later also lists as inputs) are optional and come last. */
+/* Inputs that a caller must or may give, and outputs. Inputs with a default (weights that a model
+ * of IR version 4 or later also lists as inputs) are optional and come last. */
 SN_API size_t sn_model_input_count(const sn_model *model);
 SN_API size_t sn_model_output_count(const sn_model *model);
 SN_API sn_status sn_model_input(const sn_model *model, size_t index, sn_value_info *out,

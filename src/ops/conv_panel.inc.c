@@ -40,7 +40,7 @@ static void FN(gather)(const void *ctx, int64_t product, int64_t k0, int64_t row
                 for (int64_t j = 0; j < n; j++) dst[j] = 0;
             else
                 FN(gather_run)
-                (w, x + channel * plane + in_row * in_w, kx, o0, n, conv->x_zero, dst);
+            (w, x + channel * plane + in_row * in_w, kx, o0, n, conv->x_zero, dst);
             if (++kx < kw) continue;
             kx = 0;
             sni_window_next_tap(w, tap);

@@ -1,4 +1,5 @@
-/* Weighted sums along one axis, elements of weight 0 left out: rows [begin, end) of the (outer * out) rows of `inner` elements. */
+/* Weighted sums along one axis, elements of weight 0 left out: rows [begin, end) of the (outer *
+ * out) rows of `inner` elements. */
 static void FN(blend)(void *ctx, int64_t begin, int64_t end) {
     const blend_job *j = ctx;
     const tap_table *t = j->table;
