@@ -215,9 +215,29 @@ static sn_status from_scales(sni_upgrade *u, const char *rounding) {
     return sni_node_set_attr(u->graph, n, &nearest, u->err);
 }
 
-/* Opset 10 had (X, scales), no choice of coordinates, and rounding by direction. */
+/* Opset 10 rounds down on axes that grow and up on axes that shrink. Where constant scales all go
+ * one way, that is a rounding that later opsets have, too. */
+static sn_status simple_rounding(sni_upgrade *u, const char **rounding) {
+    const sni_value *v = u->node->n_in > 1 ? sni_graph_value(u->graph, u->node->in[1]) : NULL;
+    *rounding = "simple";
+    if (!v || !v->constant || v->constant->tensor.dtype != SN_FLOAT32) return SN_OK;
+    const sni_tensor *scales = NULL;
+    SN_TRY(sni_const_load(v->constant, &scales, u->err));
+    bool grows = false, shrinks = false;
+    for (int64_t i = 0; i < scales->count; i++) {
+        grows = grows || ((const float *)scales->data)[i] > 1;
+        shrinks = shrinks || ((const float *)scales->data)[i] < 1;
+    }
+    if (!grows || !shrinks) *rounding = shrinks ? "ceil" : "floor";
+    return SN_OK;
+}
+
+/* Opset 10 had (X, scales) and no choice of coordinates. */
 static sn_status resize_upgrade(sni_upgrade *u) {
-    return u->from < 11 ? from_scales(u, "simple") : SN_OK;
+    if (u->from >= 11) return SN_OK;
+    const char *rounding = NULL;
+    SN_TRY(simple_rounding(u, &rounding));
+    return from_scales(u, rounding);
 }
 
 const sni_op sni_op_Resize = {
