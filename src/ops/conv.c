@@ -1,6 +1,8 @@
-/* Conv: convolution over any number of spatial axes, with groups, dilations and padding. */
+/* Conv: convolution over any number of spatial axes, with groups, dilations and padding; and
+ * FusedConv, which adds a tensor and applies an activation. */
 #include "ops/compute.h"
-#include "ops/conv_core.h"
+#include "ops/fused.h"
+#include "ops/shape_util.h"
 
 static sn_status conv_infer(sni_infer *c) {
     return sni_infer_conv(c, 0, 1, 2);
@@ -10,23 +12,30 @@ static int64_t conv_macs(const sni_infer *c) {
     return sni_conv_macs(c, 0, 1);
 }
 
-static sn_status conv_ref(sni_kernel *k) {
+/* y = f(conv(x, w) + b + z); b and z may be NULL. */
+static sn_status run_conv(sni_kernel *k, const sni_tensor *z, const sni_activation *f) {
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *b = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(x->dtype);
-    const void *bias;
+    const void *bias, *more;
     sni_conv conv = {.x_dtype = dtype, .add = b != NULL};
     SN_TRY(sni_conv_init(k, &conv, x, w, y));
     SN_TRY(sni_in_as(k, x, dtype, &conv.x));
     SN_TRY(sni_in_as(k, w, dtype, &conv.w));
     SN_TRY(sni_in_as(k, b, dtype, &bias));
+    SN_TRY(sni_in_as(k, z, dtype, &more));
     SN_TRY(sni_out_as(k, y, dtype, &conv.y));
     if (bias && y->count > 0)
         sni_fill_channels(conv.y, bias, conv.batch, conv.out_channels,
                           sni_tensor_span(y, 2, y->rank), sni_dtype_width(dtype));
     sni_conv_run(&conv, k->threads);
+    sni_activate(f, dtype, conv.y, more, y->count, k->threads);
     sni_out_done(k, y, dtype, conv.y);
     return SN_OK;
+}
+
+static sn_status conv_ref(sni_kernel *k) {
+    return run_conv(k, NULL, &(sni_activation){.kind = SNI_FN_NONE});
 }
 
 const sni_op sni_op_Conv = {
@@ -39,5 +48,66 @@ const sni_op sni_op_Conv = {
     .params_size = sizeof(sni_conv_params),
     .infer = conv_infer,
     .ref = conv_ref,
+    .macs = conv_macs,
+};
+
+sn_status sni_fused_activation(sni_str name, const float *alpha, const float *beta,
+                               sni_activation *out, sn_error *err) {
+    sni_activation f = sni_activation_named(name);
+    if (f.kind == SNI_FN_COUNT)
+        return sni_fail(err, SN_INVALID_MODEL, "unknown activation '%.*s'", SNI_FMT(name));
+    if (alpha) f.alpha = *alpha;
+    if (beta) f.beta = *beta;
+    *out = f;
+    return SN_OK;
+}
+
+static sn_status fused_prepare(void *params, sni_arena *arena, sn_error *err) {
+    sni_fused_conv_params *p = params;
+    const sni_floats *c = &p->coefficients;
+    (void)arena;
+    SN_TRY(sni_fused_activation(p->name, c->n > 0 ? &c->v[0] : NULL, c->n > 1 ? &c->v[1] : NULL,
+                                &p->activation, err));
+    int most = sni_activation_parameters(p->activation.kind);
+    if (c->n > (size_t)most)
+        return sni_fail(err, SN_INVALID_MODEL, "%zu activation_params for '%.*s', which takes %d",
+                        c->n, SNI_FMT(p->name), most);
+    return SN_OK;
+}
+
+static sn_status fused_infer(sni_infer *c) {
+    SN_TRY(sni_infer_conv(c, 0, 1, 2));
+    if (!c->out[0].has_shape || !sni_infer_shaped(c, 3)) return SN_OK;
+    sni_dim dims[SN_MAX_RANK];
+    int rank = c->out[0].rank;
+    if (sni_infer_rank(c, 3) != rank)
+        return SNI_INFER_FAIL(c, "Z has rank %d and the convolution %d", sni_infer_rank(c, 3),
+                              rank);
+    for (int i = 0; i < rank; i++)
+        SN_TRY(sni_infer_join_dim(c, "Z and the convolution", i, c->out[0].dims[i],
+                                  sni_infer_dim(c, 3, i), &dims[i]));
+    return sni_infer_set_shape(c, 0, rank, dims);
+}
+
+static sn_status fused_ref(sni_kernel *k) {
+    const sni_fused_conv_params *p = k->params;
+    return run_conv(k, sni_in(k, 3), &p->activation);
+}
+
+const sni_op sni_op_ms_FusedConv = {
+    .name = "FusedConv",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs =
+        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .params = SNI_PARAMS(
+        SNI_CONV_FIELDS, {"activation", SNI_ATTR_STRING, offsetof(sni_fused_conv_params, name)},
+        {"activation_params", SNI_ATTR_FLOATS, offsetof(sni_fused_conv_params, coefficients)}),
+    .params_size = sizeof(sni_fused_conv_params),
+    .prepare = fused_prepare,
+    .infer = fused_infer,
+    .ref = fused_ref,
     .macs = conv_macs,
 };

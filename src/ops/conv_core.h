@@ -10,11 +10,14 @@ typedef struct sni_conv_params {
     int64_t group;
 } sni_conv_params;
 
-#define SNI_CONV_PARAMS                                           \
-    SNI_PARAMS(SNI_WINDOW_KERNEL(sni_conv_params, window, false), \
-               SNI_WINDOW_DILATIONS(sni_conv_params, window),     \
-               SNI_WINDOW_AUTO_PAD(sni_conv_params, window),      \
-               {"group", SNI_ATTR_INT, offsetof(sni_conv_params, group), .number = 1})
+/* Entries of a parameter table for a struct that is, or starts with, a sni_conv_params. */
+#define SNI_CONV_FIELDS                                                      \
+    SNI_WINDOW_KERNEL(sni_conv_params, window, false),                       \
+        SNI_WINDOW_DILATIONS(sni_conv_params, window),                       \
+        SNI_WINDOW_AUTO_PAD(sni_conv_params, window), {                      \
+        "group", SNI_ATTR_INT, offsetof(sni_conv_params, group), .number = 1 \
+    }
+#define SNI_CONV_PARAMS SNI_PARAMS(SNI_CONV_FIELDS)
 
 /* Infers output 0 of a convolution with data, weights and bias (or -1) at these inputs. */
 sn_status sni_infer_conv(sni_infer *c, int x, int w, int bias);

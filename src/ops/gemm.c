@@ -1,7 +1,8 @@
-/* Gemm: Y = alpha * A' B' + beta * C, where A' and B' are A and B or their transposes. */
+/* Gemm: Y = alpha * A' B' + beta * C, where A' and B' are A and B or their transposes; and
+ * FusedGemm, which applies an activation to that. */
 #include "base/checked.h"
 #include "ops/compute.h"
-#include "ops/matmul.h"
+#include "ops/fused.h"
 #include "ops/tensor_util.h"
 
 #define BODY "ops/gemm.inc.c"
@@ -92,7 +93,7 @@ static void finish(const sni_gemm_params *p, sn_dtype dtype, sni_gemm *g, const 
                    p->beta);
 }
 
-static sn_status gemm_ref(sni_kernel *k) {
+static sn_status run_gemm(sni_kernel *k, const sni_activation *f) {
     const sni_gemm_params *p = k->params;
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1), *c = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
@@ -120,8 +121,13 @@ static sn_status gemm_ref(sni_kernel *k) {
     }
     sni_gemm_run(dtype, &g, k->threads);
     if (!g.add && (bias || p->alpha != 1)) finish(p, dtype, &g, bias, strides);
+    sni_activate(f, dtype, g.c, NULL, y->count, k->threads);
     sni_out_done(k, y, dtype, g.c);
     return SN_OK;
+}
+
+static sn_status gemm_ref(sni_kernel *k) {
+    return run_gemm(k, &(sni_activation){.kind = SNI_FN_NONE});
 }
 
 static sn_status gemm_upgrade(sni_upgrade *u) {
@@ -130,19 +136,57 @@ static sn_status gemm_upgrade(sni_upgrade *u) {
     return SN_OK;
 }
 
+#define GEMM_FIELDS                                                             \
+    {"alpha", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, alpha), .number = 1},   \
+        {"beta", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, beta), .number = 1}, \
+        {"transA", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_a)}, {         \
+        "transB", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_b)              \
+    }
+
 const sni_op sni_op_Gemm = {
     .name = "Gemm",
     .versions = SNI_VERSIONS(1, 6, 7, 9, 11, 13),
     .inputs = SNI_FORMALS({"A", "T"}, {"B", "T"}, {"C", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS | SNI_T_INDEX | SNI_T(SN_UINT32) | SNI_T(SN_UINT64)}),
-    .params = SNI_PARAMS({"alpha", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, alpha), .number = 1},
-                         {"beta", SNI_ATTR_FLOAT, offsetof(sni_gemm_params, beta), .number = 1},
-                         {"transA", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_a)},
-                         {"transB", SNI_ATTR_INT, offsetof(sni_gemm_params, trans_b)}),
+    .params = SNI_PARAMS(GEMM_FIELDS),
     .params_size = sizeof(sni_gemm_params),
     .upgrade = gemm_upgrade,
     .infer = gemm_infer,
     .ref = gemm_ref,
+    .macs = gemm_macs,
+};
+
+static sn_status fused_prepare(void *params, sni_arena *arena, sn_error *err) {
+    sni_fused_gemm_params *p = params;
+    (void)arena;
+    const float *beta = p->has_gamma ? &p->gamma : p->has_beta ? &p->beta : NULL;
+    return sni_fused_activation(p->name, p->has_alpha ? &p->alpha : NULL, beta, &p->activation,
+                                err);
+}
+
+static sn_status fused_ref(sni_kernel *k) {
+    const sni_fused_gemm_params *p = k->params;
+    return run_gemm(k, &p->activation);
+}
+
+#define FIELD(f) offsetof(sni_fused_gemm_params, f)
+
+const sni_op sni_op_ms_FusedGemm = {
+    .name = "FusedGemm",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"A", "T"}, {"B", "T"}, {"C", "T", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .params = SNI_PARAMS(
+        GEMM_FIELDS, {"activation", SNI_ATTR_STRING, FIELD(name)},
+        {"activation_alpha", SNI_ATTR_FLOAT, FIELD(alpha), .present = FIELD(has_alpha) + 1},
+        {"activation_beta", SNI_ATTR_FLOAT, FIELD(beta), .present = FIELD(has_beta) + 1},
+        {"activation_gamma", SNI_ATTR_FLOAT, FIELD(gamma), .present = FIELD(has_gamma) + 1}),
+    .params_size = sizeof(sni_fused_gemm_params),
+    .prepare = fused_prepare,
+    .infer = gemm_infer,
+    .ref = fused_ref,
     .macs = gemm_macs,
 };

@@ -4,7 +4,6 @@
 
 #include "ops/compute.h"
 #include "ops/matmul_core.h"
-#include "ops/rnn_act.h"
 
 #include <math.h>
 #include <string.h>

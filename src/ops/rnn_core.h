@@ -2,7 +2,7 @@
 #ifndef SNI_OPS_RNN_CORE_H
 #define SNI_OPS_RNN_CORE_H
 
-#include "ops/op.h"
+#include "ops/activation.h"
 
 typedef enum sni_cell { SNI_CELL_RNN, SNI_CELL_GRU, SNI_CELL_LSTM } sni_cell;
 
@@ -28,12 +28,6 @@ typedef struct sni_rnn_params {
         {"hidden_size", SNI_ATTR_INT, offsetof(sni_rnn_params, hidden_size)}, {                \
         "layout", SNI_ATTR_INT, offsetof(sni_rnn_params, layout)                               \
     }
-
-/* An activation function with its two parameters. */
-typedef struct sni_activation {
-    int kind;
-    float alpha, beta;
-} sni_activation;
 
 /* Gates of a cell, and activation functions of one direction. */
 int sni_cell_gates(sni_cell cell);

@@ -1,41 +1,12 @@
 /* Recurrent cells for one type. Rows of gates are (gates, hidden). */
 
-static T FN(act)(const sni_activation *f, T v) {
-    T a = (T)f->alpha, b = (T)f->beta;
-    switch (f->kind) {
-    case SNI_ACT_RELU:
-        return v > 0 ? v : 0;
-    case SNI_ACT_TANH:
-        return MATH(tanh)(v);
-    case SNI_ACT_SIGMOID:
-        return 1 / (1 + MATH(exp)(-v));
-    case SNI_ACT_AFFINE:
-        return a * v + b;
-    case SNI_ACT_LEAKY_RELU:
-        return v >= 0 ? v : a * v;
-    case SNI_ACT_THRESHOLDED_RELU:
-        return v >= a ? v : 0;
-    case SNI_ACT_SCALED_TANH:
-        return a * MATH(tanh)(b * v);
-    case SNI_ACT_HARD_SIGMOID:
-        v = a * v + b;
-        return v < 0 ? 0 : v > 1 ? 1 : v;
-    case SNI_ACT_ELU:
-        return v >= 0 ? v : a * (MATH(exp)(v) - 1);
-    case SNI_ACT_SOFTSIGN:
-        return v / (1 + MATH(fabs)(v));
-    default: /* softplus */
-        return v > 0 ? v + MATH(log1p)(MATH(exp)(-v)) : MATH(log1p)(MATH(exp)(v));
-    }
-}
-
 /* Clips, then applies. */
 static T FN(gate)(const rnn *r, int f, T v) {
     if (r->p->has_clip) {
         T c = (T)r->p->clip;
         v = v < -c ? -c : v > c ? c : v;
     }
-    return FN(act)(&r->act[f], v);
+    return FN(sni_activation_of)(&r->act[f], v);
 }
 
 /* h (hidden) from gx, the input's part of the gates, and gh, the state's part. */

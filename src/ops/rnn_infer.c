@@ -1,9 +1,6 @@
 /* RNN, GRU, LSTM: activations and shapes. */
 #include "base/checked.h"
 #include "ops/rnn_core.h"
-#include "ops/rnn_act.h"
-
-#include <strings.h>
 
 int sni_cell_gates(sni_cell cell) {
     return cell == SNI_CELL_RNN ? 1 : cell == SNI_CELL_GRU ? 3 : 4;
@@ -13,37 +10,10 @@ int sni_cell_activations(sni_cell cell) {
     return cell == SNI_CELL_RNN ? 1 : cell == SNI_CELL_GRU ? 2 : 3;
 }
 
-/* Names in the order of enum sni_act, with the defaults of their parameters. */
-static const struct {
-    const char *name;
-    int parameters;
-    float alpha, beta;
-} acts[] = {
-    [SNI_ACT_RELU] = {"Relu", 0, 0, 0},
-    [SNI_ACT_TANH] = {"Tanh", 0, 0, 0},
-    [SNI_ACT_SIGMOID] = {"Sigmoid", 0, 0, 0},
-    [SNI_ACT_AFFINE] = {"Affine", 2, 1, 0},
-    [SNI_ACT_LEAKY_RELU] = {"LeakyRelu", 1, 0.01f, 0},
-    [SNI_ACT_THRESHOLDED_RELU] = {"ThresholdedRelu", 1, 1, 0},
-    [SNI_ACT_SCALED_TANH] = {"ScaledTanh", 2, 1, 1},
-    [SNI_ACT_HARD_SIGMOID] = {"HardSigmoid", 2, 0.2f, 0.5f},
-    [SNI_ACT_ELU] = {"Elu", 1, 1, 0},
-    [SNI_ACT_SOFTSIGN] = {"Softsign", 0, 0, 0},
-    [SNI_ACT_SOFTPLUS] = {"Softplus", 0, 0, 0},
-};
-
-static int find_act(sni_str name) {
-    for (int i = 0; i < (int)(sizeof acts / sizeof acts[0]); i++)
-        if (name.n == strlen(acts[i].name) && strncasecmp(name.p, acts[i].name, name.n) == 0)
-            return i;
-    return -1;
-}
-
 sn_status sni_rnn_activations(const sni_rnn_params *p, sni_cell cell, sni_activation out[6],
                               sn_error *err) {
-    static const int usual[3][3] = {{SNI_ACT_TANH},
-                                    {SNI_ACT_SIGMOID, SNI_ACT_TANH},
-                                    {SNI_ACT_SIGMOID, SNI_ACT_TANH, SNI_ACT_TANH}};
+    static const char *const usual[3][3] = {
+        {"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
     int each = sni_cell_activations(cell), count = each * (p->direction == 2 ? 2 : 1);
     size_t alphas = 0, betas = 0;
     if (p->activations.n != 0 && p->activations.n != (size_t)count)
@@ -52,18 +22,18 @@ sn_status sni_rnn_activations(const sni_rnn_params *p, sni_cell cell, sni_activa
      * the functions that take a parameter. */
     bool alpha_by_place = p->alpha.n == (size_t)count, beta_by_place = p->beta.n == (size_t)count;
     for (int i = 0; i < count; i++) {
-        int kind = p->activations.n ? find_act(p->activations.v[i]) : usual[cell][i % each];
-        if (kind < 0)
-            return sni_fail(err, SN_INVALID_MODEL, "unknown activation '%.*s'",
-                            SNI_FMT(p->activations.v[i]));
-        out[i] = (sni_activation){kind, acts[kind].alpha, acts[kind].beta};
+        sni_str name = p->activations.n ? p->activations.v[i] : sni_str_of(usual[cell][i % each]);
+        out[i] = sni_activation_named(name);
+        if (out[i].kind == SNI_FN_COUNT || out[i].kind == SNI_FN_NONE)
+            return sni_fail(err, SN_INVALID_MODEL, "unknown activation '%.*s'", SNI_FMT(name));
+        int parameters = sni_activation_parameters(out[i].kind);
         size_t at = alpha_by_place ? (size_t)i : alphas;
-        if (acts[kind].parameters > 0 && at < p->alpha.n) {
+        if (parameters > 0 && at < p->alpha.n) {
             out[i].alpha = p->alpha.v[at];
             alphas++;
         }
         at = beta_by_place ? (size_t)i : betas;
-        if (acts[kind].parameters > 1 && at < p->beta.n) {
+        if (parameters > 1 && at < p->beta.n) {
             out[i].beta = p->beta.v[at];
             betas++;
         }

@@ -1,0 +1,46 @@
+/* fused.h - parameters of products and convolutions that are fused with what follows them, for
+ * whoever makes such nodes or runs them faster. The first member is what the plain operator has. */
+#ifndef SNI_OPS_FUSED_H
+#define SNI_OPS_FUSED_H
+
+#include "ops/activation.h"
+#include "ops/conv_core.h"
+#include "ops/matmul.h"
+
+/* com.microsoft FusedConv: Y = activation(Conv(X, W, B) + Z). Besides the activations of ONNX
+ * Runtime (Relu, Tanh, Sigmoid, LeakyRelu, Clip, HardSigmoid) every other of activation.h is
+ * understood, HardSwish and Silu among them. */
+typedef struct sni_fused_conv_params {
+    sni_conv_params conv;
+    sni_str name;
+    sni_floats coefficients; /* activation_params: alpha and beta */
+    sni_activation activation;
+} sni_fused_conv_params;
+
+/* com.microsoft FusedGemm: Y = activation(Gemm(A, B, C)). */
+typedef struct sni_fused_gemm_params {
+    sni_gemm_params gemm;
+    sni_str name;
+    float alpha, beta, gamma; /* of the activation */
+    bool has_alpha, has_beta, has_gamma;
+    sni_activation activation;
+} sni_fused_gemm_params;
+
+/* com.microsoft FusedMatMul, TransposeMatMul and FusedMatMulActivation:
+ * Y = activation(alpha * A' B'), where A' and B' may be turned. */
+typedef struct sni_fused_matmul_params {
+    float alpha;
+    int64_t trans_a, trans_b, batch_a, batch_b;
+    sni_str name;
+    float act_alpha, act_beta, act_gamma;
+    bool has_alpha, has_beta, has_gamma;
+    int64_t axis; /* activation_axis, which no activation here has a use for */
+    sni_activation activation;
+} sni_fused_matmul_params;
+
+/* The activation `name` with the coefficients that are given (NULL: left at its default).
+ * SN_INVALID_MODEL if there is none of that name. */
+sn_status sni_fused_activation(sni_str name, const float *alpha, const float *beta,
+                               sni_activation *out, sn_error *err);
+
+#endif
