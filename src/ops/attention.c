@@ -1,6 +1,7 @@
 /* Attention: softmax(scale * Q K^T + masks) V, with grouped heads and a cache of keys and values.
  * Query, key and value come as (batch, heads, length, head size) or as (batch, length, heads *
- * head size). */
+ * head size). FlexAttention: the first form only, and instead of masks and cache subgraphs that
+ * change the scores before the softmax and the probabilities after it. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/compute.h"
@@ -17,7 +18,21 @@ typedef struct attention_params {
     bool has_scale;
 } attention_params;
 
+typedef struct flex_params {
+    attention_params base;
+    int32_t score_mod, prob_mod;
+    bool has_precision;
+} flex_params;
+
+/* Subgraphs of FlexAttention (-1: none), and the element type that they are given. */
+typedef struct modifiers {
+    int32_t score, prob;
+    sn_dtype dtype;
+} modifiers;
+
 enum { SCORE_BYTES = 16 << 20 }; /* of scores worked out at once */
+
+enum { SCORES = 1, PROBABILITIES = 2 }; /* stages of the work on a row of scores */
 
 /* A tensor of heads: element (b, h, s, 0) lies at b * batch + h * head + s * row. */
 typedef struct heads {
@@ -38,6 +53,8 @@ typedef struct attention {
     void *kept;            /* the 4th output (batch, heads, queries, total); NULL: not wanted */
     void *scores, *bias;   /* (heads of a chunk, queries, total) */
     int64_t first;         /* first head of the chunk under way, counted over all batches */
+    int stages;            /* under way */
+    const modifiers *mods; /* NULL: none */
     sn_dtype dtype;
 } attention;
 
@@ -87,17 +104,19 @@ static sn_status read_heads(sni_infer *c, int i, int64_t count, shapes *s) {
     return SN_OK;
 }
 
-static sn_status check_heads(sni_infer *c, const shapes *q, const shapes *k, const shapes *v) {
+/* Fails with `blame`. */
+static sn_status check_heads(const shapes *q, const shapes *k, const shapes *v, sn_status blame,
+                             sn_error *err) {
     if (sni_dim_differ(q->batch, k->batch) || sni_dim_differ(q->batch, v->batch) ||
         sni_dim_differ(k->length, v->length))
-        return SNI_INFER_FAIL(c, "batches or lengths of query, key and value do not fit");
+        return sni_fail(err, blame, "batches or lengths of query, key and value do not fit");
     if (sni_dim_differ(q->size, k->size))
-        return SNI_INFER_FAIL(c, "head sizes %lld of the query and %lld of the key",
-                              (long long)q->size, (long long)k->size);
+        return sni_fail(err, blame, "head sizes %lld of the query and %lld of the key",
+                        (long long)q->size, (long long)k->size);
     if (sni_dim_differ(k->heads, v->heads) || (sni_dim_known(q->heads) && sni_dim_known(k->heads) &&
                                                (k->heads < 1 || q->heads % k->heads)))
-        return SNI_INFER_FAIL(c, "%lld query heads for %lld key and %lld value heads",
-                              (long long)q->heads, (long long)k->heads, (long long)v->heads);
+        return sni_fail(err, blame, "%lld query heads for %lld key and %lld value heads",
+                        (long long)q->heads, (long long)k->heads, (long long)v->heads);
     return SN_OK;
 }
 
@@ -145,7 +164,7 @@ static sn_status attention_infer(sni_infer *c) {
     SN_TRY(read_heads(c, 0, p->q_num_heads, &q));
     SN_TRY(read_heads(c, 1, p->kv_num_heads, &k));
     SN_TRY(read_heads(c, 2, p->kv_num_heads, &v));
-    SN_TRY(check_heads(c, &q, &k, &v));
+    SN_TRY(check_heads(&q, &k, &v, c->known ? SN_BAD_DATA : SN_INVALID_MODEL, c->err));
     sni_dim past_k, past_v;
     SN_TRY(past_length(c, 4, &k, &past_k));
     SN_TRY(past_length(c, 5, &v, &past_v));
@@ -274,7 +293,56 @@ static void values_locate(const void *ctx, int64_t i, sni_gemm *g) {
     g->c = (void *)(uintptr_t)head_at(a, &a->y, a->first + i, false);
 }
 
-/* All heads, a chunk at a time. */
+/* The scores or probabilities of all heads, through a subgraph. */
+static sn_status modify(sni_kernel *k, attention *a, int32_t graph) {
+    if (graph < 0) return SN_OK;
+    int64_t dims[4] = {a->batches, a->q_heads, a->q_length, a->total};
+    sni_datum in = {.kind = SN_KIND_TENSOR}, out = {0};
+    const sni_datum *ins[1] = {&in};
+    sni_tensor *t = &in.tensor;
+    const void *made;
+    sn_status status = sni_tensor_new(t, a->mods->dtype, 4, dims, k->budget, k->err);
+    if (status != SN_OK) return status;
+    if (t->dtype == a->dtype)
+        sni_copy_bytes(t->data, a->scores, sni_tensor_bytes(t));
+    else
+        sni_out_done(k, t, a->dtype, a->scores);
+    status = sni_run_subgraph(k, graph, ins, 1, &out, 1);
+    if (status != SN_OK) goto done;
+    if (out.kind != SN_KIND_TENSOR || out.tensor.dtype != t->dtype || out.tensor.rank != 4 ||
+        memcmp(out.tensor.dims, dims, sizeof dims)) {
+        status = SNI_KERNEL_FAIL(k, "subgraph %d does not keep type and shape of what it is given",
+                                 (int)graph);
+        goto done;
+    }
+    status = sni_in_as(k, &out.tensor, a->dtype, &made);
+    if (status == SN_OK)
+        sni_copy_bytes(a->scores, made, (size_t)t->count * sni_dtype_width(a->dtype));
+done:
+    sni_datum_clear(&in);
+    sni_datum_clear(&out);
+    return status;
+}
+
+static void run_rows(sni_kernel *k, attention *a, int64_t n, int stages) {
+    a->stages = stages;
+    sni_parallel_for(k->threads, n * a->q_length, 2048 / (a->total + 1) + 1,
+                     a->dtype == SN_FLOAT64 ? rows_f64 : rows_f32, a);
+}
+
+/* Products of n heads to probabilities. */
+static sn_status weigh(sni_kernel *k, attention *a, int64_t n) {
+    if (!a->mods) {
+        run_rows(k, a, n, SCORES | PROBABILITIES);
+        return SN_OK;
+    }
+    run_rows(k, a, n, SCORES);
+    SN_TRY(modify(k, a, a->mods->score));
+    run_rows(k, a, n, PROBABILITIES);
+    return modify(k, a, a->mods->prob);
+}
+
+/* All heads, a chunk at a time, or at once where subgraphs are to see them together. */
 static sn_status attend(sni_kernel *k, attention *a) {
     int64_t count = a->batches * a->q_heads, each;
     size_t width = sni_dtype_width(a->dtype);
@@ -282,7 +350,7 @@ static sn_status attend(sni_kernel *k, attention *a) {
         return sni_fail(k->err, SN_LIMIT, "%lld queries for %lld keys", (long long)a->q_length,
                         (long long)a->total);
     int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
-    if (chunk > count) chunk = count;
+    if (chunk > count || a->mods) chunk = count;
     SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->scores));
     SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->bias));
     sni_gemm qk = {.m = a->q_length,
@@ -305,8 +373,7 @@ static sn_status attend(sni_kernel *k, attention *a) {
         int64_t n = count - a->first < chunk ? count - a->first : chunk;
         SN_TRY(sni_poll(k));
         sni_gemm_batch(a->dtype, &qk, n, scores_locate, a, k->threads);
-        sni_parallel_for(k->threads, n * a->q_length, 2048 / (a->total + 1) + 1,
-                         a->dtype == SN_FLOAT64 ? rows_f64 : rows_f32, a);
+        SN_TRY(weigh(k, a, n));
         sni_gemm_batch(a->dtype, &pv, n, values_locate, a, k->threads);
     }
     return SN_OK;
@@ -331,14 +398,15 @@ static void set_sizes(attention *a, const attention_params *p, const sni_tensor 
     a->right = p->right_window;
 }
 
-static sn_status attention_ref(sni_kernel *k) {
+static sn_status attention_run(sni_kernel *k, const attention_params *p, const modifiers *mods) {
     const sni_tensor *q = sni_in(k, 0), *key = sni_in(k, 1), *v = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     bool wide = q->dtype == SN_FLOAT64 || v->dtype == SN_FLOAT64;
-    attention a = {.dtype = wide ? SN_FLOAT64 : SN_FLOAT32};
+    if (mods && mods->dtype == SN_FLOAT64) wide = true;
+    attention a = {.dtype = wide ? SN_FLOAT64 : SN_FLOAT32, .mods = mods};
     const void *data[3];
     void *out = NULL;
-    set_sizes(&a, k->params, q, key, v, sni_in(k, 4));
+    set_sizes(&a, p, q, key, v, sni_in(k, 4));
     for (int i = 0; i < 3; i++) SN_TRY(sni_in_as(k, sni_in(k, i), a.dtype, &data[i]));
     a.q = heads_of(q, a.q_heads, data[0]);
     a.k = heads_of(key, a.kv_heads, data[1]);
@@ -361,6 +429,10 @@ static sn_status attention_ref(sni_kernel *k) {
     sni_out_done(k, y, a.dtype, out);
     sni_out_done(k, sni_out(k, 3), a.dtype, a.kept);
     return SN_OK;
+}
+
+static sn_status attention_ref(sni_kernel *k) {
+    return attention_run(k, k->params, NULL);
 }
 
 #define FIELD(f) offsetof(attention_params, f)
@@ -388,5 +460,106 @@ const sni_op sni_op_Attention = {
     .params_size = sizeof(attention_params),
     .infer = attention_infer,
     .ref = attention_ref,
+    .macs = attention_macs,
+};
+
+/* ---- FlexAttention ---- */
+
+static sn_status flex_prepare(void *params, sni_arena *arena, sn_error *err) {
+    flex_params *p = params;
+    int64_t type = p->base.softmax_precision;
+    (void)arena;
+    p->base.left_window = p->base.right_window = -1;
+    if (p->has_precision && (type < 0 || type > 63 || !(SNI_T(type) & SNI_T_FLOATS)))
+        return sni_fail(err, SN_INVALID_MODEL, "softmax_precision is %lld, no float type",
+                        (long long)type);
+    return SN_OK;
+}
+
+/* What the subgraphs are given when query, key and value are of a type. */
+static sn_dtype flex_precision(const flex_params *p, sn_dtype type) {
+    return p->has_precision ? (sn_dtype)p->base.softmax_precision : sni_wide_type(type);
+}
+
+static sn_status flex_infer_mod(sni_infer *c, int32_t graph, const sni_type *scores) {
+    if (graph < 0) return SN_OK;
+    const sni_graph *g = c->node->subgraphs[graph];
+    if (g->n_inputs != 1 || g->n_outputs != 1)
+        return SNI_INFER_FAIL(c, "a subgraph has %d inputs and %d outputs, not 1 and 1",
+                              g->n_inputs, g->n_outputs);
+    const sni_type *made = NULL;
+    if (!c->subgraph || !scores->dtype) return SN_OK;
+    SN_TRY(c->subgraph(c, graph, &scores, 1, &made, 1));
+    if (!made || made->kind == SN_KIND_NONE) return SN_OK;
+    if (made->kind != SN_KIND_TENSOR || (made->dtype && made->dtype != scores->dtype))
+        return SNI_INFER_FAIL(c, "subgraph %d does not keep the type of what it is given",
+                              (int)graph);
+    if (!made->has_shape || !scores->has_shape) return SN_OK;
+    bool same = made->rank == scores->rank;
+    for (int i = 0; same && i < made->rank; i++)
+        same = !sni_dim_differ(made->dims[i], scores->dims[i]);
+    return same ? SN_OK
+                : SNI_INFER_FAIL(c, "subgraph %d does not keep the shape of what it is given",
+                                 (int)graph);
+}
+
+static sn_status flex_infer(sni_infer *c) {
+    const flex_params *p = c->params;
+    sni_dim dims[4];
+    sni_type scores = {.kind = SN_KIND_TENSOR, .dtype = c->in[0]->dtype, .rank = 4, .dims = dims};
+    for (int i = 0; i < 3; i++)
+        if (sni_infer_shaped(c, i) && sni_infer_rank(c, i) != 4)
+            return SNI_INFER_FAIL(c, "input %d has rank %d, not 4", i, sni_infer_rank(c, i));
+    SN_TRY(attention_infer(c));
+    scores.has_shape = sni_infer_shaped(c, 0) && sni_infer_shaped(c, 1);
+    for (int i = 0; scores.has_shape && i < 4; i++)
+        dims[i] = i < 3 ? sni_infer_dim(c, 0, i) : sni_infer_dim(c, 1, 2);
+    if (scores.dtype) scores.dtype = flex_precision(p, scores.dtype);
+    SN_TRY(flex_infer_mod(c, p->score_mod, &scores));
+    return flex_infer_mod(c, p->prob_mod, &scores);
+}
+
+static shapes shapes_of(const sni_tensor *t) {
+    return (shapes){t->dims[0], t->dims[1], t->dims[2], t->dims[3]};
+}
+
+static sn_status flex_ref(sni_kernel *k) {
+    const flex_params *p = k->params;
+    const sni_tensor *in[3];
+    shapes s[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = sni_in(k, i);
+        if (in[i]->rank != 4)
+            return SNI_KERNEL_FAIL(k, "input %d has rank %d, not 4", i, in[i]->rank);
+        s[i] = shapes_of(in[i]);
+    }
+    SN_TRY(check_heads(&s[0], &s[1], &s[2], SN_BAD_DATA, k->err));
+    int64_t dims[4] = {s[0].batch, s[0].heads, s[0].length, s[2].size};
+    SN_TRY(sni_out_alloc(k, 0, in[0]->dtype, 4, dims));
+    modifiers mods = {p->score_mod, p->prob_mod, flex_precision(p, in[0]->dtype)};
+    return attention_run(k, &p->base, mods.score < 0 && mods.prob < 0 ? NULL : &mods);
+}
+
+#undef FIELD
+#define FIELD(f) offsetof(flex_params, f)
+
+const sni_op sni_op_FlexAttention = {
+    .name = "FlexAttention",
+    .domain = "ai.onnx.preview",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"Q", "T1"}, {"K", "T1"}, {"V", "T1"}),
+    .outputs = SNI_FORMALS({"Y", "T1"}),
+    .types = SNI_TYPE_VARS({"T1", SNI_T_FLOATS}),
+    .params = SNI_PARAMS(
+        {"score_mod", SNI_ATTR_GRAPH, FIELD(score_mod)},
+        {"prob_mod", SNI_ATTR_GRAPH, FIELD(prob_mod)},
+        {"softmax_precision", SNI_ATTR_INT, FIELD(base.softmax_precision),
+         .present = FIELD(has_precision) + 1},
+        {"scale", SNI_ATTR_FLOAT, FIELD(base.scale), .present = FIELD(base.has_scale) + 1}),
+    .params_size = sizeof(flex_params),
+    .flags = SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS,
+    .prepare = flex_prepare,
+    .infer = flex_infer,
+    .ref = flex_ref,
     .macs = attention_macs,
 };

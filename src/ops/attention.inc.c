@@ -1,12 +1,10 @@
 /* Scores to probabilities for one type. */
 
-/* What masks add to the scores of one query: bias (total) for image b, head h, query q. True if at
- * least one key is left. */
-static bool FN(make_bias)(const attention *a, int64_t b, int64_t h, int64_t q, T *bias) {
+/* What masks add to the scores of one query: bias (total) for image b, head h, query q. */
+static void FN(make_bias)(const attention *a, int64_t b, int64_t h, int64_t q, T *bias) {
     int64_t n = a->mask ? a->mask_length : a->total;
     int64_t at =
         a->mask ? b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2] : 0;
-    bool any = false;
     for (int64_t j = 0; j < a->total; j++) {
         T v = 0;
         if (j >= n)
@@ -16,17 +14,15 @@ static bool FN(make_bias)(const attention *a, int64_t b, int64_t h, int64_t q, T
                              : ((const T *)a->mask)[at + j];
         if (!is_seen(a, b, q, j)) v = -(T)INFINITY;
         bias[j] = v;
-        any |= v != -(T)INFINITY;
     }
-    return any;
 }
 
-/* One row of scores (total) in place. */
-static void FN(row)(const attention *a, int64_t row, T *s, T *bias, T *kept) {
+/* One row of products (total) to scores, in place. */
+static void FN(score)(const attention *a, int64_t row, T *s, T *bias, T *kept) {
     int64_t q = row % a->q_length, h = row / a->q_length % a->q_heads,
             b = row / a->q_length / a->q_heads;
-    T scale = (T)a->scale, cap = (T)a->softcap, most = -(T)INFINITY, sum = 0;
-    bool any = FN(make_bias)(a, b, h, q, bias);
+    T scale = (T)a->scale, cap = (T)a->softcap;
+    FN(make_bias)(a, b, h, q, bias);
     for (int64_t j = 0; j < a->total; j++) {
         s[j] *= scale;
         if (kept && a->mode == 0) kept[j] = s[j];
@@ -35,6 +31,15 @@ static void FN(row)(const attention *a, int64_t row, T *s, T *bias, T *kept) {
         /* A masked key has no part, whatever its score: even NaN. */
         s[j] = bias[j] == -(T)INFINITY ? bias[j] : s[j] + bias[j];
         if (kept && a->mode == 2) kept[j] = s[j];
+    }
+}
+
+/* One row of scores to probabilities, in place: all 0 where every key is masked. */
+static void FN(softmax)(const attention *a, T *s, const T *bias, T *kept) {
+    T most = -(T)INFINITY, sum = 0;
+    bool any = false;
+    for (int64_t j = 0; j < a->total; j++) {
+        any |= bias[j] != -(T)INFINITY;
         most = s[j] > most ? s[j] : most;
     }
     for (int64_t j = 0; j < a->total; j++) {
@@ -50,8 +55,9 @@ static void FN(rows)(void *ctx, int64_t begin, int64_t end) {
     const attention *a = ctx;
     for (int64_t r = begin; r < end; r++) {
         int64_t row = a->first * a->q_length + r;
-        FN(row)
-        (a, row, (T *)a->scores + r * a->total, (T *)a->bias + r * a->total,
-         a->kept ? (T *)a->kept + row * a->total : NULL);
+        T *s = (T *)a->scores + r * a->total, *bias = (T *)a->bias + r * a->total;
+        T *kept = a->kept ? (T *)a->kept + row * a->total : NULL;
+        if (a->stages & SCORES) FN(score)(a, row, s, bias, kept);
+        if (a->stages & PROBABILITIES) FN(softmax)(a, s, bias, kept);
     }
 }
