@@ -368,8 +368,10 @@ def resize(c):
     if mode == 'cubic' and c.chance():
         attributes['cubic_coeff_a'] = -0.5
     x = c.input(c.data(shape))
-    if c.chance():
-        scales = np.array([1, 1, c.pick(0.5, 2, 1.5), c.pick(0.5, 2, 3)], np.float32)
+    scales = np.array([1, 1, c.pick(0.5, 2, 1.5), c.pick(0.5, 2, 3)], np.float32)
+    # align_corners with a fractional product of size and scale: docs/DIFFERENCES.md
+    whole = all((s * d) % 1 == 0 for s, d in zip(scales, shape))
+    if c.chance() and (whole or attributes['coordinate_transformation_mode'] != 'align_corners'):
         c.node('Resize', [x, '', c.constant(scales)], **attributes)
     else:
         c.node('Resize', [x, '', '', c.ints(shape[:2] + c.shape(2, 1, 14))], **attributes)
