@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "model/wire_write.h"
 
-#define SNI_PRINT_ELEMENTS 128 /* tensors with more are printed without their contents */
+#define SNI_PRINT_ELEMENTS 32 /* tensors with more are printed without their contents */
 
 void sni_print(sni_out *out, const char *text);
 void sni_print_number(sni_out *out, int64_t v);
