@@ -8,7 +8,7 @@ set -e
 
 case "$1" in
 build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev" ;;
-test) packages="g++ clang clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx" ;;
+test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
 *) echo "usage: $0 build|test|export" >&2; exit 2 ;;
 esac
