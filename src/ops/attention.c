@@ -3,9 +3,8 @@
  * head size). FlexAttention: the first form only, and instead of masks and cache subgraphs that
  * change the scores before the softmax and the probabilities after it. */
 #include "base/checked.h"
-#include "base/threadpool.h"
+#include "ops/attention_core.h"
 #include "ops/compute.h"
-#include "ops/matmul_core.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -23,55 +22,6 @@ typedef struct flex_params {
     int32_t score_mod, prob_mod;
     bool has_precision;
 } flex_params;
-
-/* Subgraphs of FlexAttention (-1: none), and the element type that they are given. */
-typedef struct modifiers {
-    int32_t score, prob;
-    sn_dtype dtype;
-} modifiers;
-
-enum { SCORE_BYTES = 16 << 20 }; /* of scores worked out at once */
-
-enum { SCORES = 1, PROBABILITIES = 2 }; /* stages of the work on a row of scores */
-
-/* A tensor of heads: element (b, h, s, 0) lies at b * batch + h * head + s * row. */
-typedef struct heads {
-    const void *data;
-    int64_t batch, head, row;
-} heads;
-
-typedef struct attention {
-    int64_t batches, q_heads, kv_heads, q_length, total, past, head_size, v_size;
-    double scale, softcap;
-    int64_t mode, left, right;
-    bool causal;
-    heads q, k, v, y; /* y.data is written */
-    const void *mask; /* NULL: none */
-    bool bool_mask;
-    int64_t mask_stride[3], mask_length;
-    const int64_t *nonpad; /* keys of each batch that are no padding; NULL: all */
-    void *kept;            /* the 4th output (batch, heads, queries, total); NULL: not wanted */
-    void *scores, *bias;   /* (heads of a chunk, queries, total) */
-    int64_t first;         /* first head of the chunk under way, counted over all batches */
-    int stages;            /* under way */
-    const modifiers *mods; /* NULL: none */
-    sn_dtype dtype;
-} attention;
-
-/* Whether causality, window and padding let query q of batch b see key j. */
-static bool is_seen(const attention *a, int64_t b, int64_t q, int64_t j) {
-    int64_t offset = a->past;
-    if (a->nonpad && a->past == 0) offset = a->nonpad[b] - a->q_length;
-    int64_t ahead = j - (q + offset);
-    if (a->causal && ahead > 0) return false;
-    if (a->right >= 0 && ahead > a->right) return false;
-    if (a->left >= 0 && -ahead > a->left) return false;
-    return !a->nonpad || j < a->nonpad[b];
-}
-
-#define BODY "ops/attention.inc.c"
-#include "ops/each_float.inc.h"
-#undef BODY
 
 /* ---- Shapes ---- */
 
@@ -120,35 +70,6 @@ static sn_status check_heads(const shapes *q, const shapes *k, const shapes *v, 
     return SN_OK;
 }
 
-/* Length of the cache at input i, (batch, heads, length, size); 0 if it is not given. */
-static sn_status past_length(sni_infer *c, int i, const shapes *s, sni_dim *length) {
-    *length = 0;
-    if (!sni_infer_given(c, i)) return SN_OK;
-    *length = sni_infer_shaped(c, i) && sni_infer_rank(c, i) == 4 ? sni_infer_dim(c, i, 2)
-                                                                  : sni_dim_fresh(c->symbols);
-    if (!sni_infer_shaped(c, i)) return SN_OK;
-    if (sni_infer_rank(c, i) != 4 || sni_dim_differ(sni_infer_dim(c, i, 0), s->batch) ||
-        sni_dim_differ(sni_infer_dim(c, i, 1), s->heads) ||
-        sni_dim_differ(sni_infer_dim(c, i, 3), s->size))
-        return SNI_INFER_FAIL(c, "the cache at input %d does not fit the heads", i);
-    return SN_OK;
-}
-
-/* The mask must broadcast to (batch, heads, queries, total); its last axis may be shorter. */
-static sn_status check_mask(sni_infer *c, const sni_dim *scores) {
-    if (!sni_infer_shaped(c, 3)) return SN_OK;
-    int rank = sni_infer_rank(c, 3);
-    if (rank < 1 || rank > 4) return SNI_INFER_FAIL(c, "the mask has rank %d", rank);
-    for (int i = 0; i < rank; i++) {
-        sni_dim d = sni_infer_dim(c, 3, i), s = scores[4 - rank + i];
-        if (!sni_dim_known(d) || !sni_dim_known(s)) continue;
-        if (i == rank - 1 ? d > s : d != 1 && d != s)
-            return SNI_INFER_FAIL(c, "the mask has size %lld where the scores have %lld",
-                                  (long long)d, (long long)s);
-    }
-    return SN_OK;
-}
-
 static sn_status attention_infer(sni_infer *c) {
     const attention_params *p = c->params;
     shapes q, k, v;
@@ -166,15 +87,15 @@ static sn_status attention_infer(sni_infer *c) {
     SN_TRY(read_heads(c, 2, p->kv_num_heads, &v));
     SN_TRY(check_heads(&q, &k, &v, c->known ? SN_BAD_DATA : SN_INVALID_MODEL, c->err));
     sni_dim past_k, past_v;
-    SN_TRY(past_length(c, 4, &k, &past_k));
-    SN_TRY(past_length(c, 5, &v, &past_v));
+    SN_TRY(sni_infer_cache(c, 4, k.batch, k.heads, k.size, &past_k));
+    SN_TRY(sni_infer_cache(c, 5, v.batch, v.heads, v.size, &past_v));
     if (sni_dim_differ(past_k, past_v)) return SNI_INFER_FAIL(c, "caches of different lengths");
     if (sni_infer_shaped(c, 6) &&
         (sni_infer_rank(c, 6) != 1 || sni_dim_differ(sni_infer_dim(c, 6, 0), q.batch)))
         return SNI_INFER_FAIL(c, "nonpad_kv_seqlen has not one element for each batch");
     sni_dim total = sni_dim_add(c->symbols, past_k, k.length);
     sni_dim scores[4] = {q.batch, q.heads, q.length, total};
-    SN_TRY(check_mask(c, scores));
+    SN_TRY(sni_infer_attention_mask(c, 3, scores, true));
     if (sni_infer_rank(c, 0) == 4)
         SN_TRY(sni_infer_set_shape(c, 0, 4, (sni_dim[]){q.batch, q.heads, q.length, v.size}));
     else
@@ -207,214 +128,72 @@ static int64_t attention_macs(const sni_infer *c) {
 
 /* ---- Running ---- */
 
-static heads heads_of(const sni_tensor *t, int64_t count, const void *data) {
-    if (t->rank == 4) {
-        int64_t row = t->dims[3], head = t->dims[2] * row;
-        return (heads){data, t->dims[1] * head, head, row};
-    }
-    return (heads){data, t->dims[1] * t->dims[2], t->dims[2] / count, t->dims[2]};
+static sni_heads heads_of(const sni_tensor *t, int64_t count, const void *data) {
+    if (t->rank == 4) return sni_heads_outer(data, t->dims[1], t->dims[2], t->dims[3]);
+    return sni_heads_inner(data, t->dims[1], t->dims[2], t->dims[2] / count);
 }
 
-/* Keys or values with the cache in front, (batch, heads, total, size), into output `out` or, if
- * that is not wanted but there is a cache, into scratch. `h` comes as the new ones. */
-static sn_status join_cache(sni_kernel *k, const attention *a, const sni_tensor *past,
-                            sni_tensor *out, int64_t size, heads *h) {
-    if (!past && !out) return SN_OK;
-    size_t width = sni_dtype_width(a->dtype);
-    int64_t fresh = a->total - a->past;
-    const void *old;
-    void *all = NULL;
-    SN_TRY(sni_in_as(k, past, a->dtype, &old));
-    if (out)
-        SN_TRY(sni_out_as(k, out, a->dtype, &all));
-    else
-        SN_TRY(sni_scratch_matrix(k, a->batches * a->kv_heads, a->total * size, width, &all));
-    heads joined = {all, a->kv_heads * a->total * size, a->total * size, size};
-    int64_t to[4] = {joined.batch, joined.head, size, 1};
-    if (past) {
-        int64_t from[4] = {a->kv_heads * a->past * size, a->past * size, size, 1};
-        int64_t dims[4] = {a->batches, a->kv_heads, a->past, size};
-        sni_copy_box(k, 4, dims, all, to, old, from, width);
-    }
-    int64_t from[4] = {h->batch, h->head, h->row, 1};
-    int64_t dims[4] = {a->batches, a->kv_heads, fresh, size};
-    if (fresh) /* else there may be nothing behind the cache to point to */
-        sni_copy_box(k, 4, dims, sni_element(all, a->past * size, width), to, h->data, from, width);
-    sni_out_done(k, out, a->dtype, all);
-    *h = joined;
-    return SN_OK;
-}
-
-static sn_status read_mask(sni_kernel *k, attention *a) {
-    const sni_tensor *m = sni_in(k, 3);
-    if (!m) return SN_OK;
-    a->bool_mask = m->dtype == SN_BOOL;
-    if (a->bool_mask)
-        a->mask = m->data;
-    else
-        SN_TRY(sni_in_as(k, m, a->dtype, &a->mask));
-    int64_t strides[SN_MAX_RANK];
-    sni_strides(m->rank, m->dims, strides);
-    for (int i = 0; i < 3; i++) {
-        int at = i - (4 - m->rank);
-        a->mask_stride[i] = at < 0 || m->dims[at] == 1 ? 0 : strides[at];
-    }
-    a->mask_length = m->dims[m->rank - 1];
-    return SN_OK;
-}
-
-static sn_status read_lengths(sni_kernel *k, attention *a) {
+/* How many keys and values count, and where queries stand among them: `used` is the cache's
+ * length for every batch. */
+static sn_status read_lengths(sni_kernel *k, sni_attention *a, const int64_t *used) {
     const sni_tensor *t = sni_in(k, 6);
-    a->nonpad = t ? t->data : NULL;
-    for (int64_t b = 0; t && b < a->batches; b++)
-        if (a->nonpad[b] < 0 || a->nonpad[b] > a->total)
+    int64_t *before;
+    a->before = used;
+    if (!t) return SN_OK;
+    a->lengths = t->data;
+    for (int64_t b = 0; b < a->batches; b++)
+        if (a->lengths[b] < 0 || a->lengths[b] > a->total)
             return SNI_KERNEL_FAIL(k, "nonpad_kv_seqlen[%lld] is %lld, outside 0 to %lld",
-                                   (long long)b, (long long)a->nonpad[b], (long long)a->total);
+                                   (long long)b, (long long)a->lengths[b], (long long)a->total);
+    if (sni_in(k, 4) && sni_in(k, 4)->dims[2]) return SN_OK;
+    SN_TRY(sni_scratch_i64(k, a->batches, &before));
+    for (int64_t b = 0; b < a->batches; b++) before[b] = a->lengths[b] - a->q_length;
+    a->before = before;
     return SN_OK;
 }
 
-static const void *head_at(const attention *a, const heads *h, int64_t i, bool shared) {
-    int64_t b = i / a->q_heads, head = i % a->q_heads;
-    if (shared) head = head / (a->q_heads / a->kv_heads);
-    return sni_element(h->data, b * h->batch + head * h->head, sni_dtype_width(a->dtype));
-}
-
-static void scores_locate(const void *ctx, int64_t i, sni_gemm *g) {
-    const attention *a = ctx;
-    g->a = head_at(a, &a->q, a->first + i, false);
-    g->b = head_at(a, &a->k, a->first + i, true);
-    g->c = sni_element(a->scores, i * a->q_length * a->total, sni_dtype_width(a->dtype));
-}
-
-static void values_locate(const void *ctx, int64_t i, sni_gemm *g) {
-    const attention *a = ctx;
-    g->a = sni_element(a->scores, i * a->q_length * a->total, sni_dtype_width(a->dtype));
-    g->b = head_at(a, &a->v, a->first + i, true);
-    g->c = (void *)(uintptr_t)head_at(a, &a->y, a->first + i, false);
-}
-
-/* The scores or probabilities of all heads, through a subgraph. */
-static sn_status modify(sni_kernel *k, attention *a, int32_t graph) {
-    if (graph < 0) return SN_OK;
-    int64_t dims[4] = {a->batches, a->q_heads, a->q_length, a->total};
-    sni_datum in = {.kind = SN_KIND_TENSOR}, out = {0};
-    const sni_datum *ins[1] = {&in};
-    sni_tensor *t = &in.tensor;
-    const void *made;
-    sn_status status = sni_tensor_new(t, a->mods->dtype, 4, dims, k->budget, k->err);
-    if (status != SN_OK) return status;
-    if (t->dtype == a->dtype)
-        sni_copy_bytes(t->data, a->scores, sni_tensor_bytes(t));
-    else
-        sni_out_done(k, t, a->dtype, a->scores);
-    status = sni_run_subgraph(k, graph, ins, 1, &out, 1);
-    if (status != SN_OK) goto done;
-    if (out.kind != SN_KIND_TENSOR || out.tensor.dtype != t->dtype || out.tensor.rank != 4 ||
-        memcmp(out.tensor.dims, dims, sizeof dims)) {
-        status = SNI_KERNEL_FAIL(k, "subgraph %d does not keep type and shape of what it is given",
-                                 (int)graph);
-        goto done;
-    }
-    status = sni_in_as(k, &out.tensor, a->dtype, &made);
-    if (status == SN_OK)
-        sni_copy_bytes(a->scores, made, (size_t)t->count * sni_dtype_width(a->dtype));
-done:
-    sni_datum_clear(&in);
-    sni_datum_clear(&out);
-    return status;
-}
-
-static void run_rows(sni_kernel *k, attention *a, int64_t n, int stages) {
-    a->stages = stages;
-    sni_parallel_for(k->threads, n * a->q_length, 2048 / (a->total + 1) + 1,
-                     a->dtype == SN_FLOAT64 ? rows_f64 : rows_f32, a);
-}
-
-/* Products of n heads to probabilities. */
-static sn_status weigh(sni_kernel *k, attention *a, int64_t n) {
-    if (!a->mods) {
-        run_rows(k, a, n, SCORES | PROBABILITIES);
-        return SN_OK;
-    }
-    run_rows(k, a, n, SCORES);
-    SN_TRY(modify(k, a, a->mods->score));
-    run_rows(k, a, n, PROBABILITIES);
-    return modify(k, a, a->mods->prob);
-}
-
-/* All heads, a chunk at a time, or at once where subgraphs are to see them together. */
-static sn_status attend(sni_kernel *k, attention *a) {
-    int64_t count = a->batches * a->q_heads, each;
-    size_t width = sni_dtype_width(a->dtype);
-    if (!sni_mul_i64(a->q_length, a->total, &each) || each > INT64_MAX / 16)
-        return sni_fail(k->err, SN_LIMIT, "%lld queries for %lld keys", (long long)a->q_length,
-                        (long long)a->total);
-    int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
-    if (chunk > count || a->mods) chunk = count;
-    SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->scores));
-    SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->bias));
-    sni_gemm qk = {.m = a->q_length,
-                   .n = a->total,
-                   .k = a->head_size,
-                   .a_row = a->q.row,
-                   .a_col = 1,
-                   .b_row = 1,
-                   .b_col = a->k.row,
-                   .c_row = a->total};
-    sni_gemm pv = {.m = a->q_length,
-                   .n = a->v_size,
-                   .k = a->total,
-                   .a_row = a->total,
-                   .a_col = 1,
-                   .b_row = a->v.row,
-                   .b_col = 1,
-                   .c_row = a->y.row};
-    for (a->first = 0; a->first < count; a->first += chunk) {
-        int64_t n = count - a->first < chunk ? count - a->first : chunk;
-        SN_TRY(sni_poll(k));
-        sni_gemm_batch(a->dtype, &qk, n, scores_locate, a, k->threads);
-        SN_TRY(weigh(k, a, n));
-        sni_gemm_batch(a->dtype, &pv, n, values_locate, a, k->threads);
-    }
-    return SN_OK;
-}
-
-static void set_sizes(attention *a, const attention_params *p, const sni_tensor *q,
+static void set_sizes(sni_attention *a, const attention_params *p, const sni_tensor *q,
                       const sni_tensor *key, const sni_tensor *v, const sni_tensor *past) {
     bool flat = q->rank == 3;
     a->batches = q->dims[0];
     a->q_heads = flat ? p->q_num_heads : q->dims[1];
     a->kv_heads = flat ? p->kv_num_heads : key->dims[1];
     a->q_length = q->dims[q->rank - 2];
-    a->past = past ? past->dims[2] : 0;
-    a->total = a->past + key->dims[key->rank - 2];
+    a->total = (past ? past->dims[2] : 0) + key->dims[key->rank - 2];
     a->head_size = q->dims[q->rank - 1] / (flat ? a->q_heads : 1);
     a->v_size = v->dims[v->rank - 1] / (flat ? a->kv_heads : 1);
     a->scale = p->has_scale ? (double)p->scale : 1 / sqrt((double)a->head_size);
     a->softcap = (double)p->softcap;
-    a->mode = p->output_mode;
+    a->keep = (sni_attention_step)p->output_mode;
     a->causal = p->is_causal != 0;
     a->left = p->left_window;
     a->right = p->right_window;
 }
 
-static sn_status attention_run(sni_kernel *k, const attention_params *p, const modifiers *mods) {
-    const sni_tensor *q = sni_in(k, 0), *key = sni_in(k, 1), *v = sni_in(k, 2);
+static sn_status attention_run(sni_kernel *k, const attention_params *p,
+                               const sni_score_mods *mods) {
+    const sni_tensor *q = sni_in(k, 0), *key = sni_in(k, 1), *v = sni_in(k, 2),
+                     *past = sni_in(k, 4);
     sni_tensor *y = sni_out(k, 0);
     bool wide = q->dtype == SN_FLOAT64 || v->dtype == SN_FLOAT64;
     if (mods && mods->dtype == SN_FLOAT64) wide = true;
-    attention a = {.dtype = wide ? SN_FLOAT64 : SN_FLOAT32, .mods = mods};
+    sni_attention a = {.dtype = wide ? SN_FLOAT64 : SN_FLOAT32, .mods = mods};
+    int64_t fresh = key->dims[key->rank - 2];
     const void *data[3];
     void *out = NULL;
-    set_sizes(&a, p, q, key, v, sni_in(k, 4));
+    const int64_t *used;
+    set_sizes(&a, p, q, key, v, past);
+    SN_TRY(sni_same_i64(k, a.batches, a.total - fresh, &used));
     for (int i = 0; i < 3; i++) SN_TRY(sni_in_as(k, sni_in(k, i), a.dtype, &data[i]));
     a.q = heads_of(q, a.q_heads, data[0]);
     a.k = heads_of(key, a.kv_heads, data[1]);
     a.v = heads_of(v, a.kv_heads, data[2]);
-    SN_TRY(join_cache(k, &a, sni_in(k, 4), sni_out(k, 1), a.head_size, &a.k));
-    SN_TRY(join_cache(k, &a, sni_in(k, 5), sni_out(k, 2), a.v_size, &a.v));
-    SN_TRY(read_mask(k, &a));
-    SN_TRY(read_lengths(k, &a));
+    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, 1), a.total, used, fresh, a.head_size,
+                                      &a.k));
+    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, 5), sni_out(k, 2), a.total, used, fresh,
+                                      a.v_size, &a.v));
+    SN_TRY(sni_attention_mask(k, &a, sni_in(k, 3)));
+    SN_TRY(read_lengths(k, &a, used));
     SN_TRY(sni_out_as(k, sni_out(k, 3), a.dtype, &a.kept));
     if (y) {
         SN_TRY(sni_out_as(k, y, a.dtype, &out));
@@ -422,10 +201,9 @@ static sn_status attention_run(sni_kernel *k, const attention_params *p, const m
         SN_TRY(sni_scratch_matrix(k, a.batches * a.q_heads * a.q_length, a.v_size,
                                   sni_dtype_width(a.dtype), &out));
     }
-    a.y = q->rank == 4
-              ? (heads){out, a.q_heads * a.q_length * a.v_size, a.q_length * a.v_size, a.v_size}
-              : (heads){out, a.q_length * a.q_heads * a.v_size, a.v_size, a.q_heads * a.v_size};
-    SN_TRY(attend(k, &a));
+    a.y = q->rank == 4 ? sni_heads_outer(out, a.q_heads, a.q_length, a.v_size)
+                       : sni_heads_inner(out, a.q_length, a.q_heads * a.v_size, a.v_size);
+    SN_TRY(sni_attend(k, &a));
     sni_out_done(k, y, a.dtype, out);
     sni_out_done(k, sni_out(k, 3), a.dtype, a.kept);
     return SN_OK;
@@ -536,7 +314,7 @@ static sn_status flex_ref(sni_kernel *k) {
     SN_TRY(check_heads(&s[0], &s[1], &s[2], SN_BAD_DATA, k->err));
     int64_t dims[4] = {s[0].batch, s[0].heads, s[0].length, s[2].size};
     SN_TRY(sni_out_alloc(k, 0, in[0]->dtype, 4, dims));
-    modifiers mods = {p->score_mod, p->prob_mod, flex_precision(p, in[0]->dtype)};
+    sni_score_mods mods = {p->score_mod, p->prob_mod, flex_precision(p, in[0]->dtype)};
     return attention_run(k, &p->base, mods.score < 0 && mods.prob < 0 ? NULL : &mods);
 }
 

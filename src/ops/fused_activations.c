@@ -40,6 +40,7 @@ const sni_op sni_op_ms_Gelu = {
     .inputs = SNI_FORMALS({"X", "T"}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = gelu_upgrade,
 };
 
@@ -56,6 +57,7 @@ const sni_op sni_op_ms_BiasGelu = {
     .inputs = SNI_FORMALS({"A", "T"}, {"B", "T"}),
     .outputs = SNI_FORMALS({"C", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = bias_gelu_upgrade,
 };
 
@@ -72,6 +74,7 @@ const sni_op sni_op_ms_FastGelu = {
     .inputs = SNI_FORMALS({"X", "T"}, {"bias", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = fast_gelu_upgrade,
 };
 
@@ -89,6 +92,7 @@ const sni_op sni_op_ms_GemmFastGelu = {
     .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"bias", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", HALVES_AND_FLOAT}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = gemm_fast_gelu_upgrade,
 };
 
@@ -108,6 +112,7 @@ const sni_op sni_op_ms_QuickGelu = {
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
     .params = SNI_PARAMS({"alpha", SNI_ATTR_FLOAT, FIELD(alpha), .number = 1.702}),
     .params_size = sizeof(fused_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = quick_gelu_upgrade,
 };
 
@@ -140,6 +145,7 @@ const sni_op sni_op_ms_BiasSplitGelu = {
     .inputs = SNI_FORMALS({"X", "T"}, {"bias", "T"}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", HALVES_AND_FLOAT}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = bias_split_gelu_upgrade,
 };
 
@@ -156,6 +162,7 @@ const sni_op sni_op_ms_BiasAdd = {
     .inputs = SNI_FORMALS({"X", "T"}, {"bias", "T"}, {"skip", "T"}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", HALVES_AND_FLOAT}),
+    .flags = SNI_OP_REWRITES,
     .upgrade = bias_add_upgrade,
 };
 
@@ -182,6 +189,7 @@ const sni_op sni_op_ms_BiasSoftmax = {
     .params = SNI_PARAMS({"axis", SNI_ATTR_INT, FIELD(axis), .number = 1},
                          {"is_inner_broadcast", SNI_ATTR_INT, FIELD(inner), .required = true}),
     .params_size = sizeof(fused_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = bias_softmax_upgrade,
 };
 
@@ -214,5 +222,6 @@ const sni_op sni_op_ms_BiasDropout = {
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"T1", SNI_T_FLOATS}),
     .params = SNI_PARAMS({"seed", SNI_ATTR_INT, FIELD(seed)}),
     .params_size = sizeof(fused_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = bias_dropout_upgrade,
 };

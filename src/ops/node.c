@@ -215,9 +215,9 @@ sn_status sni_node_resolve(sni_graph *g, sni_node *n, sn_error *err) {
                         "%s is not part of opset %" PRId64 " (it came with %d)", n->op->name,
                         n->version, n->op->versions[0]);
     sni_upgrade u = {.graph = g, .node = n, .from = from, .err = err};
-    bool alias = from == canonical && !n->op->ref && !n->op->body;
-    if (alias) SN_TRY(sni_node_bind(g, n, err));
-    if (from < canonical || alias) {
+    bool rewrites = from == canonical && n->op->flags & SNI_OP_REWRITES;
+    if (rewrites) SN_TRY(sni_node_bind(g, n, err));
+    if (from < canonical || rewrites) {
         SN_TRY(upgrade(&u));
         /* An upgrade may turn the node into another operator. */
         n->op = sni_op_find(n->domain, n->type);

@@ -122,7 +122,9 @@ enum {                       /* flags of an operator */
        SNI_OP_ALLOCATES = 2, /* sizes are known by the kernel only: it calls sni_out_alloc() for
                                 every output (also for sequences, maps and optionals) */
        SNI_OP_RANDOM = 4,    /* not a function of its inputs: never folded or merged */
-       SNI_OP_SUBGRAPHS = 8  /* If, Loop, Scan, ... */
+       SNI_OP_SUBGRAPHS = 8, /* If, Loop, Scan, ... */
+       SNI_OP_REWRITES = 16  /* `upgrade` runs on nodes of the canonical version as well, with
+                                params parsed, and may turn them into other operators */
 };
 
 /* An attribute that a later version turned into an input: done before `upgrade` is called. */
@@ -158,9 +160,7 @@ struct sni_op {
                          after */
     const sni_attr_move *moves;
     /* Brings a node of an older version (u->from) to the canonical one. NULL: nothing but `moves`
-     * changed. Runs before params are parsed.
-     * An operator with neither `ref` nor `body` is another way to write others: its `upgrade` runs
-     * on every node, with params parsed, and turns it into them (sni_upgrade_become). */
+     * changed. Runs before params are parsed. */
     sn_status (*upgrade)(sni_upgrade *u);
     /* Called once when the attributes have been parsed: checks them against each other, and
      * computes what else the parameter struct holds (an index, a decoded tree). Memory comes from
