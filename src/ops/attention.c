@@ -46,7 +46,7 @@ static sn_status read_heads(sni_infer *c, int i, int64_t count, shapes *s) {
     }
     sni_dim wide = sni_infer_dim(c, i, 2);
     if (count < 1) return SNI_INFER_FAIL(c, "3-D inputs without the number of heads");
-    if (sni_dim_known(wide) && wide % count)
+    if (sni_dim_known(wide) && (wide % count || wide < count))
         return SNI_INFER_FAIL(c, "%lld elements do not divide into %lld heads", (long long)wide,
                               (long long)count);
     s->heads = count;

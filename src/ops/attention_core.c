@@ -127,10 +127,9 @@ sn_status sni_attend(sni_kernel *k, sni_attention *a) {
                    .c_row = a->y.row};
     for (a->first = 0; a->first < count; a->first += chunk) {
         int64_t n = count - a->first < chunk ? count - a->first : chunk;
-        SN_TRY(sni_poll(k));
-        sni_gemm_batch(a->dtype, &qk, n, scores_locate, a, k->threads);
+        SN_TRY(sni_gemm_batch(k, a->dtype, &qk, n, scores_locate, a));
         SN_TRY(weigh(k, a, n));
-        sni_gemm_batch(a->dtype, &pv, n, values_locate, a, k->threads);
+        SN_TRY(sni_gemm_batch(k, a->dtype, &pv, n, values_locate, a));
     }
     return SN_OK;
 }

@@ -28,7 +28,7 @@ static sn_status run_conv(sni_kernel *k, const sni_tensor *z, const sni_activati
     if (bias && y->count > 0)
         sni_fill_channels(conv.y, bias, conv.batch, conv.out_channels,
                           sni_tensor_span(y, 2, y->rank), sni_dtype_width(dtype));
-    sni_conv_run(&conv, k->threads);
+    SN_TRY(sni_conv_run(k, &conv));
     sni_activate(f, dtype, conv.y, more, y->count, k->threads);
     sni_out_done(k, y, dtype, conv.y);
     return SN_OK;

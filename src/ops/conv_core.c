@@ -130,7 +130,8 @@ static void conv_locate(const void *ctx, int64_t i, sni_gemm *g) {
     if (!g->fill) g->b = (const char *)j->conv->x + (size_t)(i * j->group_in) * j->width;
 }
 
-void sni_conv_run(const sni_conv *conv, int threads) {
+sn_status sni_conv_run(sni_kernel *k, const sni_conv *conv) {
+    if (conv->batch == 0 || conv->out_channels == 0) return SN_OK;
     const sni_window *w = &conv->window;
     int last = w->rank - 1;
     int64_t out_plane = sni_window_out_rows(w) * w->out[last];
@@ -159,7 +160,7 @@ void sni_conv_run(const sni_conv *conv, int threads) {
                     .group_in = per_group * in_plane,
                     .group_w = m * depth,
                     .group_out = m * out_plane};
-    sni_gemm_batch(compute, &g, conv->batch * conv->groups, conv_locate, &job, threads);
+    return sni_gemm_batch(k, compute, &g, conv->batch * conv->groups, conv_locate, &job);
 }
 
 void sni_fill_channels(void *y, const void *bias, int64_t batch, int64_t channels, int64_t plane,

@@ -38,7 +38,7 @@ typedef struct sni_conv {
 /* Sizes and window from a kernel's tensors. */
 sn_status sni_conv_init(sni_kernel *k, sni_conv *conv, const sni_tensor *x, const sni_tensor *w,
                         const sni_tensor *y);
-void sni_conv_run(const sni_conv *conv, int threads);
+sn_status sni_conv_run(sni_kernel *k, const sni_conv *conv);
 
 /* Fills y (N,M,plane): channel m of every image with the m-th element of `bias`, which has y's
  * type of `width` bytes. */

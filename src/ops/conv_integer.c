@@ -33,8 +33,7 @@ static sn_status run_integer(sni_kernel *k, const sni_tensor *x, const sni_tenso
     if (bias && y->count)
         sni_fill_channels(acc, bias->data, y->dims[0], y->dims[1], sni_tensor_span(y, 2, y->rank),
                           sizeof(int32_t));
-    sni_conv_run(&conv, k->threads);
-    return SN_OK;
+    return sni_conv_run(k, &conv);
 }
 
 static sn_status integer_infer(sni_infer *c) {

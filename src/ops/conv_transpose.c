@@ -128,7 +128,8 @@ typedef struct group_job {
     void *columns; /* (chunk, taps, positions) */
 } group_job;
 
-static void add_group(sni_kernel *k, const group_job *j, const void *x, const void *w, void *y) {
+static sn_status add_group(sni_kernel *k, const group_job *j, const void *x, const void *w,
+                           void *y) {
     size_t width = sni_dtype_width(j->dtype);
     int64_t wide = j->out_channels * j->taps;
     for (int64_t m = 0; m < j->out_channels; m += j->chunk) {
@@ -145,12 +146,13 @@ static void add_group(sni_kernel *k, const group_job *j, const void *x, const vo
                       .b_col = 1,
                       .c = j->columns,
                       .c_row = j->positions};
-        sni_gemm_run(j->dtype, &g, k->threads);
+        SN_TRY(sni_gemm_run(k, j->dtype, &g));
         for (int64_t i = 0; i < n; i++)
             sni_scatter_windows[j->dtype](
                 &j->window, sni_element(j->columns, i * j->taps * j->positions, width),
                 sni_element(y, (m + i) * j->plane, width));
     }
+    return SN_OK;
 }
 
 static sn_status transpose_ref(sni_kernel *k) {
@@ -186,10 +188,10 @@ static sn_status transpose_ref(sni_kernel *k) {
     else
         memset(out, 0, (size_t)y->count * width);
     for (int64_t i = 0; i < x->dims[0] * groups; i++) {
-        SN_TRY(sni_poll(k));
-        add_group(k, &j, sni_element(data, i * j.in_channels * j.positions, width),
-                  sni_element(weights, i % groups * j.in_channels * j.out_channels * j.taps, width),
-                  sni_element(out, i * j.out_channels * j.plane, width));
+        SN_TRY(add_group(
+            k, &j, sni_element(data, i * j.in_channels * j.positions, width),
+            sni_element(weights, i % groups * j.in_channels * j.out_channels * j.taps, width),
+            sni_element(out, i * j.out_channels * j.plane, width)));
     }
     sni_out_done(k, y, dtype, out);
     return SN_OK;

@@ -99,7 +99,7 @@ static sn_status deform_ref(sni_kernel *k) {
     d.group_w = g.m * g.k;
     d.group_out = g.m * g.n;
     if (bias) sni_fill_channels(d.y, bias, y->dims[0], y->dims[1], d.out_plane, d.width);
-    sni_gemm_batch(dtype, &g, x->dims[0] * d.groups, deform_locate, &d, k->threads);
+    SN_TRY(sni_gemm_batch(k, dtype, &g, x->dims[0] * d.groups, deform_locate, &d));
     sni_out_done(k, y, dtype, d.y);
     return SN_OK;
 }

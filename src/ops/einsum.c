@@ -285,7 +285,7 @@ static sn_status contract(sni_kernel *k, const equation *e, view *a, const view 
                   .b_row = columns.size,
                   .b_col = 1,
                   .c_row = columns.size};
-    sni_gemm_batch(dtype, &g, stack.size, stack_locate, &job, k->threads);
+    SN_TRY(sni_gemm_batch(k, dtype, &g, stack.size, stack_locate, &job));
     *a = (view){.data = job.c};
     const group *order[3] = {&stack, &rows, &columns};
     int64_t step = 1;

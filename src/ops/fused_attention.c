@@ -192,7 +192,7 @@ static sn_status project(sni_kernel *k, sn_dtype dtype, const void **out) {
                   .c = y,
                   .c_row = columns,
                   .add = true};
-    sni_gemm_run(dtype, &g, k->threads);
+    SN_TRY(sni_gemm_run(k, dtype, &g));
     *out = y;
     return SN_OK;
 }
@@ -222,7 +222,7 @@ static sn_status project_integers(sni_kernel *k, const float **out) {
                   .b_col = 1,
                   .c = sums,
                   .c_row = columns};
-    sni_gemm_run(SN_INT32, &g, k->threads);
+    SN_TRY(sni_gemm_run(k, SN_INT32, &g));
     float scale = (float)sni_number_at(sni_in(k, quantized.scale), 0);
     for (int64_t i = 0; i < rows * columns; i++) {
         int64_t j = i % columns;

@@ -119,7 +119,7 @@ static sn_status run_gemm(sni_kernel *k, const sni_activation *f) {
                              sni_element(bias, i * strides[0], width), strides[1], g.n, width);
         g.add = true;
     }
-    sni_gemm_run(dtype, &g, k->threads);
+    SN_TRY(sni_gemm_run(k, dtype, &g));
     if (!g.add && (bias || p->alpha != 1)) finish(p, dtype, &g, bias, strides);
     sni_activate(f, dtype, g.c, NULL, y->count, k->threads);
     sni_out_done(k, y, dtype, g.c);

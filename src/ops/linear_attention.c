@@ -50,7 +50,7 @@ static sn_status check_inputs(sni_infer *c) {
 /* Size of one of `heads` heads in the last axis of input i. */
 static sn_status size_of(sni_infer *c, int i, int64_t heads, sni_dim *size) {
     sni_dim wide = sni_infer_dim(c, i, 2);
-    if (sni_dim_known(wide) && wide % heads)
+    if (sni_dim_known(wide) && (wide % heads || wide < heads))
         return SNI_INFER_FAIL(c, "input %d: %lld elements do not divide into %lld heads", i,
                               (long long)wide, (long long)heads);
     *size = sni_dim_floordiv(c->symbols, wide, heads);

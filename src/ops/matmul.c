@@ -151,8 +151,8 @@ static void matmul_locate(const void *ctx, int64_t i, sni_gemm *g) {
     g->c = sni_element(j->c, i * j->mm->m * j->mm->n, j->width);
 }
 
-void sni_matmul_run(const sni_matmul *mm, sn_dtype dtype, const void *a, const void *b, void *c,
-                    int threads) {
+sn_status sni_matmul_run(sni_kernel *k, const sni_matmul *mm, sn_dtype dtype, const void *a,
+                         const void *b, void *c) {
     sni_gemm g = {.m = mm->m,
                   .n = mm->n,
                   .k = mm->k,
@@ -162,7 +162,7 @@ void sni_matmul_run(const sni_matmul *mm, sn_dtype dtype, const void *a, const v
                   .b_col = mm->b_col,
                   .c_row = mm->n};
     matmul_job job = {.mm = mm, .a = a, .b = b, .c = c, .width = sni_dtype_width(dtype)};
-    sni_gemm_batch(dtype, &g, mm->count, matmul_locate, &job, threads);
+    return sni_gemm_batch(k, dtype, &g, mm->count, matmul_locate, &job);
 }
 
 static sn_status matmul_infer(sni_infer *c) {
@@ -186,7 +186,7 @@ static sn_status run_matmul(sni_kernel *k, sni_turn turn_a, sni_turn turn_b, flo
     SN_TRY(sni_in_as(k, a, dtype, &left));
     SN_TRY(sni_in_as(k, b, dtype, &right));
     SN_TRY(sni_out_as(k, y, dtype, &out));
-    sni_matmul_run(&mm, dtype, left, right, out, k->threads);
+    SN_TRY(sni_matmul_run(k, &mm, dtype, left, right, out));
     sni_activation scale = {SNI_FN_AFFINE, alpha, 0};
     if (alpha != 1) sni_activate(&scale, dtype, out, NULL, y->count, k->threads);
     sni_activate(f, dtype, out, NULL, y->count, k->threads);

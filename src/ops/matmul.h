@@ -38,7 +38,7 @@ void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, con
 void sni_matmul_offsets(const sni_matmul *mm, int64_t i, int64_t *a, int64_t *b);
 
 /* c = a b, all of type `dtype` (one that sni_gemm_run takes). */
-void sni_matmul_run(const sni_matmul *mm, sn_dtype dtype, const void *a, const void *b, void *c,
-                    int threads);
+sn_status sni_matmul_run(sni_kernel *k, const sni_matmul *mm, sn_dtype dtype, const void *a,
+                         const void *b, void *c);
 
 #endif

@@ -13,9 +13,10 @@ enum {
     PANEL_COLS = 64,   /* columns of a block of C */
     PANEL_STRIDE = 72, /* of the panel's rows: keeps them out of each other's cache sets */
     PANEL_BYTES = 72 * 1024,
-    BLOCK_ROWS = 64,    /* rows of a block of C where rows are split among threads */
-    FEW_ROWS = 3,       /* at most so many rows are computed without a panel */
-    GRAIN_MACS = 65536, /* multiply-accumulates worth a thread */
+    BLOCK_ROWS = 64,     /* rows of a block of C where rows are split among threads */
+    FEW_ROWS = 3,        /* at most so many rows are computed without a panel */
+    GRAIN_MACS = 65536,  /* multiply-accumulates worth a thread */
+    POLL_MACS = 1 << 30, /* ... after which the run may be told to stop */
 };
 
 #define T float
@@ -66,6 +67,7 @@ typedef struct gemm_job {
     const core *core;
     int64_t row_blocks, col_blocks; /* of one product */
     int64_t block_rows;
+    int64_t first;             /* block of the slice under way */
     sni_gemm_locate_fn locate; /* NULL: one product */
     const void *ctx;
 } gemm_job;
@@ -86,7 +88,7 @@ static void gemm_piece(void *ctx, int64_t begin, int64_t end) {
     int64_t per_product = j->row_blocks * j->col_blocks;
     int64_t at = -1;
     sni_gemm g = *j->g;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = j->first + begin; i < j->first + end; i++) {
         if (i / per_product != at) {
             at = g.product = i / per_product;
             if (j->locate) j->locate(j->ctx, at, &g);
@@ -98,18 +100,25 @@ static void gemm_piece(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_gemm_batch(sn_dtype dtype, const sni_gemm *g, int64_t count, sni_gemm_locate_fn locate,
-                    const void *ctx, int threads) {
-    if (g->m <= 0 || g->n <= 0 || count <= 0) return;
+sn_status sni_gemm_batch(sni_kernel *k, sn_dtype dtype, const sni_gemm *g, int64_t count,
+                         sni_gemm_locate_fn locate, const void *ctx) {
+    if (g->m <= 0 || g->n <= 0 || count <= 0) return SN_OK;
     gemm_job job = {.g = g, .core = core_of(dtype), .locate = locate, .ctx = ctx};
     job.col_blocks = (g->n - 1) / PANEL_COLS + 1;
-    job.block_rows = job.col_blocks * count < 32 && threads != 1 ? BLOCK_ROWS : g->m;
+    job.block_rows = job.col_blocks * count < 32 && k->threads != 1 ? BLOCK_ROWS : g->m;
     job.row_blocks = (g->m - 1) / job.block_rows + 1;
     double macs = (double)PANEL_COLS * (double)job.block_rows * (double)(g->k + 1);
     int64_t grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
-    sni_parallel_for(threads, job.row_blocks * job.col_blocks * count, grain, gemm_piece, &job);
+    int64_t blocks = job.row_blocks * job.col_blocks * count;
+    int64_t slice = macs >= POLL_MACS ? 1 : (int64_t)(POLL_MACS / macs) + 1;
+    for (job.first = 0; job.first < blocks; job.first += slice) {
+        SN_TRY(sni_poll(k));
+        int64_t n = blocks - job.first < slice ? blocks - job.first : slice;
+        sni_parallel_for(k->threads, n, grain, gemm_piece, &job);
+    }
+    return SN_OK;
 }
 
-void sni_gemm_run(sn_dtype dtype, const sni_gemm *g, int threads) {
-    sni_gemm_batch(dtype, g, 1, NULL, NULL, threads);
+sn_status sni_gemm_run(sni_kernel *k, sn_dtype dtype, const sni_gemm *g) {
+    return sni_gemm_batch(k, dtype, g, 1, NULL, NULL);
 }

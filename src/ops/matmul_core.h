@@ -26,13 +26,14 @@ typedef struct sni_gemm {
     bool add;      /* C += instead of C = */
 } sni_gemm;
 
-/* `dtype` is FLOAT32, FLOAT64, INT32, UINT32, INT64 or UINT64; integers wrap. */
-void sni_gemm_run(sn_dtype dtype, const sni_gemm *g, int threads);
+/* `dtype` is FLOAT32, FLOAT64, INT32, UINT32, INT64 or UINT64; integers wrap. Uses the kernel's
+ * threads; fails only when the run is to stop. */
+sn_status sni_gemm_run(sni_kernel *k, sn_dtype dtype, const sni_gemm *g);
 
 /* The same product `count` times over operands whose starts are given by `locate`, which sets
  * a, b and c in a copy of `g` for product i. */
 typedef void (*sni_gemm_locate_fn)(const void *ctx, int64_t i, sni_gemm *g);
-void sni_gemm_batch(sn_dtype dtype, const sni_gemm *g, int64_t count, sni_gemm_locate_fn locate,
-                    const void *ctx, int threads);
+sn_status sni_gemm_batch(sni_kernel *k, sn_dtype dtype, const sni_gemm *g, int64_t count,
+                         sni_gemm_locate_fn locate, const void *ctx);
 
 #endif

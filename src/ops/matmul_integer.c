@@ -20,8 +20,7 @@ static sn_status integer_ref(sni_kernel *k) {
     SN_TRY(sni_centered(k, a, sni_in(k, 2), SNI_QUANT_ROWS, &left));
     SN_TRY(sni_centered(k, b, sni_in(k, 3), SNI_QUANT_COLUMNS, &right));
     sni_matmul_init(&mm, a, b);
-    sni_matmul_run(&mm, SN_INT32, left, right, sni_out(k, 0)->data, k->threads);
-    return SN_OK;
+    return sni_matmul_run(k, &mm, SN_INT32, left, right, sni_out(k, 0)->data);
 }
 
 static sn_status linear_infer(sni_infer *c) {
@@ -109,7 +108,7 @@ static sn_status linear_ref(sni_kernel *k) {
     }
     SN_TRY(sni_scratch_array(k, sni_out(k, 0)->count, sni_dtype_width(dtype), &acc));
     sni_matmul_init(&mm, a, b);
-    sni_matmul_run(&mm, dtype, left, right, acc, k->threads);
+    SN_TRY(sni_matmul_run(k, &mm, dtype, left, right, acc));
     return store_quantized(k, &mm, acc, floats);
 }
 

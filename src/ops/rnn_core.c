@@ -23,7 +23,6 @@ typedef struct rnn {
     /* Of the direction under way. */
     const sni_activation *act;
     const void *dir_p, *dir_rbh;
-    int threads;
 } rnn;
 
 static int64_t length_of(const rnn *r, int64_t b) {
@@ -101,8 +100,7 @@ sn_status sni_rnn_run(sni_kernel *k, sni_cell cell) {
              .batch = x->dims[!first],
              .input = x->dims[2],
              .hidden = w->dims[2],
-             .dirs = p->direction == 2 ? 2 : 1,
-             .threads = k->threads};
+             .dirs = p->direction == 2 ? 2 : 1};
     SN_TRY(sni_rnn_activations(p, cell, r.all_acts, k->err));
     SN_TRY(read_inputs(k, &r));
     SN_TRY(make_room(k, &r));

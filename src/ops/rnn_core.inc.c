@@ -57,7 +57,7 @@ static void FN(gru_mix)(const rnn *r, const T *gx, const T *gh, const T *gz, con
 
 /* Copies direction d of R (gates * hidden, hidden) transposed to r->rt, sets biases and peepholes,
  * and computes the input's part of all gates. */
-static void FN(begin)(rnn *r, int64_t d) {
+static sn_status FN(begin)(sni_kernel *k, rnn *r, int64_t d) {
     int64_t n = r->hidden, wide = r->gates * n, rows = r->seq * r->batch;
     const T *rw = (const T *)r->r + d * wide * n;
     const T *bias = r->b ? (const T *)r->b + d * 2 * wide : NULL;
@@ -82,7 +82,7 @@ static void FN(begin)(rnn *r, int64_t d) {
                   .c = gx,
                   .c_row = wide,
                   .add = bias != NULL};
-    sni_gemm_run(r->dtype, &g, r->threads);
+    SN_TRY(sni_gemm_run(k, r->dtype, &g));
     for (int64_t b = 0; b < r->batch; b++) {
         int64_t at = state_at(r, d, b);
         for (int64_t i = 0; i < n; i++) {
@@ -90,10 +90,12 @@ static void FN(begin)(rnn *r, int64_t d) {
             if (r->c) ((T *)r->c)[b * n + i] = r->c0 ? ((const T *)r->c0)[at + i] : 0;
         }
     }
+    return SN_OK;
 }
 
 /* State times columns [from, to) of R's transpose, into the same columns of gh. */
-static void FN(recur)(const rnn *r, const void *state, int64_t from, int64_t to) {
+static sn_status FN(recur)(sni_kernel *k, const rnn *r, const void *state, int64_t from,
+                           int64_t to) {
     int64_t n = r->hidden, wide = r->gates * n;
     sni_gemm g = {.m = r->batch,
                   .n = to - from,
@@ -106,14 +108,14 @@ static void FN(recur)(const rnn *r, const void *state, int64_t from, int64_t to)
                   .b_col = 1,
                   .c = (T *)r->gh + from,
                   .c_row = wide};
-    sni_gemm_run(r->dtype, &g, r->threads);
+    return sni_gemm_run(k, r->dtype, &g);
 }
 
-static void FN(step)(rnn *r, int64_t d, int64_t t) {
+static sn_status FN(step)(sni_kernel *k, rnn *r, int64_t d, int64_t t) {
     int64_t n = r->hidden, wide = r->gates * n;
     bool two = r->cell == SNI_CELL_GRU && !r->p->linear_before_reset;
     T *gh = r->gh, *h = r->h, *c = r->c, *gz = r->gz, *reset = r->reset;
-    FN(recur)(r, h, 0, two ? 2 * n : wide);
+    SN_TRY(FN(recur)(k, r, h, 0, two ? 2 * n : wide));
     if (r->cell == SNI_CELL_GRU) {
         for (int64_t b = 0; b < r->batch; b++) {
             if (t >= length_of(r, b)) {
@@ -123,7 +125,7 @@ static void FN(step)(rnn *r, int64_t d, int64_t t) {
             const T *gx = (const T *)r->gx + input_row(r, d, b, t) * wide;
             FN(gru_reset)(r, gx, gh + b * wide, h + b * n, gz + b * n, reset + b * n);
         }
-        if (two) FN(recur)(r, reset, 2 * n, wide);
+        if (two) SN_TRY(FN(recur)(k, r, reset, 2 * n, wide));
     }
     for (int64_t b = 0; b < r->batch; b++) {
         if (t >= length_of(r, b)) continue;
@@ -138,6 +140,7 @@ static void FN(step)(rnn *r, int64_t d, int64_t t) {
         T *y = (T *)r->y + output_at(r, d, b, t);
         for (int64_t i = 0; i < n; i++) y[i] = h[b * n + i];
     }
+    return SN_OK;
 }
 
 /* Final states of direction d to their outputs. */
@@ -154,10 +157,9 @@ static sn_status FN(run)(sni_kernel *k, rnn *r) {
     int each = sni_cell_activations(r->cell);
     for (int64_t d = 0; d < r->dirs; d++) {
         r->act = r->all_acts + d * each;
-        FN(begin)(r, d);
+        SN_TRY(FN(begin)(k, r, d));
         for (int64_t t = 0; t < r->seq; t++) {
-            SN_TRY(sni_poll(k));
-            FN(step)(r, d, t);
+            SN_TRY(FN(step)(k, r, d, t));
         }
         FN(finish)(r, d);
     }

@@ -46,7 +46,7 @@ static sn_status head_size(sni_infer *c, sni_dim *size) {
     if (rank == 4) return SN_OK;
     if (p->num_heads < 1)
         return SNI_INFER_FAIL(c, "X of rank 3 with num_heads %lld", (long long)p->num_heads);
-    if (sni_dim_known(*size) && *size % p->num_heads)
+    if (sni_dim_known(*size) && (*size % p->num_heads || *size < p->num_heads))
         return SNI_INFER_FAIL(c, "%lld elements do not divide into %lld heads", (long long)*size,
                               (long long)p->num_heads);
     *size = sni_dim_floordiv(c->symbols, *size, p->num_heads);
