@@ -4,10 +4,8 @@
 #include "ep/cpu/cpu_ep.h"
 
 static const sni_impl *const impls[] = {
-    &sni_cpu_conv_depthwise,
-    &sni_cpu_conv,
-    &sni_cpu_gemm,
-    &sni_cpu_matmul,
+    &sni_cpu_conv_depthwise, &sni_cpu_conv, &sni_cpu_fused_depthwise,
+    &sni_cpu_fused_conv,     &sni_cpu_gemm, &sni_cpu_matmul,
 };
 
 const sni_impl *sni_ep_find(const sni_choice *c) {

@@ -41,5 +41,6 @@ sn_status sni_pass_identity(sni_rewrite *r);
 sn_status sni_pass_conv_batchnorm(sni_rewrite *r);
 sn_status sni_pass_common_subexpressions(sni_rewrite *r);
 sn_status sni_pass_widen_floats(sni_rewrite *r);
+sn_status sni_pass_fuse_conv(sni_rewrite *r);
 
 #endif

@@ -14,6 +14,7 @@ static const sni_pass passes[] = {
     {"fold-constants", 1, sni_pass_fold_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"conv-batchnorm", 2, sni_pass_conv_batchnorm},
+    {"fuse-conv", 2, sni_pass_fuse_conv},
     {0},
 };
 

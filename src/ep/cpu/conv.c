@@ -3,7 +3,7 @@
 #include "base/threadpool.h"
 #include "cpu/gemm.h"
 #include "ep/cpu/cpu_ep.h"
-#include "ops/conv_core.h"
+#include "ops/fused.h"
 
 #include <stdlib.h>
 
@@ -16,6 +16,32 @@ typedef struct packed_conv {
 static bool is_float_conv(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32) && c->constants[1] &&
            c->constants[1]->tensor.dtype == SN_FLOAT32;
+}
+
+/* ---- What follows a convolution ---- */
+
+/* The vector kernels' form of an activation; false if they have none. */
+static bool find_act(const sni_activation *f, sni_epilogue *e) {
+    static const sni_act acts[SNI_FN_COUNT] = {
+        [SNI_FN_RELU] = SNI_ACT_RELU,
+        [SNI_FN_TANH] = SNI_ACT_TANH,
+        [SNI_FN_SIGMOID] = SNI_ACT_SIGMOID,
+        [SNI_FN_LEAKY_RELU] = SNI_ACT_LEAKY_RELU,
+        [SNI_FN_HARD_SIGMOID] = SNI_ACT_HARD_SIGMOID,
+        [SNI_FN_CLIP] = SNI_ACT_CLIP,
+        [SNI_FN_HARD_SWISH] = SNI_ACT_HARD_SWISH,
+        [SNI_FN_SILU] = SNI_ACT_SILU,
+    };
+    e->act = acts[f->kind];
+    e->p0 = f->alpha;
+    e->p1 = f->beta;
+    return f->kind == SNI_FN_NONE || e->act != SNI_ACT_NONE;
+}
+
+static bool can_fuse(const sni_choice *c) {
+    const sni_fused_conv_params *p = c->params;
+    sni_epilogue e = {0};
+    return find_act(&p->activation, &e);
 }
 
 /* ---- Dense and grouped ---- */
@@ -133,9 +159,9 @@ static bool is_pointwise(const plane *p) {
            p->pad_h == 0 && p->pad_w == 0 && p->out_h == p->h && p->out_w == p->w;
 }
 
-static sn_status conv_run(sni_kernel *k) {
+static sn_status run_packed(sni_kernel *k, sni_epilogue epilogue) {
     const packed_conv *w = k->state;
-    const sni_tensor *x = sni_in(k, 0), *bias = sni_in(k, 2);
+    const sni_tensor *x = sni_in(k, 0), *bias = sni_in(k, 2), *added = sni_in(k, 3);
     sni_tensor *y = sni_out(k, 0);
     sni_conv conv = {0};
     SN_TRY(sni_conv_init(k, &conv, x, sni_in(k, 1), y));
@@ -143,7 +169,8 @@ static sn_status conv_run(sni_kernel *k) {
     int64_t pixels = p.out_h * p.out_w, in_pixels = p.h * p.w;
     int64_t channels = conv.in_channels / w->groups;
     if (y->count == 0) return SN_OK;
-    sni_gemm_f32 g = {.m = w->m, .n = pixels, .k = w->k, .c_row = pixels};
+    sni_gemm_f32 g = {.m = w->m, .n = pixels, .k = w->k, .c_row = pixels, .epilogue = epilogue};
+    g.epilogue.residual_row = pixels;
     bool direct = is_pointwise(&p);
     if (!direct) {
         g.fill = fill_patches;
@@ -161,11 +188,37 @@ static sn_status conv_run(sni_kernel *k) {
         g.b_col = 1;
         g.c = (float *)y->data + i * w->m * pixels;
         if (bias) g.epilogue.row_bias = (const float *)bias->data + group * w->m;
+        if (added) g.epilogue.residual = (const float *)added->data + i * w->m * pixels;
         sni_gemm_f32_run(&g, k->threads, scratch);
         SN_TRY(sni_poll(k));
     }
     return SN_OK;
 }
+
+static sn_status conv_run(sni_kernel *k) {
+    return run_packed(k, (sni_epilogue){0});
+}
+
+static sn_status fused_run(sni_kernel *k) {
+    const sni_fused_conv_params *p = k->params;
+    sni_epilogue e = {0};
+    find_act(&p->activation, &e);
+    return run_packed(k, e);
+}
+
+static bool fused_accepts(const sni_choice *c) {
+    return conv_accepts(c) && can_fuse(c);
+}
+
+const sni_impl sni_cpu_fused_conv = {
+    .name = "conv_gemm_f32",
+    .op = "FusedConv",
+    .domain = "com.microsoft",
+    .accepts = fused_accepts,
+    .prepare = conv_prepare,
+    .release = packed_free,
+    .run = fused_run,
+};
 
 const sni_impl sni_cpu_conv = {
     .name = "conv_gemm_f32",
@@ -188,9 +241,10 @@ static bool depthwise_accepts(const sni_choice *c) {
 typedef struct depthwise_job {
     plane p;
     const sni_cpu_kernels *kernels;
-    const float *x, *w, *bias; /* bias may be NULL */
+    const float *x, *w, *bias, *added; /* the last two may be NULL */
     float *y;
     int64_t channels;
+    sni_epilogue epilogue;
 } depthwise_job;
 
 /* Outputs of a row whose tap lies inside the input, and the place of the first. */
@@ -231,12 +285,16 @@ static void depthwise_planes(void *ctx, int64_t begin, int64_t end) {
         for (int64_t row = 0; row < p->out_h; row++, y += p->out_w) {
             for (int64_t o = 0; o < p->out_w; o++) y[o] = j->bias ? j->bias[channel] : 0;
             depthwise_row(j, x, w, row, y);
+            if (j->epilogue.act != SNI_ACT_NONE || j->added)
+                j->kernels->finish_row(&j->epilogue, y, 0, NULL,
+                                       j->added ? j->added + (y - j->y) : NULL, p->out_w);
         }
     }
 }
 
-static sn_status depthwise_run(sni_kernel *k) {
+static sn_status run_depthwise(sni_kernel *k, sni_epilogue epilogue) {
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *bias = sni_in(k, 2);
+    const sni_tensor *added = sni_in(k, 3);
     sni_tensor *y = sni_out(k, 0);
     sni_conv conv = {0};
     SN_TRY(sni_conv_init(k, &conv, x, w, y));
@@ -245,6 +303,8 @@ static sn_status depthwise_run(sni_kernel *k) {
                          .x = x->data,
                          .w = w->data,
                          .bias = bias ? bias->data : NULL,
+                         .added = added ? added->data : NULL,
+                         .epilogue = epilogue,
                          .y = y->data,
                          .channels = conv.out_channels};
     int64_t work = job.p.out_h * job.p.out_w * job.p.kernel_h * job.p.kernel_w;
@@ -253,6 +313,29 @@ static sn_status depthwise_run(sni_kernel *k) {
         sni_parallel_for(k->threads, conv.batch * conv.out_channels, grain, depthwise_planes, &job);
     return SN_OK;
 }
+
+static sn_status depthwise_run(sni_kernel *k) {
+    return run_depthwise(k, (sni_epilogue){0});
+}
+
+static sn_status fused_depthwise_run(sni_kernel *k) {
+    const sni_fused_conv_params *p = k->params;
+    sni_epilogue e = {0};
+    find_act(&p->activation, &e);
+    return run_depthwise(k, e);
+}
+
+static bool fused_depthwise_accepts(const sni_choice *c) {
+    return depthwise_accepts(c) && can_fuse(c);
+}
+
+const sni_impl sni_cpu_fused_depthwise = {
+    .name = "conv_depthwise_f32",
+    .op = "FusedConv",
+    .domain = "com.microsoft",
+    .accepts = fused_depthwise_accepts,
+    .run = fused_depthwise_run,
+};
 
 const sni_impl sni_cpu_conv_depthwise = {
     .name = "conv_depthwise_f32",

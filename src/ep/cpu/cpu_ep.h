@@ -5,6 +5,7 @@
 #include "ep/ep.h"
 
 extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
+extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
 
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
