@@ -1,5 +1,8 @@
-/* AveragePool and GlobalAveragePool: the mean of the elements under each window. */
+/* AveragePool and GlobalAveragePool: the mean of the elements under each window; and the same of
+ * 8-bit tensors, QLinearAveragePool and QLinearGlobalAveragePool. */
 #include "ops/pool.h"
+#include "ops/qlinear.h"
+#include "ops/wide.h"
 
 #define BODY "ops/average_pool.inc.c"
 #include "ops/each_float.inc.h"
@@ -36,4 +39,77 @@ const sni_op sni_op_GlobalAveragePool = {
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
     .infer = sni_infer_global_pool,
     .ref = global_average_ref,
+};
+
+/* ---- com.microsoft ---- */
+
+static sni_layout layout_of(const sni_pool_params *p) {
+    return p->channels_last ? SNI_CHANNELS_LAST : SNI_CHANNELS_FIRST;
+}
+
+static sn_status linear_infer(sni_infer *c) {
+    return sni_infer_layout(c, layout_of(c->params), sni_infer_window_pool);
+}
+
+static sn_status global_linear_infer(sni_infer *c) {
+    return sni_infer_layout(c, layout_of(c->params), sni_infer_global_pool);
+}
+
+/* The pool of the numbers that the bytes stand for. */
+static sn_status run_linear(sni_kernel *k, sni_pool_fn fn, bool global) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0), x_shape, y_shape;
+    sni_layout layout = layout_of(k->params);
+    sni_qscale qx, qy;
+    float *in = NULL;
+    void *out = NULL;
+    SN_TRY(sni_qscale_get(k, 1, x->dtype, &qx));
+    SN_TRY(sni_qscale_get(k, 3, y->dtype, &qy));
+    SN_TRY(sni_dequantized(k, x, &qx, layout, &in));
+    SN_TRY(sni_scratch_array(k, y->count, sizeof(float), &out));
+    sni_channels_first(x, layout, &x_shape);
+    sni_channels_first(y, layout, &y_shape);
+    SN_TRY(sni_pool_planes(k, fn, global, &x_shape, in, &y_shape, out, NULL));
+    qy.zero_first = !global; /* as ONNX Runtime has it */
+    sni_quantize_into(k, out, &qy, layout, y);
+    return SN_OK;
+}
+
+static sn_status linear_ref(sni_kernel *k) {
+    return run_linear(k, average_f32, false);
+}
+
+static sn_status global_linear_ref(sni_kernel *k) {
+    return run_linear(k, global_average_f32, true);
+}
+
+#define CHANNELS_LAST \
+    { "channels_last", SNI_ATTR_INT, offsetof(sni_pool_params, channels_last) }
+
+const sni_op sni_op_ms_QLinearAveragePool = {
+    .name = "QLinearAveragePool",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS(SNI_QLINEAR_UNARY_INPUTS),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_BYTES}),
+    .params = SNI_PARAMS(
+        SNI_POOL_PARAMS, CHANNELS_LAST,
+        {"count_include_pad", SNI_ATTR_INT, offsetof(sni_pool_params, count_include_pad)}),
+    .params_size = sizeof(sni_pool_params),
+    .infer = linear_infer,
+    .ref = linear_ref,
+};
+
+const sni_op sni_op_ms_QLinearGlobalAveragePool = {
+    .name = "QLinearGlobalAveragePool",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS(SNI_QLINEAR_UNARY_INPUTS),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_BYTES}),
+    .params = SNI_PARAMS(CHANNELS_LAST),
+    .params_size = sizeof(sni_pool_params),
+    .infer = global_linear_infer,
+    .ref = global_linear_ref,
 };

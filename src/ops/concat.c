@@ -21,17 +21,16 @@ static sn_status concat_lists(sni_infer *c) {
     return some ? sni_infer_set_dims(c, 0, n, dims) : SN_OK;
 }
 
-static sn_status concat_infer(sni_infer *c) {
-    const concat_params *p = c->params;
-    for (int i = 0; i < c->n_in; i++)
+sn_status sni_infer_concat(sni_infer *c, int64_t along, int first, int step) {
+    for (int i = first; i < c->n_in; i += step)
         if (!sni_infer_shaped(c, i)) return SN_OK;
-    int rank = sni_infer_rank(c, 0), axis;
-    SN_TRY(sni_infer_axis(c, p->axis, rank, &axis));
+    int rank = sni_infer_rank(c, first), axis;
+    SN_TRY(sni_infer_axis(c, along, rank, &axis));
     sni_dim dims[SN_MAX_RANK];
-    sni_infer_get_dims(c, 0, dims);
-    for (int i = 1; i < c->n_in; i++) {
+    sni_infer_get_dims(c, first, dims);
+    for (int i = first + step; i < c->n_in; i += step) {
         if (sni_infer_rank(c, i) != rank)
-            return SNI_INFER_FAIL(c, "inputs 0 and %d have ranks %d and %d", i, rank,
+            return SNI_INFER_FAIL(c, "inputs %d and %d have ranks %d and %d", first, i, rank,
                                   sni_infer_rank(c, i));
         for (int a = 0; a < rank; a++) {
             sni_dim d = sni_infer_dim(c, i, a);
@@ -41,9 +40,14 @@ static sn_status concat_infer(sni_infer *c) {
                 SN_TRY(sni_infer_join_dim(c, "inputs", a, dims[a], d, &dims[a]));
         }
     }
-    SN_TRY(sni_infer_set_shape(c, 0, rank, dims));
+    return sni_infer_set_shape(c, 0, rank, dims);
+}
+
+static sn_status concat_infer(sni_infer *c) {
+    const concat_params *p = c->params;
+    SN_TRY(sni_infer_concat(c, p->axis, 0, 1));
     bool integer = c->in[0]->dtype == SN_INT64 || c->in[0]->dtype == SN_INT32;
-    return rank == 1 && integer ? concat_lists(c) : SN_OK;
+    return c->out[0].has_shape && c->out[0].rank == 1 && integer ? concat_lists(c) : SN_OK;
 }
 
 static sn_status concat_ref(sni_kernel *k) {

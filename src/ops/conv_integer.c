@@ -62,19 +62,20 @@ typedef struct store_job {
     uint8_t *y;
     sn_dtype dtype;
     const sni_tensor *w_scale;
-    double ratio; /* scale of x over that of y */
+    float x_scale, y_scale;
     int32_t zero;
     int64_t channels, plane;
 } store_job;
 
-/* Rows are planes of one image's channel. */
+/* Rows are planes of one image's channel. All is float32 in this order, as in ONNX Runtime, whose
+ * users expect the same bytes. */
 static void store_rows(void *ctx, int64_t begin, int64_t end) {
     const store_job *j = ctx;
     for (int64_t row = begin; row < end; row++) {
         int64_t m = j->w_scale->count == 1 ? 0 : row % j->channels;
-        double scale = j->ratio * sni_number_at(j->w_scale, m);
+        float scale = j->x_scale * ((const float *)j->w_scale->data)[m] / j->y_scale;
         for (int64_t i = row * j->plane; i < (row + 1) * j->plane; i++)
-            j->y[i] = (uint8_t)sni_requantize(scale * j->acc[i], j->zero, j->dtype);
+            j->y[i] = sni_requantize_fast((float)j->acc[i] * scale, j->zero, j->dtype);
     }
 }
 
@@ -94,7 +95,8 @@ static sn_status linear_ref(sni_kernel *k) {
                      .y = y->data,
                      .dtype = y->dtype,
                      .w_scale = w_scale,
-                     .ratio = sni_number_at(sni_in(k, 1), 0) / sni_number_at(sni_in(k, 6), 0),
+                     .x_scale = *(const float *)sni_in(k, 1)->data,
+                     .y_scale = *(const float *)sni_in(k, 6)->data,
                      .zero = sni_zero_of(sni_in(k, 7)),
                      .channels = y->dims[1],
                      .plane = sni_tensor_span(y, 2, y->rank)};

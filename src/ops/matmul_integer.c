@@ -58,7 +58,8 @@ static int product_shape(const sni_matmul *mm, const sni_tensor *a, const sni_te
     return n;
 }
 
-/* y = acc * a_scale * b_scale / y_scale, rounded to y's type around its zero point. */
+/* y = acc * (a_scale * b_scale / y_scale), rounded to y's type around its zero point. Scales are
+ * multiplied in float32 in this order, as in ONNX Runtime, whose users expect the same bytes. */
 static sn_status store_quantized(sni_kernel *k, const sni_matmul *mm, const void *acc,
                                  bool floats) {
     const sni_tensor *scale[3] = {sni_in(k, 1), sni_in(k, 4), sni_in(k, 6)}, *zero = sni_in(k, 7);
@@ -76,14 +77,15 @@ static sn_status store_quantized(sni_kernel *k, const sni_matmul *mm, const void
                   (const int64_t *[]){strides[0], strides[1], strides[2], strides[3]});
     int64_t i = 0;
     do {
-        double v = floats ? (double)((const float *)acc)[i] : (double)((const int32_t *)acc)[i];
-        v = v * sni_number_at(scale[0], w.offset[0]) * sni_number_at(scale[1], w.offset[1]) /
-            sni_number_at(scale[2], w.offset[2]);
-        double z = sni_number_at(zero, w.offset[3]);
+        float s = (float)sni_number_at(scale[0], w.offset[0]) *
+                  (float)sni_number_at(scale[1], w.offset[1]) /
+                  (float)sni_number_at(scale[2], w.offset[2]);
+        float v = s * (floats ? ((const float *)acc)[i] : (float)((const int32_t *)acc)[i]);
+        float z = (float)sni_number_at(zero, w.offset[3]);
         if (floats)
-            sni_narrow(y->dtype, &(float){(float)(v + z)}, sni_element(y->data, i, 1), 1, true);
+            sni_narrow(y->dtype, &(float){v + z}, sni_element(y->data, i, 1), 1, true);
         else
-            ((uint8_t *)y->data)[i] = (uint8_t)sni_requantize(v, (int32_t)z, y->dtype);
+            ((uint8_t *)y->data)[i] = sni_requantize_fast(v, (int32_t)z, y->dtype);
         i++;
     } while (sni_walk_next(&w));
     return SN_OK;

@@ -38,30 +38,38 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
         j->fn(&j->pool, i / j->pool.out_rows, i % j->pool.out_rows);
 }
 
-sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global) {
-    const sni_tensor *x = sni_in(k, 0);
-    sni_tensor *y = sni_out(k, 0), *indices = sni_out(k, 1);
-    sn_dtype dtype = sni_compute_dtype(x->dtype);
-    pool_job job = {.pool.params = k->params, .fn = table[dtype]};
+sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
+                          const void *in, const sni_tensor *y, void *out, int64_t *indices) {
+    pool_job job = {.pool = {.params = k->params, .x = in, .y = out, .indices = indices}, .fn = fn};
     sni_pool *p = &job.pool;
-    sni_tensor unwanted = *(indices ? indices : y);
     if (global)
         whole_plane(&p->window, x);
     else
-        SN_TRY(sni_window_at_run(k, &p->window, &p->params->window, x, y ? y : indices, NULL));
-    SN_TRY(sni_in_as(k, x, dtype, &p->x));
-    if (y)
-        SN_TRY(sni_out_as(k, y, dtype, &p->y));
-    else
-        SN_TRY(sni_scratch_array(k, unwanted.count, sni_dtype_width(dtype), &p->y));
-    p->indices = indices ? indices->data : NULL;
+        SN_TRY(sni_window_at_run(k, &p->window, &p->params->window, x, y, NULL));
     p->out_rows = sni_window_out_rows(&p->window);
     p->in_plane = sni_window_in_rows(&p->window) * p->window.in[p->window.rank - 1];
-    if (unwanted.count == 0) return SN_OK;
+    if (y->count == 0) return SN_OK;
     int64_t work = sni_window_tap_rows(&p->window) * p->window.out[p->window.rank - 1];
     int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
     sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, &job);
-    sni_out_done(k, y, dtype, p->y);
+    return SN_OK;
+}
+
+sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0), *indices = sni_out(k, 1);
+    const sni_tensor *shape = y ? y : indices;
+    sn_dtype dtype = sni_compute_dtype(x->dtype);
+    const void *in;
+    void *out;
+    SN_TRY(sni_in_as(k, x, dtype, &in));
+    if (y)
+        SN_TRY(sni_out_as(k, y, dtype, &out));
+    else
+        SN_TRY(sni_scratch_array(k, shape->count, sni_dtype_width(dtype), &out));
+    SN_TRY(sni_pool_planes(k, table[dtype], global, x, in, shape, out,
+                           indices ? indices->data : NULL));
+    if (y && y->count) sni_out_done(k, y, dtype, out);
     return SN_OK;
 }
 

@@ -9,6 +9,7 @@ typedef struct sni_pool_params {
     int64_t count_include_pad; /* AveragePool */
     int64_t storage_order;     /* MaxPool: 1 numbers Indices column by column */
     int64_t p;                 /* LpPool */
+    int64_t channels_last;     /* operators of com.microsoft on 8-bit tensors */
 } sni_pool_params;
 
 /* `global`: the window is the whole plane. */
@@ -26,6 +27,11 @@ typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);
 
 /* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
 sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);
+
+/* `fn` over all planes: x and y tell the shapes (channels first) of the elements at `in` and `out`,
+ * which are of the function's type. `indices` may be NULL. */
+sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
+                          const void *in, const sni_tensor *y, void *out, int64_t *indices);
 
 /* (N, C, 1, ...): `.infer` of global pools. */
 sn_status sni_infer_global_pool(sni_infer *c);

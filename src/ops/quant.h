@@ -4,6 +4,18 @@
 
 #include "ops/op.h"
 
+/* v rounded to even plus an integer `shift`, in [low, high]; NaN gives low. For ranges of up to 16
+ * bits. Adding and taking away 1.5 * 2^23 rounds what is this small; what lies beyond the limit
+ * lies outside every range, whatever the shift. */
+static inline float sni_round_shift(float v, float shift, float low, float high) {
+    const float limit = 200000, magic = 12582912;
+    float q = v > -limit ? v : -limit;
+    q = q < limit ? q : limit;
+    q = (q + magic) - magic + shift;
+    q = q > low ? q : low;
+    return q < high ? q : high;
+}
+
 /* What axis a vector of scales or zero points runs along. */
 typedef enum sni_quant_axis { SNI_QUANT_ROWS, SNI_QUANT_COLUMNS } sni_quant_axis;
 
@@ -19,6 +31,12 @@ sn_status sni_centered(sni_kernel *k, const sni_tensor *t, const sni_tensor *zer
 
 /* An accumulator as an 8-bit element: round to even, add the zero point, saturate. */
 int32_t sni_requantize(double v, int32_t zero, sn_dtype dtype);
+
+/* The same of a float, for loops: NaN becomes the lowest element. */
+static inline uint8_t sni_requantize_fast(float v, int32_t zero, sn_dtype dtype) {
+    float low = dtype == SN_INT8 ? -128 : 0;
+    return (uint8_t)(int32_t)sni_round_shift(v, (float)zero, low, low + 255);
+}
 
 /* The one element of a zero point tensor; 0 if it is NULL. */
 int32_t sni_zero_of(const sni_tensor *zero);

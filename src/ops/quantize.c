@@ -1,4 +1,5 @@
-/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear; and the first two of com.microsoft,
+ * which had 16-bit types earlier.
  *
  * Scales and zero points count for the whole tensor, for each slice along an axis, or for each
  * block of `block_size` slices. All arithmetic is float: it holds every quantized value and zero
@@ -6,6 +7,7 @@
 #include "base/threadpool.h"
 #include "ops/convert.h"
 #include "ops/op.h"
+#include "ops/quant.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
 
@@ -125,17 +127,8 @@ static void quantize_run(const job *j, float *v, int64_t n, int64_t first, int64
         for (int64_t i = 0; zero && i < n; i++) v[i] += zero[i * stride];
         return;
     }
-    /* Adding and taking away 1.5 * 2^23 rounds to even what is this small. What lies beyond the
-     * limit lies outside every range, whatever the zero point. */
-    const float limit = 200000, magic = 12582912;
-    for (int64_t i = 0; i < n; i++) {
-        float q = v[i] > -limit ? v[i] : -limit;
-        q = q < limit ? q : limit;
-        q = (q + magic) - magic;
-        if (zero) q += zero[i * stride];
-        q = q > j->low ? q : j->low;
-        v[i] = q < j->high ? q : j->high;
-    }
+    for (int64_t i = 0; i < n; i++)
+        v[i] = sni_round_shift(v[i], zero ? zero[i * stride] : 0, j->low, j->high);
 }
 
 static void dequantize_run(const job *j, float *v, int64_t n, int64_t first, int64_t stride) {
@@ -314,4 +307,45 @@ const sni_op sni_op_DynamicQuantizeLinear = {
     .outputs = SNI_FORMALS({"y", "uint8"}, {"y_scale", "float32"}, {"y_zero_point", "uint8"}),
     .infer = dynamic_infer,
     .ref = dynamic_ref,
+};
+
+/* ---- com.microsoft ---- */
+
+/* The operator of ai.onnx of the same name; without an axis there is one scale, which needs none.
+ */
+static sn_status same_name_upgrade(sni_upgrade *u) {
+    int32_t in[3], n = u->node->n_in;
+    const sni_attr *given = sni_node_attr(u->node, "axis");
+    sni_attr axis = sni_attr_of_int("axis", given ? given->u.i : 1);
+    for (int32_t i = 0; i < n; i++) in[i] = u->node->in[i];
+    return sni_upgrade_become(u, u->node->op->name, in, n, &axis, 1);
+}
+
+#define MS_QUANTIZED                                                                          \
+    (SNI_T(SN_INT8) | SNI_T(SN_UINT8) | SNI_T(SN_INT16) | SNI_T(SN_UINT16) | SNI_T(SN_INT4) | \
+     SNI_T(SN_UINT4))
+#define MS_REALS (SNI_T(SN_FLOAT16) | SNI_T(SN_FLOAT32))
+
+const sni_op sni_op_ms_QuantizeLinear = {
+    .name = "QuantizeLinear",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"x", "T1"}, {"y_scale", "T1"}, {"y_zero_point", "T2", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"y", "T2"}),
+    .types = SNI_TYPE_VARS({"T1", MS_REALS}, {"T2", MS_QUANTIZED}),
+    .params = SNI_PARAMS(PARAM(axis, 1)),
+    .params_size = sizeof(quant_params),
+    .upgrade = same_name_upgrade,
+};
+
+const sni_op sni_op_ms_DequantizeLinear = {
+    .name = "DequantizeLinear",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"x", "T1"}, {"x_scale", "T2"}, {"x_zero_point", "T1", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"y", "T2"}),
+    .types = SNI_TYPE_VARS({"T1", MS_QUANTIZED | SNI_T(SN_INT32)}, {"T2", MS_REALS}),
+    .params = SNI_PARAMS(PARAM(axis, 1)),
+    .params_size = sizeof(quant_params),
+    .upgrade = same_name_upgrade,
 };

@@ -54,6 +54,9 @@ void sni_infer_get_dims(const sni_infer *c, int i, sni_dim dims[SN_MAX_RANK]);
  * SN_INVALID_MODEL if the kinds or element types differ. Parts are in the context's arena. */
 sn_status sni_infer_union(sni_infer *c, const sni_type *a, const sni_type *b, sni_type *out);
 
+/* Output 0 is the inputs `first`, `first + step`, ... one after the other along an axis. */
+sn_status sni_infer_concat(sni_infer *c, int64_t axis, int first, int step);
+
 /* Output `out` has input i's shape; nothing if that is not known. */
 sn_status sni_infer_shape_of(sni_infer *c, int out, int i);
 
