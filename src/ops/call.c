@@ -85,6 +85,9 @@ static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
 
 sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena) {
     unsigned flags = k->node->op->flags;
+    /* A view of what is no tensor is the thing itself. */
+    if ((flags & SNI_OP_VIEW) && k->n_in > 0 && k->in[0] && k->in[0]->kind != SN_KIND_TENSOR)
+        return k->out[0] ? sni_datum_share(k->out[0], k->in[0], k->budget, k->err) : SN_OK;
     if (!(flags & SNI_OP_SUBGRAPHS)) {
         sni_type *types = SNI_NEW_ARRAY(arena, sni_type, k->n_out);
         if (!types) return sni_fail_memory(k->err);
