@@ -109,7 +109,7 @@ const sni_op sni_op_LpNormalization = {
 
 const sni_op sni_op_MeanVarianceNormalization = {
     .name = "MeanVarianceNormalization",
-    .versions = SNI_VERSIONS(9, 13),
+    .versions = SNI_VERSIONS(1, 9, 13), /* experimental before 9, and the same */
     .inputs = SNI_FORMALS({"X", "T"}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),

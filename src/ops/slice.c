@@ -150,6 +150,24 @@ static sn_status slice_ref(sni_kernel *k) {
     return SN_OK;
 }
 
+/* The experimental form that Slice 10 took over: the same inputs under another name. */
+static sn_status dynamic_slice_upgrade(sni_upgrade *u) {
+    u->node->type = SNI_STR("Slice");
+    return SN_OK;
+}
+
+const sni_op sni_op_DynamicSlice = {
+    .name = "DynamicSlice",
+    .versions = SNI_VERSIONS(1, 10),
+    .inputs = SNI_FORMALS({"data", "T"}, {"starts", "Tind"}, {"ends", "Tind"},
+                          {"axes", "Tind", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"output", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}, {"Tind", SNI_T_INDEX}),
+    .upgrade = dynamic_slice_upgrade,
+    .infer = slice_infer,
+    .ref = slice_ref,
+};
+
 const sni_op sni_op_Slice = {
     .name = "Slice",
     .versions = SNI_VERSIONS(1, 10, 11, 13),
