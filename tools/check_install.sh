@@ -20,7 +20,7 @@ $cc -std=c11 -Wall -Wextra -Werror examples/classify.c $(pkg-config --cflags --l
 expect "$scratch/shared"
 # shellcheck disable=SC2046
 $cc -std=c11 examples/classify.c $(pkg-config --cflags sinter) "$libdir/libsinter.a" \
-    -lm -lpthread -o "$scratch/static"
+    $(pkg-config --static --libs sinter | sed 's/-lsinter//') -o "$scratch/static"
 LD_LIBRARY_PATH='' expect "$scratch/static"
 
 mkdir "$scratch/user"

@@ -1,14 +1,15 @@
 #!/bin/bash
 # install-deps.sh build|test|export - installs the Debian packages that a job needs, if missing.
 #   build   compiler, CMake and what the sinter program reads pictures with
-#   test    what the tests need besides
+#   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
 # Needs root (or sudo) only when something is missing.
 set -e
 
 case "$1" in
 build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev" ;;
-test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx" ;;
+test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx
+    libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
 *) echo "usage: $0 build|test|export" >&2; exit 2 ;;
 esac
