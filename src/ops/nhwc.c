@@ -75,6 +75,7 @@ const sni_op sni_op_ms_QLinearConv = {
     .params = SNI_PARAMS(SNI_CONV_FIELDS,
                          {"channels_last", SNI_ATTR_INT, offsetof(conv_params, channels_last)}),
     .params_size = sizeof(conv_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = conv_upgrade,
 };
 
@@ -94,6 +95,7 @@ const sni_op sni_op_ms_NhwcMaxPool = {
     .types = SNI_TYPE_VARS({"T", SNI_T_BYTES}),
     .params = SNI_PARAMS(SNI_POOL_PARAMS),
     .params_size = sizeof(sni_pool_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = max_pool_upgrade,
 };
 
@@ -134,5 +136,6 @@ const sni_op sni_op_ms_QLinearReduceMean = {
         SNI_PARAMS({"axes", SNI_ATTR_INTS, offsetof(mean_params, axes), .required = true},
                    {"keepdims", SNI_ATTR_INT, offsetof(mean_params, keepdims), .required = true}),
     .params_size = sizeof(mean_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = mean_upgrade,
 };

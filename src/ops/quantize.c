@@ -335,6 +335,7 @@ const sni_op sni_op_ms_QuantizeLinear = {
     .types = SNI_TYPE_VARS({"T1", MS_REALS}, {"T2", MS_QUANTIZED}),
     .params = SNI_PARAMS(PARAM(axis, 1)),
     .params_size = sizeof(quant_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = same_name_upgrade,
 };
 
@@ -347,5 +348,6 @@ const sni_op sni_op_ms_DequantizeLinear = {
     .types = SNI_TYPE_VARS({"T1", MS_QUANTIZED | SNI_T(SN_INT32)}, {"T2", MS_REALS}),
     .params = SNI_PARAMS(PARAM(axis, 1)),
     .params_size = sizeof(quant_params),
+    .flags = SNI_OP_REWRITES,
     .upgrade = same_name_upgrade,
 };
