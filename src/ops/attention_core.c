@@ -7,6 +7,7 @@
 #include "ops/matmul_core.h"
 #include "ops/tensor_util.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 

@@ -27,7 +27,9 @@ typedef struct sni_attention {
     double scale, softcap; /* softcap 0: none */
     int64_t left, right;   /* keys seen before and after the query's own; below 0: all */
     bool causal;
-    sn_dtype dtype;    /* of all elements: FLOAT32 or FLOAT64 */
+    bool lowest;    /* keys that are not seen get the lowest score there is, not none: a query that
+                       sees padding alone, scored no better, then takes the mean of all */
+    sn_dtype dtype; /* of all elements: FLOAT32 or FLOAT64 */
     sni_heads q, k, v; /* (batches, heads, length, size) */
     sni_heads y;       /* written: (batches, q_heads, q_length, v_size) */
     const void *mask;  /* added to the scores, or bools that tell who is seen; NULL: none */

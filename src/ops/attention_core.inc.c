@@ -6,6 +6,8 @@ static void FN(make_bias)(const sni_attention *a, int64_t b, int64_t h, int64_t 
     int64_t at =
         a->mask ? b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2] : 0;
     const T *padding = a->padding;
+    const T hidden =
+        a->lowest ? -(T)(sizeof(T) == sizeof(float) ? (double)FLT_MAX : DBL_MAX) : -(T)INFINITY;
     if (padding) padding += b * a->padding_stride[0] + q * a->padding_stride[1];
     for (int64_t j = 0; j < a->total; j++) {
         T v = 0;
@@ -15,7 +17,7 @@ static void FN(make_bias)(const sni_attention *a, int64_t b, int64_t h, int64_t 
             v = a->bool_mask ? (((const uint8_t *)a->mask)[at + j] ? 0 : -(T)INFINITY)
                              : ((const T *)a->mask)[at + j];
         if (padding) v += padding[j];
-        if (!is_seen(a, b, q, j)) v = -(T)INFINITY;
+        if (!is_seen(a, b, q, j)) v = hidden;
         bias[j] = v;
     }
 }

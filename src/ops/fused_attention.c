@@ -272,6 +272,7 @@ static sn_status attend_projected(sni_kernel *k, const fused_inputs *in, sn_dtyp
                        .head_size = part / p->num_heads,
                        .v_size = (columns - 2 * part) / p->num_heads,
                        .causal = p->unidirectional != 0,
+                       .lowest = true,
                        .left = -1,
                        .right = -1,
                        .dtype = dtype};

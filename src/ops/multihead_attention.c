@@ -79,8 +79,6 @@ static sn_status read_key_value(sni_infer *c, int64_t heads, mha_shape *s) {
     } else if (rank == 3 || rank == 4) {
         if (!sni_infer_shaped(c, VALUE) || sni_infer_rank(c, VALUE) != rank)
             return SNI_INFER_FAIL(c, "a key of rank %d without such a value", rank);
-        if (rank == 4 && sni_infer_given(c, BIAS))
-            return SNI_INFER_FAIL(c, "a bias beside keys of rank 4");
         for (int i = KEY; i <= VALUE; i++) {
             sni_dim *length = i == KEY ? &s->keys : &v_length;
             sni_dim *of = i == KEY ? &size : &s->v_size;
@@ -231,6 +229,7 @@ static sn_status add_bias(sni_kernel *k, const sni_attention *a, int64_t length,
     return SN_OK;
 }
 
+/* Keys and values of rank 4 have their bias already. */
 static sn_status add_biases(sni_kernel *k, sni_attention *a, int64_t fresh) {
     size_t width = sni_dtype_width(a->dtype);
     int64_t part = a->q_heads * a->head_size;
@@ -238,6 +237,7 @@ static sn_status add_biases(sni_kernel *k, sni_attention *a, int64_t fresh) {
     SN_TRY(sni_in_as(k, sni_in(k, BIAS), a->dtype, &bias));
     if (!bias) return SN_OK;
     SN_TRY(add_bias(k, a, a->q_length, a->head_size, bias, &a->q));
+    if (sni_in(k, KEY) && sni_in(k, KEY)->rank == 4) return SN_OK;
     SN_TRY(add_bias(k, a, fresh, a->head_size, sni_element(bias, part, width), &a->k));
     return add_bias(k, a, fresh, a->v_size, sni_element(bias, 2 * part, width), &a->v);
 }
@@ -248,6 +248,7 @@ static sn_status mha_ref(sni_kernel *k) {
     sni_attention a = {.q_heads = p->num_heads,
                        .kv_heads = p->num_heads,
                        .causal = p->unidirectional != 0,
+                       .lowest = true,
                        .left = -1,
                        .right = -1,
                        .keep = SNI_SCORES_MASKED,

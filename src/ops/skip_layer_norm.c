@@ -31,8 +31,8 @@ static sn_status check_skip(sni_infer *c) {
         sni_dim d = sni_infer_dim(c, 1, i), x = sni_infer_dim(c, 0, rank - own + i);
         if (!sni_dim_differ(d, x) && !(repeated && d != 1)) continue;
         if (d != 1 || i == own - 1)
-            return SNI_INFER_FAIL(c, "skip has size %lld where the input has %lld", (long long)d,
-                                  (long long)x);
+            return SNI_INFER_FAIL(c, "skip has size %lld in axis %d, and the input %lld",
+                                  (long long)d, i, (long long)x);
         repeated = true;
     }
     return SN_OK;
