@@ -1,6 +1,7 @@
 /* import_graph.c - GraphProto, at the top and inside attributes. */
 #include "model/import.h"
 #include "model/onnx_fields.h"
+#include "ops/op.h"
 
 typedef sn_status (*field_fn)(sni_importer *imp, sni_scope *scope, sni_wire *inner);
 
@@ -131,11 +132,17 @@ static sn_status read_name(sni_importer *imp, sni_message message, sni_str *out)
     return sni_import_copy(imp, name, out);
 }
 
+/* Whether the operator of a node goes by the declared shapes of its subgraphs' inputs. */
+static bool inputs_are_declared(const sni_node *n) {
+    const sni_op *op = n ? sni_op_find(n->domain, n->type) : NULL;
+    return op && op->flags & SNI_OP_DECLARES;
+}
+
 sn_status sni_import_graph(sni_importer *imp, sni_scope *scope, sni_message message) {
     bool main = is_main(scope);
     SN_TRY(read_name(imp, message, &scope->graph->name));
     if (main) SN_TRY(make_output_types(imp, message));
-    imp->skip_shapes = !main;
+    imp->skip_shapes = !main && !inputs_are_declared(scope->owner);
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INITIALIZER, add_initializer));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_SPARSE_INITIALIZER, add_sparse));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INPUT, add_input));

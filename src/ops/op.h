@@ -123,8 +123,10 @@ enum {                       /* flags of an operator */
                                 every output (also for sequences, maps and optionals) */
        SNI_OP_RANDOM = 4,    /* not a function of its inputs: never folded or merged */
        SNI_OP_SUBGRAPHS = 8, /* If, Loop, Scan, ... */
-       SNI_OP_REWRITES = 16  /* `upgrade` runs on nodes of the canonical version as well, with
+       SNI_OP_REWRITES = 16, /* `upgrade` runs on nodes of the canonical version as well, with
                                 params parsed, and may turn them into other operators */
+       SNI_OP_DECLARES = 32  /* the shapes that its subgraphs' inputs are declared with count; those
+                                of other subgraphs are found by inference alone */
 };
 
 /* An attribute that a later version turned into an input: done before `upgrade` is called. */
