@@ -1,9 +1,12 @@
 # codecs.cmake - the libraries that decode pictures, and what is compiled for each.
 #
-# Makes the objects sinter_codecs. Sets SINTER_CODEC_TARGETS, what they need to be linked with;
-# SINTER_CODEC_DEFINITIONS, which tell what is there; and for the installed package
-# SINTER_CODEC_REQUIRES and SINTER_CODEC_FINDS.
+# Makes the objects sinter_codecs, and sinter_codecs_plain, which need no library and are what the
+# Sinter libraries contain unless SINTER_IMAGE_CODECS is ON. Sets LIBRARY_CODECS and
+# LIBRARY_CODEC_TARGETS, what the libraries take; SINTER_CODEC_DEFINITIONS, which tell what is there;
+# and for the installed package SINTER_CODEC_REQUIRES and SINTER_CODEC_FINDS.
 
+add_library(sinter_codecs_plain OBJECT src/codecs/image.c src/codecs/bmp.c src/codecs/pnm.c)
+target_include_directories(sinter_codecs_plain PRIVATE src include)
 add_library(sinter_codecs OBJECT src/codecs/image.c src/codecs/bmp.c src/codecs/pnm.c)
 target_include_directories(sinter_codecs PRIVATE src include)
 set(SINTER_CODEC_TARGETS)
@@ -46,6 +49,21 @@ if(PkgConfig_FOUND AND NOT SINTER_IMAGE_CODECS STREQUAL "OFF")
 endif()
 target_compile_definitions(sinter_codecs PRIVATE ${SINTER_CODEC_DEFINITIONS})
 target_link_libraries(sinter_codecs PRIVATE ${SINTER_CODEC_TARGETS})
+
+# A program that links the static library takes the full set of decoders instead of the library's.
+function(sinter_use_codecs target)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:sinter_codecs>)
+  target_link_libraries(${target} PRIVATE ${SINTER_CODEC_TARGETS})
+endfunction()
+
+set(LIBRARY_CODECS sinter_codecs)
+set(LIBRARY_CODEC_TARGETS ${SINTER_CODEC_TARGETS})
+if(NOT SINTER_IMAGE_CODECS STREQUAL "ON")
+  set(LIBRARY_CODECS sinter_codecs_plain)
+  set(LIBRARY_CODEC_TARGETS)
+  set(SINTER_CODEC_MODULES)
+  set(SINTER_CODEC_PREFIXES)
+endif()
 # For sinter.pc: "libpng, libtiff-4 >= 4.5".
 list(JOIN SINTER_CODEC_MODULES ", " SINTER_CODEC_REQUIRES)
 string(REPLACE ">=" " >= " SINTER_CODEC_REQUIRES "${SINTER_CODEC_REQUIRES}")
