@@ -45,29 +45,33 @@
 #undef HIGH
 #undef BODY
 
-static sn_status gemm_infer(sni_infer *c) {
-    const sni_gemm_params *p = c->params;
-    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
-    if (sni_infer_rank(c, 0) != 2 || sni_infer_rank(c, 1) != 2)
-        return SNI_INFER_FAIL(c, "A and B have ranks %d and %d, not 2", sni_infer_rank(c, 0),
-                              sni_infer_rank(c, 1));
-    int ta = p->trans_a != 0, tb = p->trans_b != 0;
-    sni_dim depth = sni_infer_dim(c, 0, !ta), other = sni_infer_dim(c, 1, tb);
-    sni_dim dims[2] = {sni_infer_dim(c, 0, ta), sni_infer_dim(c, 1, !tb)};
-    if (sni_dim_known(depth) && sni_dim_known(other) && depth != other)
+sn_status sni_infer_gemm(sni_infer *c, const int in[3], bool trans_a, bool trans_b) {
+    int a = in[0], b = in[1], bias = in[2];
+    if (!sni_infer_shaped(c, a) || !sni_infer_shaped(c, b)) return SN_OK;
+    if (sni_infer_rank(c, a) != 2 || sni_infer_rank(c, b) != 2)
+        return SNI_INFER_FAIL(c, "A and B have ranks %d and %d, not 2", sni_infer_rank(c, a),
+                              sni_infer_rank(c, b));
+    sni_dim depth = sni_infer_dim(c, a, !trans_a), other = sni_infer_dim(c, b, trans_b);
+    sni_dim dims[2] = {sni_infer_dim(c, a, trans_a), sni_infer_dim(c, b, !trans_b)};
+    if (sni_dim_differ(depth, other))
         return SNI_INFER_FAIL(c, "a matrix of %lld columns times one of %lld rows",
                               (long long)depth, (long long)other);
-    if (sni_infer_shaped(c, 2)) {
-        int rank = sni_infer_rank(c, 2);
+    if (sni_infer_shaped(c, bias)) {
+        int rank = sni_infer_rank(c, bias);
         if (rank > 2) return SNI_INFER_FAIL(c, "C has rank %d, more than 2", rank);
         for (int i = 0; i < rank; i++) {
-            sni_dim d = sni_infer_dim(c, 2, i), y = dims[2 - rank + i];
-            if (sni_dim_known(d) && sni_dim_known(y) && d != 1 && d != y)
+            sni_dim d = sni_infer_dim(c, bias, i), y = dims[2 - rank + i];
+            if (d != 1 && sni_dim_differ(d, y))
                 return SNI_INFER_FAIL(c, "C has size %lld where the product has %lld", (long long)d,
                                       (long long)y);
         }
     }
     return sni_infer_set_shape(c, 0, 2, dims);
+}
+
+static sn_status gemm_infer(sni_infer *c) {
+    const sni_gemm_params *p = c->params;
+    return sni_infer_gemm(c, (const int[3]){0, 1, 2}, p->trans_a != 0, p->trans_b != 0);
 }
 
 static int64_t gemm_macs(const sni_infer *c) {

@@ -1,4 +1,5 @@
-/* MatMulInteger and QLinearMatMul: products of 8-bit matrices, summed exactly. */
+/* MatMulInteger and QLinearMatMul: products of 8-bit matrices, summed exactly. MatMulIntegerToFloat
+ * and DynamicQuantizeMatMul scale the sums to floats; MatMulInteger16 is of 16 bits. */
 #include "base/floats.h"
 #include "ops/compute.h"
 #include "ops/matmul.h"
@@ -142,4 +143,132 @@ const sni_op sni_op_QLinearMatMul = {
     .infer = linear_infer,
     .ref = linear_ref,
     .macs = linear_macs,
+};
+
+/* ---- com.microsoft ---- */
+
+/* y = acc * (a_scale * b_scale) + bias, where b_scale is one or one for each column, and bias has
+ * one element for each column or is NULL. */
+static sn_status store_floats(sni_kernel *k, const sni_matmul *mm, const int32_t *acc,
+                              float a_scale, const sni_tensor *b_scale, const sni_tensor *bias) {
+    sni_tensor *y = sni_out(k, 0);
+    const void *scales, *add;
+    void *out;
+    int64_t dims[SN_MAX_RANK + 2], strides[SN_MAX_RANK + 2];
+    if (bias && (bias->rank != 1 || bias->count != mm->n))
+        return SNI_KERNEL_FAIL(k, "a bias of %lld elements for %lld columns",
+                               (long long)bias->count, (long long)mm->n);
+    if (y->count == 0) return SN_OK;
+    int rank = product_shape(mm, sni_in(k, 0), sni_in(k, 1), y, dims);
+    if (rank > SN_MAX_RANK) return SNI_KERNEL_FAIL(k, "rank %d is too large", rank);
+    SN_TRY(sni_quant_strides(k, "b_scale", b_scale, rank, dims, SNI_QUANT_COLUMNS, strides));
+    SN_TRY(sni_in_as(k, b_scale, SN_FLOAT32, &scales));
+    SN_TRY(sni_in_as(k, bias, SN_FLOAT32, &add));
+    SN_TRY(sni_out_as(k, y, SN_FLOAT32, &out));
+    sni_walk w;
+    sni_walk_init(&w, rank, dims, 1, (const int64_t *[]){strides});
+    int64_t i = 0;
+    do {
+        float v = (float)acc[i] * (a_scale * ((const float *)scales)[w.offset[0]]);
+        ((float *)out)[i] = add ? v + ((const float *)add)[i % mm->n] : v;
+        i++;
+    } while (sni_walk_next(&w));
+    sni_out_done(k, y, SN_FLOAT32, out);
+    return SN_OK;
+}
+
+static sn_status run_to_float(sni_kernel *k, const sni_tensor *a, const sni_tensor *a_zero,
+                              float a_scale, const int in[3]) {
+    const sni_tensor *b = sni_in(k, 1);
+    const int32_t *left, *right;
+    void *acc = NULL;
+    sni_matmul mm;
+    SN_TRY(sni_centered(k, a, a_zero, SNI_QUANT_ROWS, &left));
+    SN_TRY(sni_centered(k, b, sni_in(k, in[1]), SNI_QUANT_COLUMNS, &right));
+    SN_TRY(sni_scratch_array(k, sni_out(k, 0)->count, sizeof(int32_t), &acc));
+    sni_matmul_init(&mm, a, b);
+    SN_TRY(sni_matmul_run(k, &mm, SN_INT32, left, right, acc));
+    return store_floats(k, &mm, acc, a_scale, sni_in(k, in[0]), sni_in(k, in[2]));
+}
+
+static sn_status to_float_ref(sni_kernel *k) {
+    const sni_tensor *scale = sni_in(k, 2);
+    if (scale->count != 1)
+        return SNI_KERNEL_FAIL(k, "a_scale has %lld elements, not 1", (long long)scale->count);
+    return run_to_float(k, sni_in(k, 0), sni_in(k, 4), (float)sni_number_at(scale, 0),
+                        (const int[3]){3, 5, 6});
+}
+
+const sni_op sni_op_ms_MatMulIntegerToFloat = {
+    .name = "MatMulIntegerToFloat",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"A", "T1"}, {"B", "T2"}, {"a_scale", "T3"}, {"b_scale", "T3"},
+                          {"a_zero_point", "T1", SNI_OPTIONAL},
+                          {"b_zero_point", "T2", SNI_OPTIONAL}, {"bias", "T3", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T3"}),
+    .types =
+        SNI_TYPE_VARS({"T1", BYTES}, {"T2", BYTES}, {"T3", SNI_T(SN_FLOAT32) | SNI_T(SN_FLOAT16)}),
+    .infer = integer_infer,
+    .ref = to_float_ref,
+    .macs = integer_macs,
+};
+
+/* A becomes bytes with a scale of its own for each call. */
+static sn_status dynamic_ref(sni_kernel *k) {
+    const sni_tensor *a = sni_in(k, 0);
+    sni_tensor bytes = *a;
+    SN_TRY(sni_scratch_array(k, a->count, 1, &bytes.data));
+    bytes.dtype = SN_UINT8;
+    sni_dynamic_scale s = sni_dynamic_scale_of(a->data, a->count);
+    sni_dynamic_quantize(k, a, &s, bytes.data);
+    uint8_t zero = (uint8_t)s.zero;
+    sni_tensor zero_point = {.dtype = SN_UINT8, .count = 1, .data = &zero};
+    return run_to_float(k, &bytes, &zero_point, s.scale, (const int[3]){2, 3, 4});
+}
+
+const sni_op sni_op_ms_DynamicQuantizeMatMul = {
+    .name = "DynamicQuantizeMatMul",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"A", "float32"}, {"B", "T2"}, {"b_scale", "float32"},
+                          {"b_zero_point", "T2", SNI_OPTIONAL}, {"bias", "float32", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "float32"}),
+    .types = SNI_TYPE_VARS({"T2", BYTES}),
+    .infer = integer_infer,
+    .ref = dynamic_ref,
+    .macs = integer_macs,
+};
+
+/* The result is unsigned where both operands are. */
+static sn_status wide_infer(sni_infer *c) {
+    sn_dtype a = c->in[0]->dtype, b = c->in[1]->dtype;
+    if (a && b)
+        SN_TRY(sni_infer_set_type(c, 0, a == SN_UINT16 && b == SN_UINT16 ? SN_UINT32 : SN_INT32));
+    return sni_infer_matmul(c, 0, 1);
+}
+
+static sn_status wide_ref(sni_kernel *k) {
+    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
+    const void *left, *right;
+    sni_matmul mm;
+    sni_matmul_init(&mm, a, b);
+    SN_TRY(sni_in_as(k, a, SN_INT32, &left));
+    SN_TRY(sni_in_as(k, b, SN_INT32, &right));
+    return sni_matmul_run(k, &mm, SN_INT32, left, right, sni_out(k, 0)->data);
+}
+
+#define SHORTS (SNI_T(SN_INT16) | SNI_T(SN_UINT16))
+
+const sni_op sni_op_ms_MatMulInteger16 = {
+    .name = "MatMulInteger16",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"A", "T1"}, {"B", "T2"}),
+    .outputs = SNI_FORMALS({"Y", "T3"}),
+    .types =
+        SNI_TYPE_VARS({"T1", SHORTS}, {"T2", SHORTS}, {"T3", SNI_T(SN_INT32) | SNI_T(SN_UINT32)}),
+    .infer = wide_infer,
+    .ref = wide_ref,
+    .macs = integer_macs,
 };

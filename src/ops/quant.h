@@ -16,6 +16,20 @@ static inline float sni_round_shift(float v, float shift, float low, float high)
     return q < high ? q : high;
 }
 
+/* Scale and zero point (an integer from 0 to 255) that map the range of n floats, widened to hold
+ * 0, to bytes. A range of nothing but 0 has scale 1. */
+typedef struct sni_dynamic_scale {
+    float scale, zero;
+} sni_dynamic_scale;
+sni_dynamic_scale sni_dynamic_scale_of(const float *v, int64_t n);
+
+/* The bytes of a float32 tensor with such a scale. */
+void sni_dynamic_quantize(sni_kernel *k, const sni_tensor *x, const sni_dynamic_scale *s,
+                          uint8_t *out);
+
+/* n floats rounded to what bytes with their own such scale stand for. */
+void sni_dynamic_round(const float *v, float *out, int64_t n);
+
 /* What axis a vector of scales or zero points runs along. */
 typedef enum sni_quant_axis { SNI_QUANT_ROWS, SNI_QUANT_COLUMNS } sni_quant_axis;
 

@@ -273,31 +273,46 @@ static sn_status dynamic_infer(sni_infer *c) {
     return sni_infer_same(c);
 }
 
-/* scale maps the range of x, widened to hold 0, to 0 .. 255. A range of nothing but 0 has scale 1.
- */
-static sn_status dynamic_ref(sni_kernel *k) {
-    const sni_tensor *x = sni_in(k, 0);
-    const float *v = x->data;
+sni_dynamic_scale sni_dynamic_scale_of(const float *v, int64_t n) {
     float least = 0, most = 0;
-    for (int64_t i = 0; i < x->count; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (v[i] < least) least = v[i];
         if (v[i] > most) most = v[i];
     }
     float scale = most == least ? 1 : (most - least) / 255;
     float zero = nearbyintf(-least / scale);
-    zero = zero > 255 ? 255 : zero > 0 ? zero : 0;
+    return (sni_dynamic_scale){scale, zero > 255 ? 255 : zero > 0 ? zero : 0};
+}
+
+void sni_dynamic_round(const float *v, float *out, int64_t n) {
+    sni_dynamic_scale s = sni_dynamic_scale_of(v, n);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (sni_round_shift(v[i] / s.scale, s.zero, 0, 255) - s.zero) * s.scale;
+}
+
+static sn_status dynamic_ref(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_dynamic_scale s = sni_dynamic_scale_of(x->data, x->count);
     sni_tensor *y = sni_out(k, 0), *scale_out = sni_out(k, 1), *zero_out = sni_out(k, 2);
-    if (scale_out) *(float *)scale_out->data = scale;
-    if (zero_out) *(uint8_t *)zero_out->data = (uint8_t)zero;
-    if (!y) return SN_OK;
-    job j = {.x = x,
-             .y = y,
-             .quantize = true,
-             .precision = SN_FLOAT32,
-             .high = 255,
-             .grid = {.axis = 1, .inner = x->count, .block = 1, .scale = &scale, .zero = &zero}};
-    sni_parallel_for(k->threads, x->count, GRAIN, quant_piece, &j);
+    if (scale_out) *(float *)scale_out->data = s.scale;
+    if (zero_out) *(uint8_t *)zero_out->data = (uint8_t)s.zero;
+    if (y) sni_dynamic_quantize(k, x, &s, y->data);
     return SN_OK;
+}
+
+void sni_dynamic_quantize(sni_kernel *k, const sni_tensor *x, const sni_dynamic_scale *s,
+                          uint8_t *out) {
+    sni_tensor y = *x;
+    y.dtype = SN_UINT8;
+    y.data = out;
+    job j = {
+        .x = x,
+        .y = &y,
+        .quantize = true,
+        .precision = SN_FLOAT32,
+        .high = 255,
+        .grid = {.axis = 1, .inner = x->count, .block = 1, .scale = &s->scale, .zero = &s->zero}};
+    sni_parallel_for(k->threads, x->count, GRAIN, quant_piece, &j);
 }
 
 const sni_op sni_op_DynamicQuantizeLinear = {

@@ -2,27 +2,27 @@
 #include "ops/rnn_core.h"
 
 static sn_status rnn_infer(sni_infer *c) {
-    return sni_rnn_infer(c, SNI_CELL_RNN);
+    return sni_rnn_infer(c, SNI_CELL_RNN, false);
 }
 
 static sn_status rnn_ref(sni_kernel *k) {
-    return sni_rnn_run(k, SNI_CELL_RNN);
+    return sni_rnn_run(k, SNI_CELL_RNN, NULL);
 }
 
 static sn_status gru_infer(sni_infer *c) {
-    return sni_rnn_infer(c, SNI_CELL_GRU);
+    return sni_rnn_infer(c, SNI_CELL_GRU, false);
 }
 
 static sn_status gru_ref(sni_kernel *k) {
-    return sni_rnn_run(k, SNI_CELL_GRU);
+    return sni_rnn_run(k, SNI_CELL_GRU, NULL);
 }
 
 static sn_status lstm_infer(sni_infer *c) {
-    return sni_rnn_infer(c, SNI_CELL_LSTM);
+    return sni_rnn_infer(c, SNI_CELL_LSTM, false);
 }
 
 static sn_status lstm_ref(sni_kernel *k) {
-    return sni_rnn_run(k, SNI_CELL_LSTM);
+    return sni_rnn_run(k, SNI_CELL_LSTM, NULL);
 }
 
 /* Before opset 7 an attribute said whether Y was wanted; now that is said by naming it. */

@@ -4,6 +4,7 @@
 
 #include "ops/compute.h"
 #include "ops/matmul_core.h"
+#include "ops/quant.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,6 +21,7 @@ typedef struct rnn {
     /* Scratch: gx (rows of x, gates, hidden), gh (batch, gates, hidden), rt (hidden, gates,
      * hidden), h and c, gz and reset (batch, hidden). */
     void *gx, *gh, *rt, *h, *c, *gz, *reset;
+    void *rounded; /* (batch, hidden): the state in bytes; NULL if it is multiplied as it is */
     /* Of the direction under way. */
     const sni_activation *act;
     const void *dir_p, *dir_rbh;
@@ -58,11 +60,25 @@ static int64_t state_at(const rnn *r, int64_t d, int64_t b) {
 #include "ops/each_float.inc.h"
 #undef BODY
 
+/* Weights, and with those that are not the inputs' the input in bytes, and room for the state. */
+static sn_status read_weights(sni_kernel *k, rnn *r, const sni_rnn_weights *weights) {
+    const sni_tensor *x = sni_in(k, 0);
+    void *rounded = NULL;
+    SN_TRY(sni_in_as(k, x, r->dtype, &r->x));
+    if (!weights) {
+        SN_TRY(sni_in_as(k, sni_in(k, 1), r->dtype, &r->w));
+        return sni_in_as(k, sni_in(k, 2), r->dtype, &r->r);
+    }
+    r->w = weights->w;
+    r->r = weights->r;
+    SN_TRY(sni_scratch_array(k, x->count, sizeof(float), &rounded));
+    sni_dynamic_round(r->x, rounded, x->count);
+    r->x = rounded;
+    return sni_scratch_matrix(k, r->batch, r->hidden, sizeof(float), &r->rounded);
+}
+
 static sn_status read_inputs(sni_kernel *k, rnn *r) {
     const sni_tensor *lengths = sni_in(k, 4);
-    SN_TRY(sni_in_as(k, sni_in(k, 0), r->dtype, &r->x));
-    SN_TRY(sni_in_as(k, sni_in(k, 1), r->dtype, &r->w));
-    SN_TRY(sni_in_as(k, sni_in(k, 2), r->dtype, &r->r));
     SN_TRY(sni_in_as(k, sni_in(k, 3), r->dtype, &r->b));
     SN_TRY(sni_in_as(k, sni_in(k, 5), r->dtype, &r->h0));
     SN_TRY(sni_in_as(k, sni_in(k, 6), r->dtype, &r->c0));
@@ -88,9 +104,9 @@ static sn_status make_room(sni_kernel *k, rnn *r) {
     return sni_scratch_matrix(k, r->batch, r->hidden, width, &r->reset);
 }
 
-sn_status sni_rnn_run(sni_kernel *k, sni_cell cell) {
+sn_status sni_rnn_run(sni_kernel *k, sni_cell cell, const sni_rnn_weights *weights) {
     const sni_rnn_params *p = k->params;
-    const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 2);
+    const sni_tensor *x = sni_in(k, 0);
     bool first = p->layout == 1;
     rnn r = {.p = p,
              .cell = cell,
@@ -99,9 +115,10 @@ sn_status sni_rnn_run(sni_kernel *k, sni_cell cell) {
              .seq = x->dims[first],
              .batch = x->dims[!first],
              .input = x->dims[2],
-             .hidden = w->dims[2],
+             .hidden = weights ? weights->hidden : sni_in(k, 2)->dims[2],
              .dirs = p->direction == 2 ? 2 : 1};
     SN_TRY(sni_rnn_activations(p, cell, r.all_acts, k->err));
+    SN_TRY(read_weights(k, &r, weights));
     SN_TRY(read_inputs(k, &r));
     SN_TRY(make_room(k, &r));
     SN_TRY(sni_out_as(k, sni_out(k, 0), r.dtype, &r.y));

@@ -33,8 +33,18 @@ typedef struct sni_rnn_params {
 int sni_cell_gates(sni_cell cell);
 int sni_cell_activations(sni_cell cell);
 
-sn_status sni_rnn_infer(sni_infer *c, sni_cell cell);
-sn_status sni_rnn_run(sni_kernel *k, sni_cell cell);
+/* Where W and R come from: `turned`, they are (directions, columns, gates * hidden). */
+sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool turned);
+
+/* Weights that are not input 1 and 2 as they are. With them, the rows that they are multiplied by
+ * are rounded to bytes first. */
+typedef struct sni_rnn_weights {
+    const float *w, *r; /* (directions, gates * hidden, columns) */
+    int64_t hidden;
+} sni_rnn_weights;
+
+/* `weights` NULL: those of the inputs. */
+sn_status sni_rnn_run(sni_kernel *k, sni_cell cell, const sni_rnn_weights *weights);
 int64_t sni_rnn_macs(const sni_infer *c);
 
 /* Fills `out` for both directions; fails on an unknown name or a wrong number of them. */

@@ -97,6 +97,10 @@ static sn_status FN(begin)(sni_kernel *k, rnn *r, int64_t d) {
 static sn_status FN(recur)(sni_kernel *k, const rnn *r, const void *state, int64_t from,
                            int64_t to) {
     int64_t n = r->hidden, wide = r->gates * n;
+    if (r->rounded) {
+        sni_dynamic_round(state, r->rounded, r->batch * n);
+        state = r->rounded;
+    }
     sni_gemm g = {.m = r->batch,
                   .n = to - from,
                   .k = n,
