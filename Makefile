@@ -7,7 +7,7 @@ CMAKE_FLAGS ?=
 
 configure = cmake -S . -B $(1) -G "$(GENERATOR)" $(2) $(CMAKE_FLAGS) >$(1).log 2>&1 || { cat $(1).log; exit 1; }
 
-.PHONY: all demo test asan tsan fuzz bench install clean digits operators
+.PHONY: all demo test asan tsan fuzz install clean digits operators
 
 all:
 	@$(call configure,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DSINTER_TESTS=OFF)
