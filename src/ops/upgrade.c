@@ -78,6 +78,9 @@ sn_status sni_upgrade_scalar(sni_upgrade *u, sn_dtype dtype, double v, int32_t *
         in[1] = like->id;
         return sni_upgrade_insert(u, "CastLike", in, 2, NULL, 0, out);
     }
+    sni_class cls = sni_dtype_get(dtype)->cls;
+    if (cls == SNI_CLASS_T || cls == SNI_CLASS_C)
+        return sni_fail(u->err, SN_INVALID_MODEL, "a number cannot be %s", sn_dtype_name(dtype));
     sni_const *c;
     sni_value *value;
     SN_TRY(sni_const_new(u->graph->store, dtype, 0, NULL, &c, u->err));
