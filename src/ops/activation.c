@@ -34,6 +34,7 @@ static const struct {
     [SNI_FN_HARD_SWISH] = {"HardSwish", 0, 0, 0},
     [SNI_FN_SILU] = {"Silu", 0, 0, 0},
     [SNI_FN_GELU] = {"Gelu", 0, 0, 0},
+    [SNI_FN_FAST_GELU] = {"FastGelu", 0, 0, 0},
 };
 
 sni_activation sni_activation_named(sni_str name) {

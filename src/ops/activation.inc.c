@@ -38,7 +38,9 @@ static inline T FN(sni_activation_of)(const sni_activation *f, T v) {
     case SNI_FN_SILU:
         return v * FN(sni_sigmoid)(v);
     case SNI_FN_GELU:
-        return (T)0.5 * v * (1 + MATH(erf)(v * (T)0.70710678118654752440));
+        return FN(sni_gelu)(v);
+    case SNI_FN_FAST_GELU:
+        return FN(sni_fast_gelu)(v);
     default:
         return v;
     }

@@ -48,10 +48,6 @@
 #define EXPR (u * FN(sni_sigmoid)(p->alpha * u) * v)
 #include "ops/binary_loop.inc.c"
 
-/* Gelu: sqrt(1/2), and sqrt(2/pi) of the approximation by tanh */
 #define OP gelu
-#define EXPR                                                                                   \
-    (p->tanh ? (T)0.5 * v *                                                                    \
-                   (1 + MATH(tanh)((T)0.79788456080286535588 * (v + (T)0.044715 * v * v * v))) \
-             : (T)0.5 * v * (1 + MATH(erf)(v * (T)0.70710678118654752440)))
+#define EXPR (p->tanh ? FN(sni_fast_gelu)(v) : FN(sni_gelu)(v))
 #include "ops/unary_loop.inc.c"

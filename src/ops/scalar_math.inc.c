@@ -16,3 +16,13 @@ static inline T FN(sni_clamp)(T v, T low, T high) {
     if (v < low) v = low;
     return v > high ? high : v;
 }
+
+/* v times the normal distribution function of v: 0.5 (1 + erf(v sqrt(1/2))), ... */
+static inline T FN(sni_gelu)(T v) {
+    return (T)0.5 * v * (1 + MATH(erf)(v * (T)0.70710678118654752440));
+}
+
+/* ... and its approximation by tanh, with sqrt(2/pi). */
+static inline T FN(sni_fast_gelu)(T v) {
+    return (T)0.5 * v * (1 + MATH(tanh)((T)0.79788456080286535588 * (v + (T)0.044715 * v * v * v)));
+}
