@@ -78,7 +78,8 @@ static double coordinate(const grid_job *j, int64_t at, int d) {
     borders(j, j->size[d], &low, &high);
     if (j->p->mode == NEAREST) x = rint(x);
     if (x < low || x > high) {
-        if (j->p->padding == BORDER)
+        /* The pixels that a cubic curve goes through are moved each, not the point. */
+        if (j->p->padding == BORDER && j->p->mode != CUBIC)
             x = x < 0 ? 0 : size - 1;
         else if (j->p->padding == REFLECTION)
             x = isfinite(x) ? reflect(x, low, high) : 0;
