@@ -207,21 +207,81 @@ static int64_t transpose_macs(const sni_infer *c) {
     return macs;
 }
 
+#define TRANSPOSE_FIELDS                                                             \
+    {"output_padding", SNI_ATTR_INTS, offsetof(transpose_params, output_padding)}, { \
+        "output_shape", SNI_ATTR_INTS, offsetof(transpose_params, output_shape)      \
+    }
+
 const sni_op sni_op_ConvTranspose = {
     .name = "ConvTranspose",
     .versions = SNI_VERSIONS(1, 11, 22),
     .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
-    .params =
-        SNI_PARAMS(SNI_WINDOW_KERNEL(transpose_params, conv.window, false),
-                   SNI_WINDOW_DILATIONS(transpose_params, conv.window),
-                   SNI_WINDOW_AUTO_PAD(transpose_params, conv.window),
-                   {"group", SNI_ATTR_INT, offsetof(transpose_params, conv.group), .number = 1},
-                   {"output_padding", SNI_ATTR_INTS, offsetof(transpose_params, output_padding)},
-                   {"output_shape", SNI_ATTR_INTS, offsetof(transpose_params, output_shape)}),
+    .params = SNI_PARAMS(SNI_CONV_FIELDS, TRANSPOSE_FIELDS),
     .params_size = sizeof(transpose_params),
     .infer = transpose_infer,
     .ref = transpose_ref,
     .macs = transpose_macs,
+};
+
+/* ---- com.microsoft ---- */
+
+/* Rank of the spatial axes: of the kernel, or as the weights or the data say; 0 if nothing does. */
+static int spatial_rank(const sni_upgrade *u) {
+    const transpose_params *p = u->node->params;
+    if (p->conv.window.kernel_shape.n) return (int)p->conv.window.kernel_shape.n;
+    for (int32_t i = 0; i < 2; i++) {
+        const sni_value *v = sni_graph_value(u->graph, u->node->in[i]);
+        if (v && v->type.kind == SN_KIND_TENSOR && v->type.has_shape && v->type.rank > 2)
+            return v->type.rank - 2;
+    }
+    return 0;
+}
+
+/* Elements [from, to) of a list. */
+static sn_status part_of_list(sni_upgrade *u, int32_t list, int64_t from, int64_t to,
+                              int32_t *out) {
+    int32_t in[3] = {list, SNI_NO_ID, SNI_NO_ID};
+    SN_TRY(sni_upgrade_ints(u, &from, 1, &in[1]));
+    SN_TRY(sni_upgrade_ints(u, &to, 1, &in[2]));
+    return sni_upgrade_insert(u, "Slice", in, 3, NULL, 0, out);
+}
+
+/* Padding is what is cut off the output, so pads that are an input become a Slice. */
+static sn_status dynamic_upgrade(sni_upgrade *u) {
+    int32_t n_in = u->node->n_in, in[4], cut[4], sizes = SNI_NO_ID, after = SNI_NO_ID;
+    int64_t axes[SN_MAX_RANK];
+    int rank = spatial_rank(u);
+    sni_attr start = sni_attr_of_int("start", 2);
+    if (rank < 1 || rank > SN_MAX_RANK - 2)
+        return sni_fail(u->err, SN_UNSUPPORTED, "the rank is not known");
+    for (int32_t i = 0; i < 4; i++) in[i] = i < n_in ? u->node->in[i] : SNI_NO_ID;
+    for (int i = 0; i < rank; i++) axes[i] = i + 2;
+    int32_t operands[3] = {in[0], in[1], in[3]}, n = in[3] == SNI_NO_ID ? 2 : 3;
+    if (in[2] == SNI_NO_ID)
+        return sni_upgrade_become(u, "ConvTranspose", operands, n, u->node->attrs,
+                                  u->node->n_attrs);
+    SN_TRY(sni_upgrade_insert(u, "ConvTranspose", operands, n, u->node->attrs, u->node->n_attrs,
+                              &cut[0]));
+    SN_TRY(part_of_list(u, in[2], 0, rank, &cut[1]));
+    SN_TRY(part_of_list(u, in[2], rank, 2 * rank, &after));
+    SN_TRY(sni_upgrade_insert(u, "Shape", &cut[0], 1, &start, 1, &sizes));
+    SN_TRY(sni_upgrade_insert(u, "Sub", (int32_t[]){sizes, after}, 2, NULL, 0, &cut[2]));
+    SN_TRY(sni_upgrade_ints(u, axes, (size_t)rank, &cut[3]));
+    return sni_upgrade_become(u, "Slice", cut, 4, NULL, 0);
+}
+
+const sni_op sni_op_ms_ConvTransposeWithDynamicPads = {
+    .name = "ConvTransposeWithDynamicPads",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"Pads", "int64", SNI_OPTIONAL},
+                          {"B", "T", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .params = SNI_PARAMS(SNI_CONV_FIELDS, TRANSPOSE_FIELDS),
+    .params_size = sizeof(transpose_params),
+    .flags = SNI_OP_REWRITES,
+    .upgrade = dynamic_upgrade,
 };

@@ -28,3 +28,19 @@ const sni_op sni_op_Identity = {
     .infer = identity_infer,
     .ref = identity_ref,
 };
+
+static sn_status sample_upgrade(sni_upgrade *u) {
+    int32_t x = u->node->in[0];
+    return sni_upgrade_become(u, "Identity", &x, 1, NULL, 0);
+}
+
+const sni_op sni_op_ms_SampleOp = {
+    .name = "SampleOp",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"X", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_NUMBERS | SNI_T(SN_STRING) | SNI_T(SN_BOOL)}),
+    .flags = SNI_OP_REWRITES,
+    .upgrade = sample_upgrade,
+};
