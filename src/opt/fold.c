@@ -14,6 +14,48 @@ static bool output_fits(const sni_type *t, size_t limit) {
     return sni_mul_size((size_t)count, sni_dtype_width(t->dtype), &bytes) && bytes <= limit;
 }
 
+/* Multiply-accumulates are charged as if each read a byte: a product of large constants is not
+ * worth the wait. -1 (not known) costs nothing here; its operands are charged. */
+static size_t arithmetic_cost(const sni_graph *g, const sni_node *n) {
+    enum { MOST = 8 };
+    const sni_type *in[MOST] = {0};
+    sni_type out[MOST] = {{0}};
+    if (!n->op->macs || n->n_in > MOST || n->n_out > MOST) return 0;
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != SNI_NO_ID) in[i] = &g->values[n->in[i]]->type;
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID) out[i] = g->values[n->out[i]]->type;
+    sni_infer c = {.op = n->op,
+                   .node = n,
+                   .params = n->params,
+                   .n_in = n->n_in,
+                   .n_out = n->n_out,
+                   .in = in,
+                   .out = out};
+    int64_t macs = n->op->macs(&c);
+    return macs > 0 ? (size_t)macs : 0;
+}
+
+static size_t value_cost(const sni_graph *g, int32_t id) {
+    const sni_value *v = sni_graph_value(g, id);
+    int64_t count;
+    if (!v || !v->type.has_shape || !sni_shape_count(v->type.rank, v->type.dims, &count)) return 0;
+    return (size_t)count * sni_dtype_width(v->type.dtype);
+}
+
+/* Charges a node's folding to what is left of the session's; false if that does not cover it. Many
+ * constants that are small one by one must not add up to a bomb. */
+static bool charge(sni_rewrite *r, const sni_node *n) {
+    size_t cost = arithmetic_cost(r->graph, n);
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (!sni_add_size(cost, value_cost(r->graph, n->in[i]), &cost)) return false;
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (!sni_add_size(cost, value_cost(r->graph, n->out[i]), &cost)) return false;
+    if (cost > *r->fold_left) return false;
+    *r->fold_left -= cost;
+    return true;
+}
+
 static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
     const sni_graph *g = r->graph;
     if (!n->op || !n->op->ref || n->n_subgraphs) return false;
@@ -79,7 +121,7 @@ static sn_status fold(sni_rewrite *r, sni_node *n, sni_datum *in, const sni_datu
 sn_status sni_pass_fold_constants(sni_rewrite *r) {
     for (sni_node *n = sni_graph_first(r->graph), *next; n; n = next) {
         next = sni_graph_next(r->graph, n);
-        if (!is_foldable(r, n)) continue;
+        if (!is_foldable(r, n) || !charge(r, n)) continue;
         sni_datum *data = calloc((size_t)(n->n_in + n->n_out) + 1, sizeof *data);
         const sni_datum **ins = calloc((size_t)n->n_in + 1, sizeof *ins);
         bool folded = false;
