@@ -12,6 +12,7 @@ typedef struct sni_choice {
     int n_in;
     const sni_type *const *in;   /* NULL: left out */
     sni_const *const *constants; /* NULL entries: not part of the model */
+    struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */
 } sni_choice;
 
 typedef struct sni_impl {
@@ -20,11 +21,41 @@ typedef struct sni_impl {
     const char *domain; /* NULL: ai.onnx */
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
-    /* Once per node and session: what follows from constants alone, such as packed weights. */
+    /* Once per node and session: what follows from constants alone, such as packed weights. Large
+     * data comes from sni_pack_alloc(); `state` itself is a small struct that points to it. */
     sn_status (*prepare)(const sni_choice *c, void **state, sn_error *err); /* NULL: nothing */
     void (*release)(void *state);
     sn_status (*run)(sni_kernel *k); /* k->state is what prepare made */
 } sni_impl;
+
+/* ---- Packed data (pack.c) ---- */
+
+/* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
+ * node's constants. It belongs to the session: `release` does not free it. The contents must follow
+ * from the node's constants, its parameters and the CPU tier alone, in every process the same: no
+ * pointers, and nothing that a kernel uses as a size or an index, because a compiled model brings
+ * the finished contents from a file. *filled says that it did: they must not be written then, and
+ * the constants they are made of need not be read. One prepare asks for its pieces in the same
+ * order every time. */
+sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
+                         sn_error *err);
+
+typedef struct sni_piece {
+    void *data;
+    size_t bytes;
+    bool mapped; /* part of a compiled file: not freed */
+} sni_piece;
+
+/* The packed data of one node. */
+typedef struct sni_pack {
+    sni_piece *pieces; /* in the order in which prepare asked for them */
+    int32_t count, capacity;
+    const sni_piece *given; /* finished pieces of a compiled file; NULL: none */
+    int32_t n_given;
+    sni_budget *budget; /* charged for pieces that are not mapped; NULL: no limit */
+} sni_pack;
+
+void sni_pack_clear(sni_pack *pack); /* frees the pieces */
 
 /* The implementation for a node; NULL: its reference kernel. */
 const sni_impl *sni_ep_find(const sni_choice *c);

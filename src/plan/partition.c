@@ -15,13 +15,21 @@ sn_status sni_plan_choose(const sni_graph *g, const sni_type *types, sni_prepare
         in[i] = &types[v->id];
         constants[i] = v->is_input ? NULL : v->constant;
     }
-    sni_choice c = {
-        .node = n, .params = n->params, .n_in = n->n_in, .in = in, .constants = constants};
-    const sni_impl *impl = sni_ep_find(&c);
     sni_prepared *p = &prepared[n->id];
+    sni_choice c = {.node = n,
+                    .params = n->params,
+                    .n_in = n->n_in,
+                    .in = in,
+                    .constants = constants,
+                    .pack = &p->pack};
+    const sni_impl *impl = sni_ep_find(&c);
     if (!impl) return SN_OK;
     if (!p->impl) {
-        if (impl->prepare) SN_TRY(impl->prepare(&c, &p->state, err));
+        sn_status status = impl->prepare ? impl->prepare(&c, &p->state, err) : SN_OK;
+        if (status != SN_OK) {
+            sni_pack_clear(&p->pack);
+            return status;
+        }
         p->impl = impl;
     }
     if (p->impl != impl) return SN_OK; /* what was prepared is another's */
@@ -31,7 +39,9 @@ sn_status sni_plan_choose(const sni_graph *g, const sni_type *types, sni_prepare
 }
 
 void sni_prepared_free(sni_prepared *prepared, int32_t count) {
-    for (int32_t i = 0; prepared && i < count; i++)
+    for (int32_t i = 0; prepared && i < count; i++) {
         if (prepared[i].impl && prepared[i].impl->release)
             prepared[i].impl->release(prepared[i].state);
+        sni_pack_clear(&prepared[i].pack);
+    }
 }

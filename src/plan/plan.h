@@ -61,9 +61,11 @@ typedef struct sni_signature {
 typedef struct sni_prepared {
     const sni_impl *impl; /* NULL: nothing yet */
     void *state;
+    sni_pack pack; /* the data that the state points to */
 } sni_prepared;
 
-void sni_prepared_free(sni_prepared *prepared, int32_t count); /* their states, not the array */
+/* Frees states and packed data, not the array. */
+void sni_prepared_free(sni_prepared *prepared, int32_t count);
 
 /* Builds a plan. `prepared` has an entry for every node id of the graph. Owned. */
 sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_prepared *prepared,

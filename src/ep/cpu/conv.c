@@ -51,32 +51,25 @@ static bool conv_accepts(const sni_choice *c) {
            (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
 }
 
-static void packed_free(void *state) {
-    packed_conv *p = state;
-    if (!p) return;
-    free(p->panels);
-    free(p);
-}
-
 static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
-    const sni_tensor *w;
-    SN_TRY(sni_cpu_weight(c, 1, &w, err));
-    packed_conv *p = calloc(1, sizeof *p);
-    if (!p) return sni_fail_memory(err);
-    p->groups = params->group;
-    p->m = w->dims[0] / p->groups;
-    p->k = sni_tensor_span(w, 1, w->rank);
-    p->group_size = sni_gemm_packed_a_size(p->m, p->k);
-    sn_status status = sni_cpu_floats(p->group_size * (size_t)p->groups, &p->panels, err);
-    if (status != SN_OK) {
-        packed_free(p);
-        return status;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    bool filled;
+    packed_conv p = {.groups = params->group};
+    p.m = w->dims[0] / p.groups;
+    p.k = sni_tensor_span(w, 1, w->rank);
+    p.group_size = sni_gemm_packed_a_size(p.m, p.k);
+    SN_TRY(sni_cpu_floats(c, p.group_size * (size_t)p.groups, &p.panels, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, 1, &w, err));
+        for (int64_t g = 0; g < p.groups; g++)
+            sni_gemm_pack_a((const float *)w->data + g * p.m * p.k, p.k, 1, p.m, p.k,
+                            p.panels + (size_t)g * p.group_size);
     }
-    for (int64_t g = 0; g < p->groups; g++)
-        sni_gemm_pack_a((const float *)w->data + g * p->m * p->k, p->k, 1, p->m, p->k,
-                        p->panels + (size_t)g * p->group_size);
-    *state = p;
+    packed_conv *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = p;
+    *state = kept;
     return SN_OK;
 }
 
@@ -216,7 +209,7 @@ const sni_impl sni_cpu_fused_conv = {
     .domain = "com.microsoft",
     .accepts = fused_accepts,
     .prepare = conv_prepare,
-    .release = packed_free,
+    .release = free,
     .run = fused_run,
 };
 
@@ -225,7 +218,7 @@ const sni_impl sni_cpu_conv = {
     .op = "Conv",
     .accepts = conv_accepts,
     .prepare = conv_prepare,
-    .release = packed_free,
+    .release = free,
     .run = conv_run,
 };
 

@@ -3,20 +3,19 @@
 
 #include "base/checked.h"
 
-#include <stdlib.h>
-
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err) {
     *out = NULL;
     if (i >= c->n_in || !c->constants[i]) return SN_OK;
     return sni_const_load(c->constants[i], out, err);
 }
 
-sn_status sni_cpu_floats(size_t count, float **out, sn_error *err) {
+sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
+                         sn_error *err) {
     size_t bytes;
-    if (!sni_mul_size(count, sizeof(float), &bytes) || !sni_add_size(bytes, SNI_ALIGN, &bytes))
+    void *data;
+    if (!sni_mul_size(count ? count : 1, sizeof(float), &bytes))
         return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", count);
-    float *p = aligned_alloc(SNI_ALIGN, bytes & ~(size_t)(SNI_ALIGN - 1));
-    if (!p) return sni_fail_memory(err);
-    *out = p;
+    SN_TRY(sni_pack_alloc(c, bytes, &data, filled, err));
+    *out = data;
     return SN_OK;
 }

@@ -10,7 +10,8 @@ extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
 
-/* `count` floats aligned to SNI_ALIGN; freed with free(). */
-sn_status sni_cpu_floats(size_t count, float **out, sn_error *err);
+/* `count` floats of packed data; see sni_pack_alloc(). At least one element is given. */
+sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
+                         sn_error *err);
 
 #endif

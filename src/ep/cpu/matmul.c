@@ -14,29 +14,23 @@ typedef struct packed_b {
     float *panels;
 } packed_b;
 
-static void packed_free(void *state) {
-    packed_b *p = state;
-    if (!p) return;
-    free(p->panels);
-    free(p);
-}
-
-static sn_status pack_weight(const sni_tensor *w, bool transposed, float alpha, void **state,
+static sn_status pack_weight(const sni_choice *c, bool transposed, float alpha, void **state,
                              sn_error *err) {
-    packed_b *p = calloc(1, sizeof *p);
-    if (!p) return sni_fail_memory(err);
-    p->k = w->dims[transposed];
-    p->n = w->dims[!transposed];
-    size_t size = sni_gemm_packed_b_size(p->k, p->n);
-    sn_status status = sni_cpu_floats(size, &p->panels, err);
-    if (status != SN_OK) {
-        packed_free(p);
-        return status;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    packed_b p = {.k = w->dims[transposed], .n = w->dims[!transposed]};
+    size_t size = sni_gemm_packed_b_size(p.k, p.n);
+    bool filled;
+    SN_TRY(sni_cpu_floats(c, size, &p.panels, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, 1, &w, err));
+        int64_t row = transposed ? 1 : p.n, col = transposed ? p.k : 1;
+        sni_gemm_pack_b(w->data, row, col, p.k, p.n, p.panels);
+        for (size_t i = 0; alpha != 1.0f && i < size; i++) p.panels[i] *= alpha;
     }
-    int64_t row = transposed ? 1 : p->n, col = transposed ? p->k : 1;
-    sni_gemm_pack_b(w->data, row, col, p->k, p->n, p->panels);
-    for (size_t i = 0; alpha != 1.0f && i < size; i++) p->panels[i] *= alpha;
-    *state = p;
+    packed_b *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = p;
+    *state = kept;
     return SN_OK;
 }
 
@@ -66,9 +60,7 @@ static bool gemm_accepts(const sni_choice *c) {
 
 static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gemm_params *p = c->params;
-    const sni_tensor *w;
-    SN_TRY(sni_cpu_weight(c, 1, &w, err));
-    return pack_weight(w, p->trans_b != 0, p->alpha, state, err);
+    return pack_weight(c, p->trans_b != 0, p->alpha, state, err);
 }
 
 static sn_status gemm_run(sni_kernel *k) {
@@ -95,7 +87,7 @@ const sni_impl sni_cpu_gemm = {
     .op = "Gemm",
     .accepts = gemm_accepts,
     .prepare = gemm_prepare,
-    .release = packed_free,
+    .release = free,
     .run = gemm_run,
 };
 
@@ -106,10 +98,7 @@ static bool matmul_accepts(const sni_choice *c) {
 }
 
 static sn_status matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
-    const sni_tensor *w;
-    if (!is_matrix_constant(c, 1)) return SN_OK;
-    SN_TRY(sni_cpu_weight(c, 1, &w, err));
-    return pack_weight(w, false, 1.0f, state, err);
+    return is_matrix_constant(c, 1) ? pack_weight(c, false, 1.0f, state, err) : SN_OK;
 }
 
 /* All rows of A, over all its leading axes, times one matrix. */
@@ -197,6 +186,6 @@ const sni_impl sni_cpu_matmul = {
     .op = "MatMul",
     .accepts = matmul_accepts,
     .prepare = matmul_prepare,
-    .release = packed_free,
+    .release = free,
     .run = matmul_run,
 };
