@@ -103,6 +103,7 @@ if(TARGET sinter_cli)
   endforeach()
   sinter_test(suite.differential suites ${TOOLS}/run_differential.sh ${PROGRAM})
   sinter_test(models.exported models ${TOOLS}/run_models.sh ${PROGRAM})
+  sinter_test(models.opset13 models ${TOOLS}/run_models.sh ${PROGRAM} 13)
   foreach(tier baseline avx2) # the best one is what the test above runs
     sinter_test(models.${tier} models ${TOOLS}/run_models.sh ${PROGRAM})
     set_property(TEST models.${tier} APPEND PROPERTY ENVIRONMENT SINTER_ISA=${tier})
