@@ -166,3 +166,7 @@ int sni_threads_available(void) {
     atomic_store(&cached, count);
     return count;
 }
+
+int sni_cpu_block(void) {
+    return sni_cpu_isa() >= SNI_ISA_AVX512 ? 16 : 8;
+}

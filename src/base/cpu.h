@@ -19,6 +19,9 @@ sni_isa sni_cpu_best(void);
  * ("baseline", "avx2", "avx512", "avx512vnni") when this is first called. */
 sni_isa sni_cpu_isa(void);
 
+/* Channels that lie side by side in a blocked tensor for the instruction set in force. */
+int sni_cpu_block(void);
+
 const char *sni_isa_name(sni_isa isa);
 
 #endif

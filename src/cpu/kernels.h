@@ -40,7 +40,8 @@ typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, floa
                                  bool add);
 
 typedef struct sni_cpu_kernels {
-    int mr, nr;                                 /* of a tile */
+    int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
+    int mr, nr; /* of a tile */
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
     /* y[i] = act(y[i] + bias + columns[i] + more[i]) for n elements, with e's act; `columns` and
      * `more` may be NULL. */

@@ -13,6 +13,7 @@
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
 const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
+    .block = LANES == 16 ? 16 : 8,
     .mr = MR,
     .nr = NR,
     .gemm_tile =

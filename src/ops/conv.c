@@ -62,7 +62,7 @@ sn_status sni_fused_activation(sni_str name, const float *alpha, const float *be
     return SN_OK;
 }
 
-static sn_status fused_prepare(void *params, sni_arena *arena, sn_error *err) {
+sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err) {
     sni_fused_conv_params *p = params;
     const sni_floats *c = &p->coefficients;
     (void)arena;
@@ -102,11 +102,9 @@ const sni_op sni_op_ms_FusedConv = {
         SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
-    .params = SNI_PARAMS(
-        SNI_CONV_FIELDS, {"activation", SNI_ATTR_STRING, offsetof(sni_fused_conv_params, name)},
-        {"activation_params", SNI_ATTR_FLOATS, offsetof(sni_fused_conv_params, coefficients)}),
+    .params = SNI_PARAMS(SNI_FUSED_CONV_FIELDS),
     .params_size = sizeof(sni_fused_conv_params),
-    .prepare = fused_prepare,
+    .prepare = sni_fused_conv_prepare,
     .infer = fused_infer,
     .ref = fused_ref,
     .macs = conv_macs,

@@ -17,6 +17,14 @@ typedef struct sni_fused_conv_params {
     sni_activation activation;
 } sni_fused_conv_params;
 
+/* Entries of a parameter table for a struct that is, or starts with, a sni_fused_conv_params, and
+ * its `.prepare`. */
+#define SNI_FUSED_CONV_FIELDS                                                                  \
+    SNI_CONV_FIELDS, {"activation", SNI_ATTR_STRING, offsetof(sni_fused_conv_params, name)}, { \
+        "activation_params", SNI_ATTR_FLOATS, offsetof(sni_fused_conv_params, coefficients)    \
+    }
+sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err);
+
 /* com.microsoft FusedGemm: Y = activation(Gemm(A, B, C)). */
 typedef struct sni_fused_gemm_params {
     sni_gemm_params gemm;

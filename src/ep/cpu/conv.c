@@ -18,30 +18,10 @@ static bool is_float_conv(const sni_choice *c) {
            c->constants[1]->tensor.dtype == SN_FLOAT32;
 }
 
-/* ---- What follows a convolution ---- */
-
-/* The vector kernels' form of an activation; false if they have none. */
-static bool find_act(const sni_activation *f, sni_epilogue *e) {
-    static const sni_act acts[SNI_FN_COUNT] = {
-        [SNI_FN_RELU] = SNI_ACT_RELU,
-        [SNI_FN_TANH] = SNI_ACT_TANH,
-        [SNI_FN_SIGMOID] = SNI_ACT_SIGMOID,
-        [SNI_FN_LEAKY_RELU] = SNI_ACT_LEAKY_RELU,
-        [SNI_FN_HARD_SIGMOID] = SNI_ACT_HARD_SIGMOID,
-        [SNI_FN_CLIP] = SNI_ACT_CLIP,
-        [SNI_FN_HARD_SWISH] = SNI_ACT_HARD_SWISH,
-        [SNI_FN_SILU] = SNI_ACT_SILU,
-    };
-    e->act = acts[f->kind];
-    e->p0 = f->alpha;
-    e->p1 = f->beta;
-    return f->kind == SNI_FN_NONE || e->act != SNI_ACT_NONE;
-}
-
 static bool can_fuse(const sni_choice *c) {
     const sni_fused_conv_params *p = c->params;
     sni_epilogue e = {0};
-    return find_act(&p->activation, &e);
+    return sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
 }
 
 /* ---- Dense and grouped ---- */
@@ -195,7 +175,7 @@ static sn_status conv_run(sni_kernel *k) {
 static sn_status fused_run(sni_kernel *k) {
     const sni_fused_conv_params *p = k->params;
     sni_epilogue e = {0};
-    find_act(&p->activation, &e);
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
     return run_packed(k, e);
 }
 
@@ -314,7 +294,7 @@ static sn_status depthwise_run(sni_kernel *k) {
 static sn_status fused_depthwise_run(sni_kernel *k) {
     const sni_fused_conv_params *p = k->params;
     sni_epilogue e = {0};
-    find_act(&p->activation, &e);
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
     return run_depthwise(k, e);
 }
 

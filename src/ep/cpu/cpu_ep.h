@@ -2,7 +2,9 @@
 #ifndef SNI_EP_CPU_CPU_EP_H
 #define SNI_EP_CPU_CPU_EP_H
 
+#include "cpu/kernels.h"
 #include "ep/ep.h"
+#include "ops/activation.h"
 
 extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
@@ -13,5 +15,8 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 /* `count` floats of packed data; see sni_pack_alloc(). At least one element is given. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
+
+/* The vector kernels' form of an activation; false if they have none. */
+bool sni_cpu_act(const sni_activation *f, sni_act *act, float *p0, float *p1);
 
 #endif

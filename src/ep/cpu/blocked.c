@@ -1,0 +1,101 @@
+/* blocked.c - blocked convolutions in plain numbers. */
+#include "ep/cpu/blocked.h"
+
+#include <string.h>
+
+static void set_window(sni_conv_geometry *g, const sni_window *w) {
+    g->kernel_h = w->kernel[0];
+    g->kernel_w = w->kernel[1];
+    g->stride_h = w->stride[0];
+    g->stride_w = w->stride[1];
+    g->dilation_h = w->dilation[0];
+    g->dilation_w = w->dilation[1];
+    g->pad_top = w->begin[0];
+    g->pad_left = w->begin[1];
+    g->pad_bottom = w->end[0];
+    g->pad_right = w->end[1];
+}
+
+static void set_sizes(sni_conv_geometry *g, const int64_t in[2], const int64_t out[2]) {
+    g->in_h = in[0];
+    g->in_w = in[1];
+    g->out_h = out[0];
+    g->out_w = out[1];
+}
+
+static int64_t known_or_none(sni_dim d) {
+    return sni_dim_known(d) ? d : -1;
+}
+
+/* Sizes and padding where the input's are known. */
+static bool choice_sizes(const sni_choice *c, const sni_window_params *p, sni_window *w,
+                         sni_conv_geometry *g) {
+    int64_t in[2], out[2] = {-1, -1};
+    g->n = known_or_none(c->in[0]->dims[0]);
+    for (int i = 0; i < 2; i++) in[i] = known_or_none(c->in[0]->dims[2 + i]);
+    if (in[0] >= 0 && in[1] >= 0) {
+        if (sni_window_sizes(w, p, in, out, NULL, NULL) != SN_OK) return false;
+        sni_window_place(w, p, in, out);
+    } else if (p->auto_pad != SNI_PAD_NOTSET && p->auto_pad != SNI_PAD_VALID) {
+        for (int i = 0; i < 2; i++) w->begin[i] = w->end[i] = -1;
+    }
+    set_window(g, w);
+    set_sizes(g, in, out);
+    return true;
+}
+
+bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain) {
+    const sni_blocked_conv_params *p = c->params;
+    const sni_window_params *window = &p->fused.conv.window;
+    int rank = sni_choice_rank(c, 0);
+    sni_conv_epilogue e;
+    sni_window w;
+    if (!sni_choice_is(c, 0, SN_FLOAT32) || (rank != 4 && rank != 5) || !c->constants[1] ||
+        (sni_choice_given(c, 2) && !c->constants[2]) || p->block != sni_cpu_kernels_get()->block ||
+        !sni_cpu_act(&p->fused.activation, &e.act, &e.p0, &e.p1))
+        return false;
+    const int64_t *weights = c->constants[1]->tensor.dims;
+    if (sni_window_init(&w, window, 2, weights + 2, NULL) != SN_OK) return false;
+    *g = (sni_conv_geometry){.in_channels = weights[1] * p->fused.conv.group,
+                             .out_channels = weights[0],
+                             .groups = p->fused.conv.group};
+    *plain = rank == 4;
+    return weights[0] > 0 && weights[1] > 0 && choice_sizes(c, window, &w, g);
+}
+
+sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err) {
+    const sni_blocked_conv_params *p = c->params;
+    const sni_tensor *bias;
+    float *padded;
+    bool filled;
+    *out = NULL;
+    if (!sni_choice_given(c, 2)) return SN_OK;
+    int64_t count = c->constants[2]->tensor.count;
+    SN_TRY(
+        sni_cpu_floats(c, (size_t)(sni_blocks(count, p->block) * p->block), &padded, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, 2, &bias, err));
+        memcpy(padded, bias->data, (size_t)count * sizeof *padded);
+    }
+    *out = padded;
+    return SN_OK;
+}
+
+sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out) {
+    const sni_blocked_conv_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *z = sni_in(k, 3), *y = sni_out(k, 0);
+    sni_window window;
+    SN_TRY(sni_blocked_window(k, &window, x, w, y));
+    *out = (sni_blocked_call){.geometry = {.n = x->dims[0],
+                                           .in_channels = w->dims[1] * p->fused.conv.group,
+                                           .out_channels = w->dims[0],
+                                           .groups = p->fused.conv.group},
+                              .epilogue = {.bias = bias, .residual = z ? z->data : NULL},
+                              .x = x->data,
+                              .plain = x->rank == 4,
+                              .y = y->data};
+    set_window(&out->geometry, &window);
+    set_sizes(&out->geometry, window.in, window.out);
+    sni_cpu_act(&p->fused.activation, &out->epilogue.act, &out->epilogue.p0, &out->epilogue.p1);
+    return SN_OK;
+}

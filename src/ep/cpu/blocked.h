@@ -1,0 +1,32 @@
+/* blocked.h - what implementations of BlockedConv share: they look at a choice, prepare packed
+ * weights and a padded bias, and run with a geometry in plain numbers. */
+#ifndef SNI_EP_CPU_BLOCKED_H
+#define SNI_EP_CPU_BLOCKED_H
+
+#include "cpu/conv.h"
+#include "ep/cpu/cpu_ep.h"
+#include "ops/blocked.h"
+
+/* The geometry as far as a choice tells it; sizes that are not known yet (n, in_h, in_w, out_h,
+ * out_w, and pads of auto_pad) are -1. False if it is no blocked convolution that vector kernels
+ * can run: float32, constant weights and bias, the block of the tier in force, an activation that
+ * they know. *plain tells that the input is not blocked. */
+bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain);
+
+/* The bias of a choice, zeros up to whole blocks; *out NULL if it has none. Packed data: not freed.
+ */
+sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err);
+
+/* One call in plain numbers. */
+typedef struct sni_blocked_call {
+    sni_conv_geometry geometry;
+    sni_conv_epilogue epilogue;
+    const float *x;
+    bool plain; /* x is (N,C,H,W) */
+    float *y;
+} sni_blocked_call;
+
+/* Reads a kernel's tensors. `bias` is what sni_blocked_bias gave. */
+sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out);
+
+#endif

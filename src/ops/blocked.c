@@ -1,0 +1,143 @@
+/* ToBlocked and FromBlocked: between plain tensors (N,C,H,W) and blocked ones; and what the
+ * operators on blocked tensors share. */
+#include "ops/blocked.h"
+
+#include "ops/shape_util.h"
+
+void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
+                    int64_t block) {
+    int64_t blocks = (channels + block - 1) / block;
+    for (int64_t i = 0; i < n * blocks; i++) {
+        int64_t first = i % blocks * block;
+        const float *from = x + (i / blocks * channels + first) * pixels;
+        float *to = y + i * pixels * block;
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t c = 0; c < block; c++)
+                to[p * block + c] = first + c < channels ? from[c * pixels + p] : 0;
+    }
+}
+
+void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
+                      int64_t block) {
+    int64_t blocks = (channels + block - 1) / block;
+    for (int64_t i = 0; i < n * channels; i++) {
+        int64_t channel = i % channels;
+        const float *from =
+            x + (i / channels * blocks + channel / block) * pixels * block + channel % block;
+        for (int64_t p = 0; p < pixels; p++) y[i * pixels + p] = from[p * block];
+    }
+}
+
+/* ---- Inference ---- */
+
+sn_status sni_infer_block(sni_infer *c, int64_t block) {
+    if (block < 1 || block > SNI_MOST_BLOCK)
+        return SNI_INFER_FAIL(c, "block is %lld, not 1 to %d", (long long)block, SNI_MOST_BLOCK);
+    return SN_OK;
+}
+
+sn_status sni_infer_unblocked(sni_infer *c, int i, int64_t block, sni_dim channels,
+                              sni_dim plain[4]) {
+    if (sni_infer_rank(c, i) != 5)
+        return SNI_INFER_FAIL(c, "input %d is not blocked: its rank is %d", i,
+                              sni_infer_rank(c, i));
+    sni_dim blocks = sni_infer_dim(c, i, 1), last = sni_infer_dim(c, i, 4);
+    if (sni_dim_differ(last, block))
+        return SNI_INFER_FAIL(c, "input %d is blocked by %lld, not %lld", i, (long long)last,
+                              (long long)block);
+    if (sni_dim_known(channels) &&
+        sni_dim_differ(blocks, sni_dim_ceildiv(c->symbols, channels, block)))
+        return SNI_INFER_FAIL(c, "input %d has %lld blocks of %lld, which are not %lld channels", i,
+                              (long long)blocks, (long long)block, (long long)channels);
+    plain[0] = sni_infer_dim(c, i, 0);
+    plain[1] = channels;
+    plain[2] = sni_infer_dim(c, i, 2);
+    plain[3] = sni_infer_dim(c, i, 3);
+    return SN_OK;
+}
+
+sn_status sni_infer_set_blocked(sni_infer *c, const sni_dim plain[4], int64_t block) {
+    sni_dim dims[5] = {plain[0], sni_dim_ceildiv(c->symbols, plain[1], block), plain[2], plain[3],
+                       block};
+    if (dims[1] == SNI_DIM_FAIL) return sni_fail_memory(c->err);
+    return sni_infer_set_shape(c, 0, 5, dims);
+}
+
+sn_status sni_blocked_window(sni_kernel *k, sni_window *w, const sni_tensor *x,
+                             const sni_tensor *weights, const sni_tensor *y) {
+    const sni_conv_params *p = k->params;
+    SN_TRY(sni_window_init(w, &p->window, 2, weights->dims + 2, k->err));
+    sni_window_place(w, &p->window, x->dims + 2, y->dims + 2);
+    return SN_OK;
+}
+
+/* ---- ToBlocked ---- */
+
+static sn_status to_infer(sni_infer *c) {
+    const sni_blocked_params *p = c->params;
+    SN_TRY(sni_infer_block(c, p->block));
+    if (!sni_infer_shaped(c, 0)) return SN_OK;
+    if (sni_infer_rank(c, 0) != 4)
+        return SNI_INFER_FAIL(c, "an input of rank %d, not 4", sni_infer_rank(c, 0));
+    return sni_infer_set_blocked(c, c->in[0]->dims, p->block);
+}
+
+static sn_status to_ref(sni_kernel *k) {
+    const sni_blocked_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0);
+    const sni_tensor *y = sni_out(k, 0);
+    if (y->count)
+        sni_to_blocked(x->data, y->data, x->dims[0], x->dims[1], x->dims[2] * x->dims[3], p->block);
+    return SN_OK;
+}
+
+const sni_op sni_op_sinter_ToBlocked = {
+    .name = "ToBlocked",
+    .domain = SNI_SINTER_DOMAIN,
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"X", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
+    .params =
+        SNI_PARAMS({"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true}),
+    .params_size = sizeof(sni_blocked_params),
+    .infer = to_infer,
+    .ref = to_ref,
+};
+
+/* ---- FromBlocked ---- */
+
+static sn_status from_infer(sni_infer *c) {
+    const sni_blocked_params *p = c->params;
+    sni_dim plain[4];
+    SN_TRY(sni_infer_block(c, p->block));
+    if (p->channels < 0) return SNI_INFER_FAIL(c, "channels is %lld", (long long)p->channels);
+    if (!sni_infer_shaped(c, 0)) return SN_OK;
+    SN_TRY(sni_infer_unblocked(c, 0, p->block, p->channels, plain));
+    return sni_infer_set_shape(c, 0, 4, plain);
+}
+
+static sn_status from_ref(sni_kernel *k) {
+    const sni_blocked_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0);
+    const sni_tensor *y = sni_out(k, 0);
+    if (y->count)
+        sni_from_blocked(x->data, y->data, y->dims[0], y->dims[1], y->dims[2] * y->dims[3],
+                         p->block);
+    return SN_OK;
+}
+
+const sni_op sni_op_sinter_FromBlocked = {
+    .name = "FromBlocked",
+    .domain = SNI_SINTER_DOMAIN,
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"X", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
+    .params = SNI_PARAMS(
+        {"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true},
+        {"channels", SNI_ATTR_INT, offsetof(sni_blocked_params, channels), .required = true}),
+    .params_size = sizeof(sni_blocked_params),
+    .infer = from_infer,
+    .ref = from_ref,
+};

@@ -1,0 +1,53 @@
+/* blocked.h - operators of domain "ai.sinter" on blocked tensors, which the layout pass puts in the
+ * place of convolutions and their neighbours. A blocked tensor is float32 of shape
+ * (N, ceil(C/c), H, W, c) with c neighbouring channels side by side; its C is known by whoever uses
+ * it. Channels beyond C are finite numbers that mean nothing (see cpu/conv.h).
+ *
+ * What the operators of ai.onnx can say of such a tensor needs no operator here: elementwise ones
+ * as they are; MaxPool, AveragePool, Resize and Pad with a third spatial axis on which they do
+ * nothing; a global pool as ReduceMean or ReduceMax over axes 2 and 3; Concat and Split of whole
+ * blocks along axis 1. */
+#ifndef SNI_OPS_BLOCKED_H
+#define SNI_OPS_BLOCKED_H
+
+#include "ops/fused.h"
+
+#define SNI_SINTER_DOMAIN "ai.sinter"
+enum { SNI_MOST_BLOCK = 64 }; /* channels of a block, at most */
+
+/* ToBlocked: X (N,C,H,W) to (N,ceil(C/block),H,W,block), zeros beyond C.
+ * FromBlocked: back; `channels` says how many there are. */
+typedef struct sni_blocked_params {
+    int64_t block, channels;
+} sni_blocked_params;
+
+/* BlockedConv: Y = activation(Conv(X, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
+ * (M,C/group,kH,kW) and B (M); Y and Z are blocked. Attributes are FusedConv's and `block`. */
+typedef struct sni_blocked_conv_params {
+    sni_fused_conv_params fused;
+    int64_t block;
+} sni_blocked_conv_params;
+
+/* y (n, ceil(channels/block), pixels, block) from x (n, channels, pixels), zeros beyond `channels`;
+ * and back. */
+void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
+                    int64_t block);
+void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
+                      int64_t block);
+
+/* Checks a `block` attribute. */
+sn_status sni_infer_block(sni_infer *c, int64_t block);
+
+/* Checks that input i, whose shape is known, is blocked by `block` with `channels` channels (a
+ * symbol: any number), and gives its plain shape (N, channels, H, W). */
+sn_status sni_infer_unblocked(sni_infer *c, int i, int64_t block, sni_dim channels,
+                              sni_dim plain[4]);
+
+/* Output 0 gets the blocked shape of a plain one. */
+sn_status sni_infer_set_blocked(sni_infer *c, const sni_dim plain[4], int64_t block);
+
+/* The window of a convolution of `x` (plain or blocked) to `y` (blocked). */
+sn_status sni_blocked_window(sni_kernel *k, sni_window *w, const sni_tensor *x,
+                             const sni_tensor *weights, const sni_tensor *y);
+
+#endif

@@ -1,0 +1,122 @@
+/* BlockedConv: FusedConv on blocked tensors. */
+#include "ops/blocked.h"
+#include "ops/compute.h"
+#include "ops/shape_util.h"
+
+/* ---- Inference: that of the plain convolution between plain shapes ---- */
+
+static sn_status plain_input(sni_infer *c, int64_t block, sni_type *type, sni_dim dims[4]) {
+    const sni_conv_params *p = c->params;
+    *type = *c->in[0];
+    if (sni_infer_rank(c, 0) == 4) return SN_OK;
+    sni_dim channels = sni_dim_mul(c->symbols, sni_infer_dim(c, 1, 1), p->group);
+    if (channels == SNI_DIM_FAIL) return sni_fail_memory(c->err);
+    SN_TRY(sni_infer_unblocked(c, 0, block, channels, dims));
+    type->rank = 4;
+    type->dims = dims;
+    return SN_OK;
+}
+
+/* Z must be as the output is. */
+static sn_status check_added(sni_infer *c) {
+    if (!sni_infer_shaped(c, 3)) return SN_OK;
+    sni_dim dim;
+    if (sni_infer_rank(c, 3) != 5)
+        return SNI_INFER_FAIL(c, "Z has rank %d, not 5", sni_infer_rank(c, 3));
+    for (int i = 0; i < 5; i++)
+        SN_TRY(sni_infer_join_dim(c, "Z and the convolution", i, c->out[0].dims[i],
+                                  sni_infer_dim(c, 3, i), &dim));
+    return SN_OK;
+}
+
+static sn_status blocked_conv_infer(sni_infer *c) {
+    const sni_blocked_conv_params *p = c->params;
+    SN_TRY(sni_infer_block(c, p->block));
+    if (p->fused.conv.group < 1)
+        return SNI_INFER_FAIL(c, "group is %lld", (long long)p->fused.conv.group);
+    if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
+    if (sni_infer_rank(c, 1) != 4)
+        return SNI_INFER_FAIL(c, "weights of rank %d, not 4", sni_infer_rank(c, 1));
+    sni_type x;
+    sni_dim dims[4];
+    SN_TRY(plain_input(c, p->block, &x, dims));
+    const sni_type *in[3] = {&x, c->in[1], sni_infer_given(c, 2) ? c->in[2] : NULL};
+    sni_infer plain = *c;
+    plain.in = in;
+    plain.n_in = 3;
+    SN_TRY(sni_infer_conv(&plain, 0, 1, 2));
+    if (!c->out[0].has_shape) return SN_OK;
+    SN_TRY(sni_infer_set_blocked(c, c->out[0].dims, p->block));
+    return check_added(c);
+}
+
+static int64_t blocked_conv_macs(const sni_infer *c) {
+    if (!sni_infer_shaped(c, 1) || !c->out[0].has_shape) return -1;
+    const sni_dim *y = c->out[0].dims;
+    const sni_dim plain[4] = {y[0], sni_infer_dim(c, 1, 0), y[2], y[3]};
+    sni_type out = c->out[0];
+    sni_infer view = *c;
+    out.rank = 4;
+    out.dims = plain;
+    view.out = &out;
+    return sni_conv_macs(&view, 1, 1);
+}
+
+/* ---- The reference: plain, convolved, blocked again ---- */
+
+/* A blocked tensor of `channels` channels in plain order, in scratch; a NULL tensor gives NULL. */
+static sn_status unblocked(sni_kernel *k, const sni_tensor *t, int64_t channels, int64_t block,
+                           void **out) {
+    *out = NULL;
+    if (!t) return SN_OK;
+    int64_t pixels = t->dims[2] * t->dims[3];
+    SN_TRY(sni_scratch_matrix(k, t->dims[0] * channels, pixels, sizeof(float), out));
+    if (t->count) sni_from_blocked(t->data, *out, t->dims[0], channels, pixels, block);
+    return SN_OK;
+}
+
+static sn_status blocked_conv_ref(sni_kernel *k) {
+    const sni_blocked_conv_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *b = sni_in(k, 2), *y = sni_out(k, 0);
+    int64_t channels = w->dims[1] * p->fused.conv.group, m = w->dims[0];
+    int64_t pixels = y->dims[2] * y->dims[3];
+    void *plain_x = x->data, *plain_y, *more;
+    if (y->count == 0) return SN_OK;
+    sni_conv conv = {.batch = x->dims[0],
+                     .in_channels = channels,
+                     .out_channels = m,
+                     .groups = p->fused.conv.group,
+                     .x_dtype = SN_FLOAT32,
+                     .w = w->data,
+                     .add = b != NULL};
+    SN_TRY(sni_blocked_window(k, &conv.window, x, w, y));
+    if (x->rank == 5) SN_TRY(unblocked(k, x, channels, p->block, &plain_x));
+    SN_TRY(unblocked(k, sni_in(k, 3), m, p->block, &more));
+    SN_TRY(sni_scratch_matrix(k, conv.batch * m, pixels, sizeof(float), &plain_y));
+    conv.x = plain_x;
+    conv.y = plain_y;
+    if (b) sni_fill_channels(plain_y, b->data, conv.batch, m, pixels, sizeof(float));
+    SN_TRY(sni_conv_run(k, &conv));
+    sni_activate(&p->fused.activation, SN_FLOAT32, plain_y, more, conv.batch * m * pixels,
+                 k->threads);
+    sni_to_blocked(plain_y, y->data, conv.batch, m, pixels, p->block);
+    return SN_OK;
+}
+
+const sni_op sni_op_sinter_BlockedConv = {
+    .name = "BlockedConv",
+    .domain = SNI_SINTER_DOMAIN,
+    .versions = SNI_VERSIONS(1),
+    .inputs =
+        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"Y", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
+    .params = SNI_PARAMS(
+        SNI_FUSED_CONV_FIELDS,
+        {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true}),
+    .params_size = sizeof(sni_blocked_conv_params),
+    .prepare = sni_fused_conv_prepare,
+    .infer = blocked_conv_infer,
+    .ref = blocked_conv_ref,
+    .macs = blocked_conv_macs,
+};
