@@ -1,64 +1,69 @@
 /* act.inc.c - activations on rows of results. */
 
-/* e^x by 2^n * e^r with |r| <= ln(2)/2 and a polynomial of degree 6 for e^r: within 2 ULP from -87
- * to 88, 0 below and infinity above; NaN stays. */
-static inline vf exp_vf(vf x) {
-    const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
-    const vf ln2_high = splat(0.693145751953125f), ln2_low = splat(1.42860682030941723e-6f);
-    vf clamped = min_vf(max_vf(x, splat(-104.0f)), splat(104.0f));
-    vf shifted = clamped * log2e + magic;
-    vf n = shifted - magic;
-    vf r = clamped - n * ln2_high - n * ln2_low;
-    vf p = splat(1.38888889e-3f);
-    p = p * r + splat(8.33333333e-3f);
-    p = p * r + splat(4.16666667e-2f);
-    p = p * r + splat(1.66666667e-1f);
-    p = p * r + splat(0.5f);
-    p = p * r + splat(1.0f);
-    p = p * r + splat(1.0f);
-    /* 2^n in two factors, so that results near the ends of the range keep their bits. */
-    vi whole = __builtin_convertvector(n, vi);
-    vi half = whole >> 1, rest = whole - half;
-    vf result = p * (vf)((half + 127) << 23) * (vf)((rest + 127) << 23);
-    return select_vf(x == x, result, x);
+/* x tanh(ln(1 + e^x)), where tanh(ln(1 + e)) is e (e + 2) / (e (e + 2) + 2). */
+static inline vf mish_vf(vf x) {
+    vf e = exp_vf(min_vf(x, splat(20.0f)));
+    vf t = e * (e + splat(2.0f));
+    return x * (t / (t + splat(2.0f)));
 }
 
-static inline vf sigmoid_vf(vf x) {
-    return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
+/* x times the normal distribution function of x: relative to the size of x within 1.5e-7 ... */
+static inline vf gelu_vf(vf x) {
+    vf half = x * splat(0.5f);
+    return half * erf_vf(x * splat(0.70710678118654752f)) + half;
 }
 
-/* By e^2x for large |x|, by an odd polynomial where that would cancel. */
-static inline vf tanh_vf(vf x) {
-    vf size = select_vf(x < 0, -x, x), square = x * x;
-    vf p = splat(-5.70498872745e-3f);
-    p = p * square + splat(2.06390887954e-2f);
-    p = p * square + splat(-5.37397155531e-2f);
-    p = p * square + splat(1.33314422036e-1f);
-    p = p * square + splat(-3.33332819422e-1f);
-    vf small = p * square * x + x;
-    vf large = splat(1.0f) - splat(2.0f) / (exp_vf(size + size) + splat(1.0f));
-    large = select_vf(x < 0, -large, large);
-    return select_vf(size < splat(0.625f), small, large);
+/* ... and its approximation 0.5 x (1 + tanh(u)), which is x sigmoid(2 u). */
+static inline vf gelu_tanh_vf(vf x) {
+    const vf a = splat(1.59576912160573071f), b = splat(0.0713548162726f);
+    vf u = x * (a + b * (x * x));
+    return x * sigmoid_vf(u);
 }
 
-static inline vf act_vf(sni_act act, vf p0, vf p1, vf x) {
+static inline vf clamp_vf(vf x, vf low, vf high) {
+    return min_vf(max_vf(x, low), high);
+}
+
+static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1, vf x) {
     switch (act) {
     case SNI_ACT_RELU:
         return max_vf(x, splat(0));
     case SNI_ACT_CLIP:
-        return min_vf(max_vf(x, p0), p1);
+        return clamp_vf(x, p0, p1);
     case SNI_ACT_LEAKY_RELU:
         return select_vf(x < 0, x * p0, x);
     case SNI_ACT_HARD_SIGMOID:
-        return min_vf(max_vf(x * p0 + p1, splat(0)), splat(1));
+        return clamp_vf(x * p0 + p1, splat(0), splat(1));
     case SNI_ACT_HARD_SWISH:
-        return x * min_vf(max_vf(x * splat(1.0f / 6.0f) + splat(0.5f), splat(0)), splat(1));
+        return x * clamp_vf(x * splat(1.0f / 6.0f) + splat(0.5f), splat(0), splat(1));
     case SNI_ACT_SIGMOID:
         return sigmoid_vf(x);
     case SNI_ACT_SILU:
         return x * sigmoid_vf(x);
     case SNI_ACT_TANH:
         return tanh_vf(x);
+    case SNI_ACT_GELU:
+        return gelu_vf(x);
+    case SNI_ACT_GELU_TANH:
+        return gelu_tanh_vf(x);
+    case SNI_ACT_MISH:
+        return mish_vf(x);
+    case SNI_ACT_ELU:
+        return select_vf(x < 0, p0 * expm1_vf(min_vf(x, splat(0))), x);
+    case SNI_ACT_CELU:
+        return select_vf(x < 0, p0 * expm1_vf(min_vf(x / p0, splat(0))), x);
+    case SNI_ACT_SELU:
+        return p1 * select_vf(x > 0, x, p0 * expm1_vf(min_vf(x, splat(0))));
+    case SNI_ACT_AFFINE:
+        return p0 * x + p1;
+    case SNI_ACT_THRESHOLDED_RELU:
+        return select_vf(x >= p0, x, select_vf(x != x, x, splat(0)));
+    case SNI_ACT_SCALED_TANH:
+        return p0 * tanh_vf(p1 * x);
+    case SNI_ACT_SOFTSIGN:
+        return x / (splat(1.0f) + abs_vf(x));
+    case SNI_ACT_SOFTPLUS:
+        return p0 * softplus_vf(p1 * x);
     default:
         return x;
     }
@@ -84,37 +89,26 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const sni_
     memcpy(y + i, tail, (size_t)(n - i) * sizeof *y);
 }
 
+typedef void (*finish_fn)(const sni_epilogue *e, float *y, float bias, const float *columns,
+                          const float *more, int64_t n);
+
+#define SNI_ACT(name)                                                                            \
+    static void finish_##name(const sni_epilogue *e, float *y, float bias, const float *columns, \
+                              const float *more, int64_t n) {                                    \
+        finish(SNI_ACT_##name, e, y, bias, columns, more, n);                                    \
+    }
+#include "cpu/act.def"
+#undef SNI_ACT
+
+static const finish_fn finishers[SNI_ACT_COUNT] = {
+#define SNI_ACT(name) [SNI_ACT_##name] = finish_##name,
+#include "cpu/act.def"
+#undef SNI_ACT
+};
+
 static void finish_row(const sni_epilogue *e, float *y, float bias, const float *columns,
                        const float *more, int64_t n) {
-    switch (e->act) {
-    case SNI_ACT_NONE:
-        finish(SNI_ACT_NONE, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_RELU:
-        finish(SNI_ACT_RELU, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_CLIP:
-        finish(SNI_ACT_CLIP, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_LEAKY_RELU:
-        finish(SNI_ACT_LEAKY_RELU, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_HARD_SIGMOID:
-        finish(SNI_ACT_HARD_SIGMOID, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_HARD_SWISH:
-        finish(SNI_ACT_HARD_SWISH, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_SIGMOID:
-        finish(SNI_ACT_SIGMOID, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_SILU:
-        finish(SNI_ACT_SILU, e, y, bias, columns, more, n);
-        break;
-    case SNI_ACT_TANH:
-        finish(SNI_ACT_TANH, e, y, bias, columns, more, n);
-        break;
-    }
+    finishers[e->act](e, y, bias, columns, more, n);
 }
 
 static void axpy(float w, const float *x, float *y, int64_t n) {

@@ -109,10 +109,15 @@ static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j,
     return s->b_block;
 }
 
-/* Bias, residual and activation on a finished tile. */
+/* Scale, bias, residual and activation on a finished tile. */
 static void finish_tile(const share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
     const sni_gemm_f32 *g = s->g;
     const sni_epilogue *e = &g->epilogue;
+    if (g->scale != 0 && g->scale != 1) {
+        sni_epilogue scale = {.act = SNI_ACT_AFFINE, .p0 = g->scale};
+        for (int64_t r = i; r < i + rows; r++)
+            s->kernels->finish_row(&scale, g->c + r * g->c_row + j, 0, NULL, NULL, cols);
+    }
     if (e->act == SNI_ACT_NONE && !e->row_bias && !e->column_bias && !e->residual) return;
     for (int64_t r = i; r < i + rows; r++)
         s->kernels->finish_row(e, g->c + r * g->c_row + j, e->row_bias ? e->row_bias[r] : 0,

@@ -12,17 +12,12 @@
 
 enum { SNI_MAX_MR = 14, SNI_MAX_NR = 32 }; /* largest tile of any tier */
 
-/* What is done to a result before it is stored for good. */
+/* What is done to a result before it is stored for good: cpu/act.def. */
 typedef enum sni_act {
-    SNI_ACT_NONE,
-    SNI_ACT_RELU,
-    SNI_ACT_CLIP,         /* min(max(x, p0), p1) */
-    SNI_ACT_LEAKY_RELU,   /* x < 0 ? p0 * x : x */
-    SNI_ACT_HARD_SIGMOID, /* min(max(p0 * x + p1, 0), 1) */
-    SNI_ACT_HARD_SWISH,   /* x * min(max(x / 6 + 0.5, 0), 1) */
-    SNI_ACT_SIGMOID,
-    SNI_ACT_SILU, /* x * sigmoid(x) */
-    SNI_ACT_TANH
+#define SNI_ACT(name) SNI_ACT_##name,
+#include "cpu/act.def"
+#undef SNI_ACT
+    SNI_ACT_COUNT
 } sni_act;
 
 typedef struct sni_epilogue {

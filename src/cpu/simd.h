@@ -3,6 +3,7 @@
 #ifndef SNI_CPU_SIMD_H
 #define SNI_CPU_SIMD_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

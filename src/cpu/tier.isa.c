@@ -5,6 +5,8 @@
 
 #include "cpu/gemm_tile.inc.c"
 
+#include "cpu/math.inc.c"
+
 #include "cpu/act.inc.c"
 
 #define PASTE_(a, b) a##b

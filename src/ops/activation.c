@@ -35,12 +35,17 @@ static const struct {
     [SNI_FN_SILU] = {"Silu", 0, 0, 0},
     [SNI_FN_GELU] = {"Gelu", 0, 0, 0},
     [SNI_FN_FAST_GELU] = {"FastGelu", 0, 0, 0},
+    [SNI_FN_MISH] = {"Mish", 0, 0, 0},
 };
+
+static bool is_named(sni_str name, const char *text) {
+    return name.n == strlen(text) && (name.n == 0 || strncasecmp(name.p, text, name.n) == 0);
+}
 
 sni_activation sni_activation_named(sni_str name) {
     for (int i = 0; i < SNI_FN_COUNT; i++)
-        if (name.n == strlen(functions[i].name) &&
-            (name.n == 0 || strncasecmp(name.p, functions[i].name, name.n) == 0))
+        if (is_named(name, functions[i].name) ||
+            (i == SNI_FN_FAST_GELU && is_named(name, "GeluTanh")))
             return (sni_activation){(sni_fn)i, functions[i].alpha, functions[i].beta};
     return (sni_activation){.kind = SNI_FN_COUNT};
 }

@@ -26,7 +26,8 @@ typedef enum sni_fn {
     SNI_FN_HARD_SWISH,
     SNI_FN_SILU,
     SNI_FN_GELU,
-    SNI_FN_FAST_GELU, /* the approximation by tanh */
+    SNI_FN_FAST_GELU, /* the approximation by tanh; its other name is GeluTanh */
+    SNI_FN_MISH,
     SNI_FN_COUNT
 } sni_fn;
 

@@ -41,6 +41,8 @@ static inline T FN(sni_activation_of)(const sni_activation *f, T v) {
         return FN(sni_gelu)(v);
     case SNI_FN_FAST_GELU:
         return FN(sni_fast_gelu)(v);
+    case SNI_FN_MISH:
+        return v * MATH(tanh)(FN(sni_softplus)(v));
     default:
         return v;
     }

@@ -62,17 +62,22 @@ sn_status sni_fused_activation(sni_str name, const float *alpha, const float *be
     return SN_OK;
 }
 
-sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err) {
-    sni_fused_conv_params *p = params;
-    const sni_floats *c = &p->coefficients;
-    (void)arena;
-    SN_TRY(sni_fused_activation(p->name, c->n > 0 ? &c->v[0] : NULL, c->n > 1 ? &c->v[1] : NULL,
-                                &p->activation, err));
-    int most = sni_activation_parameters(p->activation.kind);
+sn_status sni_fused_activation_list(sni_str name, const sni_floats *coefficients,
+                                    sni_activation *out, sn_error *err) {
+    const sni_floats *c = coefficients;
+    SN_TRY(sni_fused_activation(name, c->n > 0 ? &c->v[0] : NULL, c->n > 1 ? &c->v[1] : NULL, out,
+                                err));
+    int most = sni_activation_parameters(out->kind);
     if (c->n > (size_t)most)
         return sni_fail(err, SN_INVALID_MODEL, "%zu activation_params for '%.*s', which takes %d",
-                        c->n, SNI_FMT(p->name), most);
+                        c->n, SNI_FMT(name), most);
     return SN_OK;
+}
+
+sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err) {
+    sni_fused_conv_params *p = params;
+    (void)arena;
+    return sni_fused_activation_list(p->name, &p->coefficients, &p->activation, err);
 }
 
 static sn_status fused_infer(sni_infer *c) {

@@ -46,9 +46,20 @@ typedef struct sni_fused_matmul_params {
     sni_activation activation;
 } sni_fused_matmul_params;
 
+/* ai.sinter Linear: Y = activation(X W + B + residual). */
+typedef struct sni_linear_params {
+    int64_t trans_w; /* W is (N,K) */
+    sni_str name;
+    sni_floats coefficients; /* activation_params: alpha and beta */
+    sni_activation activation;
+} sni_linear_params;
+
 /* The activation `name` with the coefficients that are given (NULL: left at its default).
  * SN_INVALID_MODEL if there is none of that name. */
 sn_status sni_fused_activation(sni_str name, const float *alpha, const float *beta,
                                sni_activation *out, sn_error *err);
+/* The same with a list of coefficients, which must not be longer than it takes. */
+sn_status sni_fused_activation_list(sni_str name, const sni_floats *coefficients,
+                                    sni_activation *out, sn_error *err);
 
 #endif

@@ -19,20 +19,3 @@ sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *f
     *out = data;
     return SN_OK;
 }
-
-bool sni_cpu_act(const sni_activation *f, sni_act *act, float *p0, float *p1) {
-    static const sni_act acts[SNI_FN_COUNT] = {
-        [SNI_FN_RELU] = SNI_ACT_RELU,
-        [SNI_FN_TANH] = SNI_ACT_TANH,
-        [SNI_FN_SIGMOID] = SNI_ACT_SIGMOID,
-        [SNI_FN_LEAKY_RELU] = SNI_ACT_LEAKY_RELU,
-        [SNI_FN_HARD_SIGMOID] = SNI_ACT_HARD_SIGMOID,
-        [SNI_FN_CLIP] = SNI_ACT_CLIP,
-        [SNI_FN_HARD_SWISH] = SNI_ACT_HARD_SWISH,
-        [SNI_FN_SILU] = SNI_ACT_SILU,
-    };
-    *act = acts[f->kind];
-    *p0 = f->alpha;
-    *p1 = f->beta;
-    return f->kind == SNI_FN_NONE || *act != SNI_ACT_NONE;
-}

@@ -8,6 +8,8 @@
 
 extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
+extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
+extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
@@ -16,7 +18,7 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
 
-/* The vector kernels' form of an activation; false if they have none. */
+/* The vector kernels' form of an activation; false if they have none (act.c). */
 bool sni_cpu_act(const sni_activation *f, sni_act *act, float *p0, float *p1);
 
 #endif

@@ -1,85 +1,87 @@
-/* matmul.c - MatMul and Gemm in float32 on packed panels. */
-#include "base/threadpool.h"
-#include "cpu/gemm.h"
-#include "ep/cpu/cpu_ep.h"
-#include "ops/matmul.h"
+/* matmul.c - Gemm, MatMul, Linear and the fused forms of com.microsoft in float32. */
+#include "ep/cpu/dense.h"
+
+#include "ops/fused.h"
 
 #include <stdlib.h>
 
-/* ---- Weights ---- */
-
-/* A right operand that is part of the model, packed; for Gemm already times alpha. */
-typedef struct packed_b {
-    int64_t k, n;
-    float *panels;
-} packed_b;
-
-static sn_status pack_weight(const sni_choice *c, bool transposed, float alpha, void **state,
-                             sn_error *err) {
-    const sni_tensor *w = &c->constants[1]->tensor;
-    packed_b p = {.k = w->dims[transposed], .n = w->dims[!transposed]};
-    size_t size = sni_gemm_packed_b_size(p.k, p.n);
-    bool filled;
-    SN_TRY(sni_cpu_floats(c, size, &p.panels, &filled, err));
-    if (!filled) {
-        SN_TRY(sni_cpu_weight(c, 1, &w, err));
-        int64_t row = transposed ? 1 : p.n, col = transposed ? p.k : 1;
-        sni_gemm_pack_b(w->data, row, col, p.k, p.n, p.panels);
-        for (size_t i = 0; alpha != 1.0f && i < size; i++) p.panels[i] *= alpha;
-    }
-    packed_b *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = p;
-    *state = kept;
-    return SN_OK;
+static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epilogue *e) {
+    const sni_tensor *a = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0);
+    sni_gemm_f32 g = {.m = w->n ? y->count / w->n : 0,
+                      .n = w->n,
+                      .k = w->k,
+                      .a = a->data,
+                      .a_row = w->k,
+                      .a_col = 1,
+                      .packed_b = w->panels,
+                      .c = y->data,
+                      .c_row = w->n,
+                      .epilogue = *e};
+    return sni_dense_run(k, &g);
 }
 
-static bool is_matrix_constant(const sni_choice *c, int i) {
-    return c->constants[i] && c->constants[i]->tensor.rank == 2;
+static const float *floats_of(const sni_tensor *t) {
+    return t ? t->data : NULL;
 }
 
-static sn_status run_gemm(sni_kernel *k, const sni_gemm_f32 *g) {
-    float *scratch = sni_scratch(k, sni_gemm_scratch_size(g, k->threads) * sizeof *scratch);
-    if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_gemm_f32_run(g, k->threads, scratch);
-    return SN_OK;
-}
+/* ---- Gemm and FusedGemm ---- */
 
-/* ---- Gemm ---- */
-
-static bool gemm_accepts(const sni_choice *c) {
-    const sni_gemm_params *p = c->params;
-    if (!sni_choice_is(c, 0, SN_FLOAT32) || !is_matrix_constant(c, 1)) return false;
-    if (!sni_choice_given(c, 2)) return true;
-    /* A bias that is one row. */
+/* C as something a product ends with: left out, or one row. */
+static bool is_row_bias(const sni_choice *c, const sni_gemm_params *p) {
+    if (!sni_choice_given(c, 2) || p->beta == 0) return true;
     if (p->beta != 1.0f || sni_choice_rank(c, 2) < 1) return false;
     const sni_type *t = c->in[2];
     int64_t n = c->constants[1]->tensor.dims[p->trans_b ? 0 : 1];
     return t->dims[t->rank - 1] == n && (t->rank == 1 || (t->rank == 2 && t->dims[0] == 1));
 }
 
-static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
-    const sni_gemm_params *p = c->params;
-    return pack_weight(c, p->trans_b != 0, p->alpha, state, err);
+static bool gemm_accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32) && sni_dense_is_weight(c, 1) &&
+           is_row_bias(c, c->params);
 }
 
-static sn_status gemm_run(sni_kernel *k) {
+static bool fused_gemm_accepts(const sni_choice *c) {
+    const sni_fused_gemm_params *p = c->params;
+    sni_epilogue e = {0};
+    return gemm_accepts(c) && sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+}
+
+static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_gemm_params *p = c->params;
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, state, err);
+}
+
+static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
     const sni_gemm_params *p = k->params;
-    const packed_b *w = k->state;
-    const sni_tensor *a = sni_in(k, 0), *bias = sni_in(k, 2);
+    const sni_dense *w = k->state;
+    const sni_tensor *a = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    bool ta = p->trans_a != 0;
+    bool turned = p->trans_a != 0;
+    e.column_bias = p->beta != 0 ? floats_of(sni_in(k, 2)) : NULL;
+    if (!turned) return run_by_weight(k, w, &e);
     sni_gemm_f32 g = {.m = y->dims[0],
                       .n = w->n,
                       .k = w->k,
                       .a = a->data,
-                      .a_row = ta ? 1 : a->dims[1],
-                      .a_col = ta ? a->dims[1] : 1,
+                      .a_row = 1,
+                      .a_col = a->dims[1],
                       .packed_b = w->panels,
                       .c = y->data,
-                      .c_row = w->n};
-    if (bias) g.epilogue.column_bias = bias->data;
-    return run_gemm(k, &g);
+                      .c_row = w->n,
+                      .epilogue = e};
+    return sni_dense_run(k, &g);
+}
+
+static sn_status gemm_run(sni_kernel *k) {
+    return run_gemm(k, (sni_epilogue){0});
+}
+
+static sn_status fused_gemm_run(sni_kernel *k) {
+    const sni_fused_gemm_params *p = k->params;
+    sni_epilogue e = {0};
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+    return run_gemm(k, e);
 }
 
 const sni_impl sni_cpu_gemm = {
@@ -91,6 +93,16 @@ const sni_impl sni_cpu_gemm = {
     .run = gemm_run,
 };
 
+const sni_impl sni_cpu_fused_gemm = {
+    .name = "gemm_f32",
+    .op = "FusedGemm",
+    .domain = "com.microsoft",
+    .accepts = fused_gemm_accepts,
+    .prepare = gemm_prepare,
+    .release = free,
+    .run = fused_gemm_run,
+};
+
 /* ---- MatMul ---- */
 
 static bool matmul_accepts(const sni_choice *c) {
@@ -98,87 +110,17 @@ static bool matmul_accepts(const sni_choice *c) {
 }
 
 static sn_status matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return is_matrix_constant(c, 1) ? pack_weight(c, false, 1.0f, state, err) : SN_OK;
-}
-
-/* All rows of A, over all its leading axes, times one matrix. */
-static sn_status multiply_by_weight(sni_kernel *k, const packed_b *w) {
-    const sni_tensor *a = sni_in(k, 0);
-    sni_gemm_f32 g = {.m = w->k ? a->count / w->k : 0,
-                      .n = w->n,
-                      .k = w->k,
-                      .a = a->data,
-                      .a_row = w->k,
-                      .a_col = 1,
-                      .packed_b = w->panels,
-                      .c = sni_out(k, 0)->data,
-                      .c_row = w->n};
-    return run_gemm(k, &g);
-}
-
-typedef struct batch_job {
-    sni_gemm_f32 g;
-    const sni_matmul *shape;
-    const float *a, *b;
-    float *c, *scratch;
-    size_t scratch_part;
-    int64_t count;
-    int parts;
-} batch_job;
-
-/* Each part runs its products on one thread. */
-static void run_batch(void *ctx, int64_t begin, int64_t end) {
-    const batch_job *j = ctx;
-    for (int64_t part = begin; part < end; part++) {
-        sni_gemm_f32 g = j->g;
-        for (int64_t i = part * j->count / j->parts; i < (part + 1) * j->count / j->parts; i++) {
-            int64_t a, b;
-            sni_matmul_offsets(j->shape, i, &a, &b);
-            g.a = j->a + a;
-            g.b = j->b + b;
-            g.c = j->c + i * g.m * g.n;
-            sni_gemm_f32_run(&g, 1, j->scratch + (size_t)part * j->scratch_part);
-        }
-    }
-}
-
-static sn_status multiply_batches(sni_kernel *k) {
-    sni_matmul shape;
-    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
-    sni_tensor *y = sni_out(k, 0);
-    sni_matmul_init(&shape, a, b);
-    batch_job j = {.shape = &shape, .a = a->data, .b = b->data, .c = y->data, .count = shape.count};
-    j.g = (sni_gemm_f32){.m = shape.m,
-                         .n = shape.n,
-                         .k = shape.k,
-                         .a_row = shape.k,
-                         .a_col = 1,
-                         .b_row = shape.n,
-                         .b_col = 1,
-                         .c_row = shape.n};
-    if (y->count == 0) return SN_OK;
-    if (shape.count < k->threads) {
-        for (int64_t i = 0; i < shape.count; i++) {
-            int64_t at_a, at_b;
-            sni_matmul_offsets(&shape, i, &at_a, &at_b);
-            j.g.a = j.a + at_a;
-            j.g.b = j.b + at_b;
-            j.g.c = j.c + i * shape.m * shape.n;
-            SN_TRY(run_gemm(k, &j.g));
-        }
-        return SN_OK;
-    }
-    j.parts = k->threads;
-    j.scratch_part = sni_gemm_scratch_size(&j.g, 1);
-    j.scratch = sni_scratch(k, j.scratch_part * (size_t)j.parts * sizeof *j.scratch);
-    if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_parallel_for(j.parts, j.parts, 1, run_batch, &j);
-    return SN_OK;
+    return sni_dense_is_weight(c, 1) ? sni_dense_pack(c, 1, false, 1.0f, state, err) : SN_OK;
 }
 
 static sn_status matmul_run(sni_kernel *k) {
-    const packed_b *w = k->state;
-    return w && sni_in(k, 0)->rank >= 2 ? multiply_by_weight(k, w) : multiply_batches(k);
+    const sni_dense *w = k->state;
+    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
+    sni_epilogue none = {0};
+    if (w) return run_by_weight(k, w, &none);
+    sni_matmul shape;
+    sni_matmul_init(&shape, a, b);
+    return sni_dense_stack(k, &shape, a->data, b->data, sni_out(k, 0)->data, 1, &none);
 }
 
 const sni_impl sni_cpu_matmul = {
@@ -188,4 +130,102 @@ const sni_impl sni_cpu_matmul = {
     .prepare = matmul_prepare,
     .release = free,
     .run = matmul_run,
+};
+
+/* ---- FusedMatMul ---- */
+
+/* A weight on the right that every row of the left is multiplied by. */
+static bool has_plain_weight(const sni_choice *c) {
+    const sni_fused_matmul_params *p = c->params;
+    return sni_dense_is_weight(c, 1) && !p->trans_a && !p->batch_a && !p->batch_b;
+}
+
+static bool fused_matmul_accepts(const sni_choice *c) {
+    const sni_fused_matmul_params *p = c->params;
+    sni_epilogue e = {0};
+    return matmul_accepts(c) && sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+}
+
+static sn_status fused_matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_fused_matmul_params *p = c->params;
+    if (!has_plain_weight(c)) return SN_OK;
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, state, err);
+}
+
+static sn_status fused_matmul_run(sni_kernel *k) {
+    const sni_fused_matmul_params *p = k->params;
+    const sni_dense *w = k->state;
+    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
+    sni_epilogue e = {0};
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+    if (w) return run_by_weight(k, w, &e);
+    sni_matmul shape;
+    sni_matmul_turned(&shape, a, (sni_turn){p->trans_a != 0, p->batch_a != 0}, b,
+                      (sni_turn){p->trans_b != 0, p->batch_b != 0});
+    return sni_dense_stack(k, &shape, a->data, b->data, sni_out(k, 0)->data, p->alpha, &e);
+}
+
+#define FUSED_MATMUL(symbol, type)       \
+    const sni_impl symbol = {            \
+        .name = "matmul_f32",            \
+        .op = type,                      \
+        .domain = "com.microsoft",       \
+        .accepts = fused_matmul_accepts, \
+        .prepare = fused_matmul_prepare, \
+        .release = free,                 \
+        .run = fused_matmul_run,         \
+    }
+FUSED_MATMUL(sni_cpu_fused_matmul, "FusedMatMul");
+FUSED_MATMUL(sni_cpu_fused_matmul_activation, "FusedMatMulActivation");
+FUSED_MATMUL(sni_cpu_transpose_matmul, "TransposeMatMul");
+
+/* ---- Linear ---- */
+
+static bool linear_accepts(const sni_choice *c) {
+    const sni_linear_params *p = c->params;
+    sni_epilogue e = {0};
+    return matmul_accepts(c) && sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+}
+
+static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_linear_params *p = c->params;
+    if (!sni_dense_is_weight(c, 1)) return SN_OK;
+    return sni_dense_pack(c, 1, p->trans_w != 0, 1, state, err);
+}
+
+static sn_status linear_run(sni_kernel *k) {
+    const sni_linear_params *p = k->params;
+    const sni_dense *w = k->state;
+    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
+    sni_tensor *y = sni_out(k, 0);
+    bool turned = p->trans_w != 0;
+    int64_t n = b->dims[!turned];
+    sni_epilogue e = {.column_bias = floats_of(sni_in(k, 2)),
+                      .residual = floats_of(sni_in(k, 3)),
+                      .residual_row = n};
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+    if (w) return run_by_weight(k, w, &e);
+    sni_gemm_f32 g = {.m = n ? y->count / n : 0,
+                      .n = n,
+                      .k = b->dims[turned],
+                      .a = a->data,
+                      .a_row = b->dims[turned],
+                      .a_col = 1,
+                      .b = b->data,
+                      .b_row = turned ? 1 : n,
+                      .b_col = turned ? b->dims[turned] : 1,
+                      .c = y->data,
+                      .c_row = n,
+                      .epilogue = e};
+    return sni_dense_run(k, &g);
+}
+
+const sni_impl sni_cpu_linear = {
+    .name = "linear_f32",
+    .op = "Linear",
+    .domain = "ai.sinter",
+    .accepts = linear_accepts,
+    .prepare = linear_prepare,
+    .release = free,
+    .run = linear_run,
 };

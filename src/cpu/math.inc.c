@@ -1,0 +1,130 @@
+/* math.inc.c - elementary functions on vectors. Bounds are in units of the last place of float32,
+ * found by comparison with double precision over the whole range (tests/unit/test_cpu_math.c). NaN
+ * stays NaN everywhere. */
+
+/* 2^n for whole n from -126 to 127. */
+static inline vf power_of_two(vi n) {
+    return (vf)((n + 127) << 23);
+}
+
+/* x = n ln(2) + r with |r| <= ln(2)/2; n as float. */
+static inline vf reduce_exp(vf x, vf *r) {
+    const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
+    const vf ln2_high = splat(0.693145751953125f), ln2_low = splat(1.42860682030941723e-6f);
+    vf n = (x * log2e + magic) - magic;
+    *r = x - n * ln2_high - n * ln2_low;
+    return n;
+}
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2. */
+static inline vf exp_rest(vf r) {
+    vf p = splat(1.38145985e-3f);
+    p = p * r + splat(8.36871688e-3f);
+    p = p * r + splat(4.1668388e-2f);
+    p = p * r + splat(1.66665206e-1f);
+    return p * r + splat(4.99999934e-1f);
+}
+
+/* e^x within 2; 0 below -104, infinity above 88.8. */
+static inline vf exp_vf(vf x) {
+    vf r, n = reduce_exp(min_vf(max_vf(x, splat(-104.0f)), splat(104.0f)), &r);
+    vf p = exp_rest(r) * (r * r) + r + splat(1.0f);
+    /* 2^n in two factors, so that results near the ends of the range keep their bits. */
+    vi whole = __builtin_convertvector(select_vf(n == n, n, splat(0)), vi);
+    vi half = whole >> 1;
+    return p * power_of_two(half) * power_of_two(whole - half);
+}
+
+/* e^x - 1 for x <= 0, within 2. */
+static inline vf expm1_vf(vf x) {
+    vf r, n = reduce_exp(max_vf(x, splat(-50.0f)), &r);
+    vf scale = power_of_two(__builtin_convertvector(select_vf(n == n, n, splat(0)), vi));
+    vf rest = exp_rest(r) * (r * r) + r;
+    return rest * scale + (scale - splat(1.0f));
+}
+
+/* Natural logarithm within 2; minus infinity of 0, NaN below 0. */
+static inline vf log_vf(vf x) {
+    vi tiny = x < splat(1.17549435e-38f);
+    vf y = select_vf(tiny, x * splat(8388608.0f), x);
+    vi bits = (vi)y - 0x3f3504f3; /* of sqrt(1/2): what is left is in [sqrt(1/2), sqrt(2)) */
+    vf n = __builtin_convertvector((bits >> 23) - (tiny & 23), vf);
+    vf f = (vf)((bits & 0x7fffff) + 0x3f3504f3) - splat(1.0f);
+    vf p = splat(6.74664111e-2f);
+    p = p * f + splat(-1.1675652e-1f);
+    p = p * f + splat(1.18881621e-1f);
+    p = p * f + splat(-1.24055889e-1f);
+    p = p * f + splat(1.42195524e-1f);
+    p = p * f + splat(-1.66679959e-1f);
+    p = p * f + splat(2.00021187e-1f);
+    p = p * f + splat(-2.50000096e-1f);
+    p = p * f + splat(3.33333126e-1f);
+    vf square = f * f;
+    vf low = p * f * square + n * splat(-2.12194440e-4f) - square * splat(0.5f);
+    vf result = f + low + n * splat(0.693359375f);
+    result = select_vf(x < splat(INFINITY), result, x); /* infinity, and NaN as it is */
+    result = select_vf(x == splat(0), splat(-INFINITY), result);
+    return select_vf(x < splat(0), splat(NAN), result);
+}
+
+/* ln(1 + x) for x >= 0, within 2. */
+static inline vf log1p_vf(vf x) {
+    vf sum = splat(1.0f) + x;
+    vf lost = x - (sum - splat(1.0f)); /* of x, when 1 was added */
+    vf result = log_vf(sum) + lost / sum;
+    return select_vf(x < splat(INFINITY), result, x);
+}
+
+/* Within 2 where the result is a normal number. */
+static inline vf sigmoid_vf(vf x) {
+    return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
+}
+
+static inline vf abs_vf(vf x) {
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+/* The size of `x` with the sign of `sign`, where x >= 0. */
+static inline vf with_sign(vf x, vf sign) {
+    return (vf)((vi)x | ((vi)sign & (int32_t)0x80000000));
+}
+
+/* By e^2x for large |x|, by an odd polynomial where that would cancel: within 2. */
+static inline vf tanh_vf(vf x) {
+    vf size = abs_vf(x), square = x * x;
+    vf p = splat(-5.71704511e-3f);
+    p = p * square + splat(2.06505874e-2f);
+    p = p * square + splat(-5.37434981e-2f);
+    p = p * square + splat(1.33314913e-1f);
+    p = p * square + splat(-3.33332839e-1f);
+    vf small = p * square * x + x;
+    vf large = splat(1.0f) - splat(2.0f) / (exp_vf(size + size) + splat(1.0f));
+    return select_vf(size < splat(0.625f), small, with_sign(large, x));
+}
+
+/* By an odd polynomial up to 0.875, by a polynomial for the logarithm of 1 - erf above: within 2.
+ */
+static inline vf erf_vf(vf x) {
+    vf size = abs_vf(x), square = x * x;
+    vf p = splat(8.67539119e-5f);
+    p = p * square + splat(-8.21110382e-4f);
+    p = p * square + splat(5.20674742e-3f);
+    p = p * square + splat(-2.68615847e-2f);
+    p = p * square + splat(1.1283733e-1f);
+    p = p * square + splat(-3.76126361e-1f);
+    p = p * square + splat(1.28379167e-1f);
+    vf t = min_vf(size, splat(4.0f));
+    vf q = splat(-2.15224918e-4f);
+    q = q * t + splat(3.22512324e-3f);
+    q = q * t + splat(-2.29223819e-2f);
+    q = q * t + splat(1.05312092e-1f);
+    q = q * t + splat(6.3568043e-1f);
+    q = q * t + splat(1.12852548f);
+    vf large = splat(1.0f) - exp_vf(-(q * t));
+    return select_vf(size < splat(0.875f), p * x + x, with_sign(large, x));
+}
+
+/* ln(1 + e^x) within 3. */
+static inline vf softplus_vf(vf x) {
+    return max_vf(x, splat(0)) + log1p_vf(exp_vf(-abs_vf(x)));
+}

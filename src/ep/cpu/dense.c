@@ -1,0 +1,111 @@
+/* dense.c - what all matrix products in float32 share: packed weights, stacks of products. */
+#include "ep/cpu/dense.h"
+
+#include "base/threadpool.h"
+
+#include <stdlib.h>
+
+/* ---- Weights ---- */
+
+bool sni_dense_is_weight(const sni_choice *c, int i) {
+    return i < c->n_in && c->constants[i] && c->constants[i]->tensor.rank == 2 &&
+           c->constants[i]->tensor.dtype == SN_FLOAT32;
+}
+
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
+                         sn_error *err) {
+    const sni_tensor *w = &c->constants[i]->tensor;
+    sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
+    size_t size = sni_gemm_packed_b_size(p.k, p.n);
+    bool filled;
+    SN_TRY(sni_cpu_floats(c, size, &p.panels, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, i, &w, err));
+        int64_t row = turned ? 1 : p.n, col = turned ? p.k : 1;
+        sni_gemm_pack_b(w->data, row, col, p.k, p.n, p.panels);
+        for (size_t at = 0; alpha != 1.0f && at < size; at++) p.panels[at] *= alpha;
+    }
+    sni_dense *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = p;
+    *state = kept;
+    return SN_OK;
+}
+
+/* ---- Products ---- */
+
+static sn_status no_scratch(const sni_kernel *k) {
+    return k->err ? k->err->status : SN_NO_MEMORY;
+}
+
+sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g) {
+    size_t size = sni_gemm_scratch_size(g, k->threads);
+    float *scratch = size ? sni_scratch(k, size * sizeof *scratch) : NULL;
+    if (size && !scratch) return no_scratch(k);
+    sni_gemm_f32_run(g, k->threads, scratch);
+    return SN_OK;
+}
+
+typedef struct stack_job {
+    sni_gemm_f32 g; /* of the first product */
+    const sni_matmul *shape;
+    float *scratch;
+    size_t scratch_part;
+    int64_t count;
+    int parts;
+} stack_job;
+
+/* Product i of the stack. */
+static sni_gemm_f32 product_at(const stack_job *j, int64_t i) {
+    sni_gemm_f32 g = j->g;
+    int64_t a, b;
+    sni_matmul_offsets(j->shape, i, &a, &b);
+    g.a += a;
+    g.b += b;
+    g.c += i * g.m * g.n;
+    return g;
+}
+
+/* Each part runs its products on one thread. */
+static void run_parts(void *ctx, int64_t begin, int64_t end) {
+    const stack_job *j = ctx;
+    for (int64_t part = begin; part < end; part++) {
+        int64_t to = (part + 1) * j->count / j->parts;
+        for (int64_t i = part * j->count / j->parts; i < to; i++) {
+            sni_gemm_f32 g = product_at(j, i);
+            sni_gemm_f32_run(&g, 1, j->scratch + (size_t)part * j->scratch_part);
+        }
+    }
+}
+
+sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
+                          float *c, float scale, const sni_epilogue *e) {
+    stack_job j = {.shape = shape, .count = shape->count};
+    j.g = (sni_gemm_f32){.m = shape->m,
+                         .n = shape->n,
+                         .k = shape->k,
+                         .a = a,
+                         .a_row = shape->a_row,
+                         .a_col = shape->a_col,
+                         .b = b,
+                         .b_row = shape->b_row,
+                         .b_col = shape->b_col,
+                         .c = c,
+                         .c_row = shape->n,
+                         .scale = scale,
+                         .epilogue = *e};
+    if (shape->count * shape->m * shape->n == 0) return SN_OK;
+    if (shape->count < k->threads) {
+        for (int64_t i = 0; i < shape->count; i++) {
+            sni_gemm_f32 g = product_at(&j, i);
+            SN_TRY(sni_dense_run(k, &g));
+        }
+        return SN_OK;
+    }
+    j.parts = k->threads;
+    j.scratch_part = sni_gemm_scratch_size(&j.g, 1);
+    j.scratch = sni_scratch(k, j.scratch_part * (size_t)j.parts * sizeof *j.scratch);
+    if (!j.scratch) return no_scratch(k);
+    sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
+    return SN_OK;
+}

@@ -1,0 +1,31 @@
+/* dense.h - matrix products in float32, whatever operator asks for them: Gemm, MatMul, Linear and
+ * their fused relatives all run here. */
+#ifndef SNI_EP_CPU_DENSE_H
+#define SNI_EP_CPU_DENSE_H
+
+#include "cpu/gemm.h"
+#include "ep/cpu/cpu_ep.h"
+#include "ops/activation.h"
+#include "ops/matmul.h"
+
+/* A right operand (k,n) that is part of the model, packed. */
+typedef struct sni_dense {
+    int64_t k, n;
+    float *panels;
+} sni_dense;
+
+/* True if input i is a float32 matrix that is part of the model. */
+bool sni_dense_is_weight(const sni_choice *c, int i);
+
+/* Packs input i, (n,k) if `turned`, times alpha. *state is a sni_dense, freed with free(). */
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
+                         sn_error *err);
+
+/* Runs one product on the kernel's threads. */
+sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g);
+
+/* Runs a stack of products: c = act(scale * a b), laid out as `shape` says. */
+sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
+                          float *c, float scale, const sni_epilogue *e);
+
+#endif
