@@ -113,3 +113,19 @@ if(TARGET sinter_cli)
   sinter_test(models.big models ${TOOLS}/run_big_model.sh ${PROGRAM} $<TARGET_FILE:lazy_weights>)
 endif()
 sinter_test(install.example install ${TOOLS}/check_install.sh ${PROJECT_BINARY_DIR})
+
+# ---- Other languages ----
+
+function(sinter_client_test name)
+  sinter_test(clients.${name} clients ${ARGN})
+  set_property(TEST clients.${name} APPEND PROPERTY ENVIRONMENT
+               SINTER_LIBRARY=$<TARGET_FILE:sinter_shared>)
+endfunction()
+
+if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sanitizers
+  sinter_client_test(python ${PYTHON} -W ignore ${TESTS}/python/test_package.py)
+  sinter_client_test(backend ${TOOLS}/run_backend.sh)
+  foreach(language go rust)
+    sinter_client_test(${language} ${TOOLS}/check_languages.sh ${PROJECT_BINARY_DIR} ${language})
+  endforeach()
+endif()

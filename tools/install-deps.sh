@@ -1,8 +1,9 @@
 #!/bin/bash
-# install-deps.sh build|test|export - installs the Debian packages that a job needs, if missing.
+# install-deps.sh build|test|export|clients - installs the Debian packages that a job needs, if missing.
 #   build   compiler, CMake and what the sinter program reads pictures with
 #   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
+#   clients compilers of the other languages that examples are written in
 # Needs root (or sudo) only when something is missing.
 set -e
 
@@ -11,7 +12,9 @@ build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-
 test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx
     libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
-*) echo "usage: $0 build|test|export" >&2; exit 2 ;;
+clients) packages="golang-go"
+    command -v cargo >/dev/null || packages="$packages cargo" ;;
+*) echo "usage: $0 build|test|export|clients" >&2; exit 2 ;;
 esac
 
 command -v dpkg-query >/dev/null || exit 0

@@ -15,6 +15,7 @@ rm -f "$out"/results/*.xml
 tools/install-deps.sh build || exit 1
 tools/install-deps.sh test || exit 1
 tools/install-deps.sh export || echo "PyTorch is not there: tests that export models are skipped"
+tools/install-deps.sh clients || echo "Go or Rust is not there: their examples are skipped"
 
 generator="Unix Makefiles"
 command -v ninja >/dev/null && generator=Ninja

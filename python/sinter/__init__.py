@@ -1,0 +1,28 @@
+"""Sinter runs ONNX models.
+
+Native:          session = sinter.Session("model.onnx"); y = session(x)
+As ONNX Runtime: session = sinter.InferenceSession("model.onnx"); y, = session.run(None, {"x": x})
+"""
+
+from ._lib import (BadData, Cancelled, Error, InvalidArgument, InvalidGraph, InvalidProtobuf,
+                   IOFailure, LimitReached, NoMemory, NoSuchFile, NotImplemented, TimedOut, lib, text)
+from .ort import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
+                  ModelMetadata, NodeArg, OrtDevice, OrtValue, RunOptions, SessionOptions,
+                  disable_telemetry_events, enable_telemetry_events, get_all_providers,
+                  get_available_providers, get_device, set_default_logger_severity,
+                  set_default_logger_verbosity, set_seed)
+from .session import Cancel, Info, Model, Session
+from .values import Value, bfloat16_bits, bfloat16_values
+
+__version__ = text(lib.sn_version())
+
+__all__ = [
+    "BadData", "Cancel", "Cancelled", "Error", "ExecutionMode", "ExecutionOrder",
+    "GraphOptimizationLevel", "IOBinding", "IOFailure", "InferenceSession", "Info",
+    "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "LimitReached", "Model", "ModelMetadata",
+    "NoMemory", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "RunOptions",
+    "Session", "SessionOptions", "TimedOut", "Value", "bfloat16_bits", "bfloat16_values",
+    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
+    "get_available_providers", "get_device", "set_default_logger_severity",
+    "set_default_logger_verbosity", "set_seed"
+]

@@ -1,0 +1,237 @@
+"""Models and sessions: the native interface."""
+
+import ctypes
+import os
+import threading
+
+from . import _lib
+from ._lib import Binding, ErrorSlot, call, create, lib, raise_error, text
+from .values import Value
+
+
+class Info:
+    """One input or output: `name`, `kind`, `dtype`, `shape` (None: unknown rank; ints, symbol names
+    or None for each dimension), `type` (the whole type as text), `optional`."""
+
+    def __init__(self, raw, optional=False):
+        self.name = text(raw.name)
+        self.kind = raw.kind
+        self.number = raw.dtype
+        self.dtype = text(lib.sn_dtype_name(raw.dtype))
+        self.type = text(raw.type_text)
+        self.optional = optional
+        self.shape = None
+        if raw.has_shape:
+            self.shape = [raw.dims[i] if raw.dims[i] >= 0 else text(raw.symbols[i]) or None
+                          for i in range(raw.rank)]
+
+    def __repr__(self):
+        return f"Info(name={self.name!r}, type={self.type!r})"
+
+
+def _infos(handle, count, read, optional=None):
+    out = []
+    for i in range(count(handle)):
+        raw = _lib.ValueInfo()
+        call(read, handle, i, ctypes.byref(raw))
+        out.append(Info(raw, bool(optional and optional(handle, i))))
+    return out
+
+
+class Model:
+    """A model from a file (a path) or from memory (bytes). `text` reads ONNX's text syntax."""
+
+    def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False):
+        options = _lib.LoadOptions()
+        lib.sn_load_options_init(ctypes.byref(options))
+        options.copy, options.allow_links = copy, allow_links
+        if text is not None:
+            raw = text.encode()
+            self.handle = create(lib.sn_model_load_text, raw, len(raw))
+        elif isinstance(source, (bytes, bytearray, memoryview)):
+            raw = bytes(source)
+            options.base_path = os.fsencode(base_path) if base_path else None
+            self.handle = create(lib.sn_model_load_memory, raw, len(raw), ctypes.byref(options))
+        else:
+            self.handle = create(lib.sn_model_load, os.fsencode(source), ctypes.byref(options))
+        self.inputs = _infos(self.handle, lib.sn_model_input_count, lib.sn_model_input,
+                             lib.sn_model_input_is_optional)
+        self.outputs = _infos(self.handle, lib.sn_model_output_count, lib.sn_model_output)
+
+    def __del__(self):
+        if getattr(self, "handle", None) and lib is not None:
+            lib.sn_model_destroy(self.handle)
+            self.handle = None
+
+    @property
+    def info(self):
+        """Facts about the model, as a dict."""
+        raw = _lib.ModelInfo()
+        lib.sn_model_get_info(self.handle, ctypes.byref(raw))
+        values = {name: getattr(raw, name) for name, _ in raw._fields_}
+        return {k: text(v) if isinstance(v, bytes) else v for k, v in values.items()}
+
+    @property
+    def metadata(self):
+        key, value, out = ctypes.c_char_p(), ctypes.c_char_p(), {}
+        i = 0
+        while lib.sn_model_metadata(self.handle, i, ctypes.byref(key), ctypes.byref(value)):
+            out[text(key.value)] = text(value.value)
+            i += 1
+        return out
+
+    @property
+    def opsets(self):
+        domain, version, out = ctypes.c_char_p(), ctypes.c_int64(), {}
+        i = 0
+        while lib.sn_model_opset(self.handle, i, ctypes.byref(domain), ctypes.byref(version)):
+            out[text(domain.value)] = version.value
+            i += 1
+        return out
+
+    def to_onnx(self):
+        return _lib.written(lib.sn_model_write, self.handle, _lib.ONNX)
+
+    def to_text(self):
+        return text(_lib.written(lib.sn_model_write, self.handle, _lib.TEXT))
+
+
+class Cancel:
+    """Stops runs from another thread."""
+
+    def __init__(self):
+        self.handle = create(lib.sn_cancel_create)
+
+    def __del__(self):
+        if getattr(self, "handle", None) and lib is not None:
+            lib.sn_cancel_destroy(self.handle)
+            self.handle = None
+
+    def trigger(self):
+        lib.sn_cancel_trigger(self.handle)
+
+    def reset(self):
+        lib.sn_cancel_reset(self.handle)
+
+
+class Session:
+    """A model made ready to run. Any number of threads may run one session at once; the
+    interpreter lock is not held while the library computes.
+
+    threads: most threads of one run, 0 for all. optimize: 0 to 3. memory_limit: bytes, 0 for none.
+    time_limit: seconds for one run, None for none. disabled_rules: names of optimiser rules.
+    log: called with (level, text)."""
+
+    def __init__(self, model, *, threads=0, optimize=3, memory_limit=0, time_limit=None,
+                 disabled_rules=(), log=None):
+        self.model = model if isinstance(model, Model) else Model(model)
+        options = _lib.SessionOptionsStruct()
+        lib.sn_session_options_init(ctypes.byref(options))
+        options.threads, options.optimize = threads, optimize
+        options.memory_limit = memory_limit
+        options.time_limit_ns = int((time_limit or 0) * 1e9)
+        rules = [r.encode() for r in disabled_rules]
+        options.disabled_rules = (ctypes.c_char_p * max(len(rules), 1))(*rules)
+        options.disabled_rule_count = len(rules)
+        self._log = _lib.LOG_FN(lambda _, level, line: log(level, text(line))) if log else None
+        if self._log:
+            options.log = self._log
+        self.handle = create(lib.sn_session_create, self.model.handle, ctypes.byref(options))
+        self.inputs, self.outputs = self.model.inputs, self.model.outputs
+        self._types = {i.name: i.number for i in self.inputs}
+        self._scratch = threading.local()
+
+    def __del__(self):
+        if getattr(self, "handle", None) and lib is not None:
+            lib.sn_session_destroy(self.handle)
+            self.handle = None
+
+    def __call__(self, *args, **kwargs):
+        """Runs with inputs by position and by name; one output is returned as it is, several as a
+        list."""
+        if len(args) > len(self.inputs):
+            raise _lib.InvalidArgument(f"{len(args)} inputs given, the model has {len(self.inputs)}")
+        feeds = {i.name: a for i, a in zip(self.inputs, args)}
+        feeds.update(kwargs)
+        results = list(self.run(feeds).values())
+        return results[0] if len(results) == 1 else results
+
+    def run(self, feeds, outputs=None, **options):
+        """A dict of results by name. `outputs` lists the names wanted, None for all. Options as for
+        run_values."""
+        names = [o.name for o in self.outputs] if outputs is None else list(outputs)
+        values = self.run_values({n: self._value(n, v) for n, v in feeds.items()}, names, **options)
+        return {n: v.numpy() for n, v in zip(names, values)}
+
+    def _value(self, name, obj):
+        """A feed as a value of the type that the model declares, where bits need telling."""
+        number = self._types.get(name, 0)
+        if number >= 16 and not isinstance(obj, Value):
+            return Value.of(obj, number)
+        if isinstance(obj, (list, tuple)) and number:
+            return Value.of(_typed_list(obj, number))
+        return Value.of(obj)
+
+    def run_values(self, feeds, names, into=None, cancel=None, time_limit=None, threads=0,
+                   on_step=None):
+        """Runs with Values by name and returns a list of Values. `into` maps output names to
+        Values that are filled in place. on_step(event) is told of each step."""
+        inputs = (Binding * max(len(feeds), 1))()
+        for slot, (name, value) in zip(inputs, feeds.items()):
+            slot.name, slot.value = name.encode("utf-8", "surrogateescape"), value.handle
+        wanted = (Binding * max(len(names), 1))()
+        for slot, name in zip(wanted, names):
+            slot.name = name.encode("utf-8", "surrogateescape")
+            slot.value = into[name].handle if into and name in into else None
+        options = self._run_options(cancel, time_limit, threads, on_step)
+        error = ErrorSlot()
+        if lib.sn_session_run(self.handle, options, inputs, len(feeds), wanted, len(names),
+                              ctypes.byref(error)) != 0:
+            raise_error(error)
+        return [into[n] if into and n in into else Value(slot.value)
+                for n, slot in zip(names, wanted)]
+
+    @staticmethod
+    def _run_options(cancel, time_limit, threads, on_step):
+        if not (cancel or time_limit or threads or on_step):
+            return None
+        options = _lib.RunOptionsStruct()
+        lib.sn_run_options_init(ctypes.byref(options))
+        options.cancel = cancel.handle if cancel else None
+        options.time_limit_ns = int((time_limit or 0) * 1e9)
+        options.threads = threads
+        if on_step:
+            options.on_step = _lib.STEP_FN(lambda _, event: on_step(event.contents))
+        return ctypes.byref(options)
+
+    @property
+    def rules(self):
+        """How often each optimiser rule fired."""
+        name, count, out = ctypes.c_char_p(), ctypes.c_size_t(), {}
+        i = 0
+        while lib.sn_session_rule(self.handle, i, ctypes.byref(name), ctypes.byref(count)):
+            out[text(name.value)] = count.value
+            i += 1
+        return out
+
+    def to_text(self, stage="opt"):
+        """The session's graph or plan as text; stage is "import", "opt" or "plan"."""
+        if stage == "import":
+            return self.model.to_text()
+        return text(_lib.written(lib.sn_session_write, self.handle, _lib.STAGES.index(stage),
+                                 _lib.TEXT))
+
+    def to_onnx(self):
+        """The optimised graph as an ONNX file."""
+        return _lib.written(lib.sn_session_write, self.handle, 1, _lib.ONNX)
+
+
+def _typed_list(obj, number):
+    """Numbers written out as a list take the declared type; lists of tensors stay sequences."""
+    import numpy as np
+
+    from .values import DTYPES, _is_plain
+
+    if not _is_plain(obj):
+        return obj
+    return np.asarray(obj, DTYPES[number][1] or object)

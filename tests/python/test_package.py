@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+"""Tests of the Python package: values both ways, the native interface, the one that behaves as
+ONNX Runtime's, threads, and bad input. Exits with 77 where numpy is not installed."""
+
+import gc
+import os
+import sys
+import tempfile
+import threading
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, "..", "..")
+sys.path.insert(0, os.path.join(TOP, "python"))
+
+try:
+    import numpy as np
+except ImportError as e:
+    print("skipped:", e)
+    sys.exit(77)
+
+import sinter
+
+DIGITS = os.path.join(TOP, "demo", "digits.onnx")
+HEAD = '<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>\n'
+
+
+def session(text, **options):
+    return sinter.Session(sinter.Model(text=HEAD + text), **options)
+
+
+def identity(type_text):
+    return session(f"g ({type_text} x) => ({type_text} y) {{ y = Identity(x) }}")
+
+
+class Values(unittest.TestCase):
+    def test_every_numpy_type_goes_through(self):
+        names = {"float": np.float32, "double": np.float64, "float16": np.float16, "bool": np.bool_,
+                 **{n: getattr(np, n) for n in ("uint8", "int8", "uint16", "int16", "int32", "int64",
+                                                "uint32", "uint64", "complex64", "complex128")}}
+        for name, dtype in names.items():
+            x = (np.arange(12).reshape(3, 4) % 7).astype(dtype)
+            y = identity(name + "[N,M]")(x)
+            self.assertEqual(y.dtype, x.dtype)
+            np.testing.assert_array_equal(y, x)
+
+    def test_layouts_that_numpy_allows(self):
+        s = identity("float[N,M]")
+        x = np.arange(24, dtype=np.float32).reshape(4, 6)
+        for view in (x.T, x[:, ::2], x[::-1], x.astype(">f4"), np.asfortranarray(x), x[:0]):
+            np.testing.assert_array_equal(s(view), view)
+        odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(4, 6)
+        np.testing.assert_array_equal(s(odd), x)
+
+    def test_scalar_and_empty(self):
+        self.assertEqual(identity("float[]")(np.float32(3)).shape, ())
+        self.assertEqual(identity("float[N]")(np.empty(0, np.float32)).shape, (0,))
+
+    def test_strings(self):
+        x = np.array([["a", "long and é"], ["", "\u2603"]], object)
+        np.testing.assert_array_equal(identity("string[N,M]")(x), x)
+        np.testing.assert_array_equal(identity("string[N]")(np.array(["p", "q"])), ["p", "q"])
+
+    def test_sequence_and_optional(self):
+        s = session("g (seq(float[N]) x) => (seq(float[N]) y) { y = Identity(x) }")
+        out = s([np.ones(2, np.float32), np.zeros(3, np.float32)])
+        self.assertEqual([o.tolist() for o in out], [[1, 1], [0, 0, 0]])
+        self.assertIsNone(sinter.Value.of(None).numpy())
+
+    def test_map(self):
+        s = session("g (float[N,2] x) => (seq(map(string, float)) y) "
+                    '{ y = ai.onnx.ml.ZipMap <classlabels_strings = ["no", "yes"]> (x) }')
+        self.assertEqual(s(np.array([[0.25, 0.75]], np.float32)), [{"no": 0.25, "yes": 0.75}])
+
+    def test_types_without_a_numpy_name_are_bits(self):
+        x = np.array([1.0, -2.5, 3.1415926], np.float32)
+        bits = sinter.bfloat16_bits(x)
+        out = identity("bfloat16[N]")(bits)
+        np.testing.assert_array_equal(out, bits)
+        np.testing.assert_allclose(sinter.bfloat16_values(out), x, rtol=1 / 256)
+        packed = sinter.Value.packed(np.array([0x21, 0x03], np.uint8), (3,), "uint4")
+        s = session("g (uint4[N] x) => (float[N] y) { y = Cast <to = 1> (x) }")
+        self.assertEqual(s(packed).tolist(), [1, 2, 3])
+
+    def test_numbers_in_a_list_take_the_declared_type(self):
+        s = session("g (int64[N] x) => (int64[N] y) { y = Neg(x) }")
+        self.assertEqual(s([1, 2]).tolist(), [-1, -2])
+
+    def test_results_outlive_session_and_inputs_are_not_copied(self):
+        x = np.ones((4, 4), np.float32)
+        value = sinter.Value.of(x)
+        x[0, 0] = 5
+        self.assertEqual(value.numpy()[0, 0], 5)
+        s = identity("float[N,M]")
+        y = s(x)
+        del s, value
+        gc.collect()
+        self.assertEqual(y[0, 0], 5)
+
+
+class Native(unittest.TestCase):
+    def test_model_says_what_it_is(self):
+        m = sinter.Model(DIGITS)
+        self.assertEqual(m.inputs[0].shape, ["N", 1, 8, 8])
+        self.assertEqual(m.outputs[0].dtype, "float32")
+        self.assertGreater(m.info["parameter_count"], 100)
+        self.assertIn("", m.opsets)
+        again = sinter.Model(m.to_onnx())
+        self.assertEqual(again.inputs[0].type, m.inputs[0].type)
+        self.assertIn("Conv", m.to_text())
+
+    def test_threads_share_a_session(self):
+        s = sinter.Session(DIGITS, threads=1)
+        x = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+        want, wrong = s(x), []
+
+        def work():
+            for _ in range(200):
+                if not np.array_equal(s(x), want):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual(wrong, [])
+
+    def test_cancel_and_time_limit(self):
+        loop = ("g (int64 n, float[8] x) => (float[8] y) { c = Constant <value = bool {1}> () "
+                "y = Loop (n, c, x) <body = b (int64 i, bool k, float[8] v) => (bool k2, float[8] w) "
+                "{ k2 = Identity(k) w = Sin(v) }> }")
+        s = session(loop)
+        feeds = {"n": np.int64(1 << 40), "x": np.ones(8, np.float32)}
+        with self.assertRaises(sinter.TimedOut):
+            s.run(feeds, time_limit=0.05)
+        cancel = sinter.Cancel()
+        timer = threading.Timer(0.05, cancel.trigger)
+        timer.start()
+        with self.assertRaises(sinter.Cancelled):
+            s.run(feeds, cancel=cancel)
+
+    def test_errors_name_the_cause(self):
+        s = sinter.Session(DIGITS)
+        with self.assertRaisesRegex(sinter.InvalidArgument, "image"):
+            s(np.zeros((1, 2, 8, 8), np.float32))
+        with self.assertRaisesRegex(sinter.InvalidArgument, "float64"):
+            s(np.zeros((1, 1, 8, 8)))
+        with self.assertRaises(sinter.InvalidArgument):
+            s()
+        with self.assertRaises(sinter.InvalidArgument):
+            s(1, 2)
+        with self.assertRaisesRegex(FileNotFoundError, "nowhere.onnx"):
+            sinter.Model("nowhere.onnx")
+        with self.assertRaises(sinter.Error):
+            sinter.Model(b"\xff\xff\xff")
+
+
+class AsOnnxRuntime(unittest.TestCase):
+    def setUp(self):
+        self.x = np.random.default_rng(1).random((2, 1, 8, 8), np.float32)
+        self.session = sinter.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
+
+    def test_describes_the_model(self):
+        i, = self.session.get_inputs()
+        self.assertEqual((i.name, i.type, i.shape), ("image", "tensor(float)", ["N", 1, 8, 8]))
+        self.assertEqual(self.session.get_outputs()[0].name, "probabilities")
+        self.assertEqual(self.session.get_providers(), ["CPUExecutionProvider"])
+        self.assertIsInstance(self.session.get_modelmeta().custom_metadata_map, dict)
+
+    def test_run(self):
+        y, = self.session.run(None, {"image": self.x})
+        z, = self.session.run(["probabilities"], {"image": self.x}, sinter.RunOptions())
+        np.testing.assert_array_equal(y, z)
+        np.testing.assert_allclose(y.sum(axis=1), [1, 1], rtol=1e-5)
+        with self.assertRaisesRegex(ValueError, "nothing"):
+            self.session.run(["nothing"], {"image": self.x})
+
+    def test_bytes_options_and_levels_agree(self):
+        y, = self.session.run(None, {"image": self.x})
+        with open(DIGITS, "rb") as f:
+            raw = f.read()
+        for level in (0, 1, 2, sinter.GraphOptimizationLevel.ORT_ENABLE_ALL):
+            options = sinter.SessionOptions()
+            options.graph_optimization_level = level
+            options.intra_op_num_threads = 1
+            options.add_session_config_entry("some.key", "1")
+            z, = sinter.InferenceSession(raw, options).run(None, {"image": self.x})
+            np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-6)
+
+    def test_ort_values_and_binding(self):
+        want, = self.session.run(None, {"image": self.x})
+        value = sinter.OrtValue.ortvalue_from_numpy(self.x)
+        self.assertEqual((value.shape(), value.data_type()), ([2, 1, 8, 8], "tensor(float)"))
+        out, = self.session.run_with_ort_values(None, {"image": value})
+        np.testing.assert_array_equal(out.numpy(), want)
+        binding = self.session.io_binding()
+        room = np.zeros((2, 10), np.float32)
+        binding.bind_cpu_input("image", self.x)
+        binding.bind_output("probabilities", "cpu", 0, np.float32, (2, 10), room.ctypes.data)
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(room, want)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], want)
+        target = sinter.OrtValue.ortvalue_from_shape_and_type((2, 10), np.float32)
+        binding.bind_ortvalue_output("probabilities", target)
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(target.numpy(), want)
+
+    def test_terminate(self):
+        options = sinter.RunOptions()
+        options.terminate = True
+        with self.assertRaises(sinter.Error):
+            self.session.run(None, {"image": self.x}, options)
+        options.terminate = False
+        self.session.run(None, {"image": self.x}, options)
+
+    def test_profile(self):
+        options = sinter.SessionOptions()
+        options.enable_profiling = True
+        with tempfile.TemporaryDirectory() as folder:
+            options.profile_file_prefix = os.path.join(folder, "p")
+            s = sinter.InferenceSession(DIGITS, options)
+            s.run(None, {"image": self.x})
+            path = s.end_profiling()
+            with open(path, encoding="utf-8") as f:
+                self.assertIn("op_name", f.read())
+
+    def test_what_is_not_a_model(self):
+        with self.assertRaises(TypeError):
+            sinter.InferenceSession(17)
+
+
+class Export(unittest.TestCase):
+    def test_module_to_model(self):
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        import contextlib
+        import io
+
+        from sinter import export
+
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(said):
+            path = os.path.join(folder, "m.onnx")
+            self.assertEqual(export.main(["torch.nn:Identity", "-i", "rows=2x3", "-o", path,
+                                          "--seconds", "0.01"]), 0)
+            y = sinter.Session(path)(np.ones((5, 3), np.float32))
+            self.assertEqual(y.shape, (5, 3))
+        self.assertIn("fine", said.getvalue())
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(export.main(["torch.nn:Nothing"]), 1)
+            self.assertEqual(export.main(["torch.nn:Identity", "-i", "2xx3"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
