@@ -122,6 +122,30 @@ static const char bench_notes[] =
     "the 90th percentile lies more than 20 % above the median, or the last third of the runs is\n"
     "more than 10 % slower or faster than the first.";
 
+static const cli_option profile_options[] = {
+    {OPT_RUNS, 'n', "runs", "N", "watch N runs"},
+    {OPT_SECONDS, 't', "seconds", "S", "watch for S seconds (default: 2), at least 3 runs"},
+    {OPT_TOP, 0, "top", "K", "show the K longest steps (default: 20)"},
+    {OPT_JSON, 0, "json", NULL, "print every step as JSON"},
+    {OPT_TRACE, 0, "trace", "FILE", "write the quickest run for chrome://tracing or Perfetto"},
+    {OPT_HTML, 0, "html", "FILE", "write a page with bars, a roofline and every step"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char profile_notes[] =
+    "A step's time is the smallest of all runs, without that of steps in its subgraphs; a step in\n"
+    "a loop's body stands for all turns. Peak and memory speed of the machine are measured first.\n"
+    "\"roof\" is the least time that the machine needs for a step's multiplications, or for its\n"
+    "bytes if that is more, as part of the time it took; what lies in cache can pass 100 %.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -133,6 +157,8 @@ const cli_command cli_commands[] = {
     {"inspect", "Show what a model is made of.", "MODEL", inspect_options, inspect_notes,
      cli_cmd_inspect},
     {"bench", "Measure how fast a model runs.", "MODEL", bench_options, bench_notes, cli_cmd_bench},
+    {"profile", "Show where the time of a run goes, step by step.", "MODEL", profile_options,
+     profile_notes, cli_cmd_profile},
     {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
      test_notes, cli_cmd_test},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

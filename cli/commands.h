@@ -34,7 +34,9 @@ enum {
     OPT_RUNS,
     OPT_SECONDS,
     OPT_WARMUP,
-    OPT_MARKDOWN
+    OPT_MARKDOWN,
+    OPT_TRACE,
+    OPT_HTML
 };
 
 /* Ends with a NULL name. */
@@ -44,6 +46,7 @@ int cli_cmd_test(cli_args *args);
 int cli_cmd_run(cli_args *args);
 int cli_cmd_inspect(cli_args *args);
 int cli_cmd_bench(cli_args *args);
+int cli_cmd_profile(cli_args *args);
 int cli_cmd_ops(cli_args *args);
 
 #endif

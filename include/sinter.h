@@ -319,6 +319,10 @@ typedef struct sn_step_event {
     uint64_t start_ns; /* CLOCK_MONOTONIC */
     uint64_t end_ns;
     uint64_t output_bytes;
+    uint64_t input_bytes; /* of all tensors it is given, weights included */
+    uint64_t macs;        /* multiply-accumulates by the operator's definition; 0 where none */
+    const char *impl;     /* who ran it: the name of an implementation, or "reference" */
+    const char *shapes;   /* of its tensors, "1x3x224x224 64x3x7x7 -> 1x64x112x112" */
 } sn_step_event;
 typedef void (*sn_step_fn)(void *ctx, const sn_step_event *event);
 
@@ -361,6 +365,21 @@ SN_API sn_status sn_model_write(const sn_model *model, sn_format format, sn_writ
 /* Writes what a session made of it; a plan (text only) is of the shapes that ran last. */
 SN_API sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
                                   sn_write_fn write, void *ctx, sn_error *err);
+
+/* ---- The machine -------------------------------------------------------------------------- */
+
+/* What this machine does at best, to hold steps of a run against. */
+typedef struct sn_machine {
+    const char *isa;         /* the instruction set in use, such as "avx2"; static storage */
+    int cpus;                /* that this process may use */
+    int threads;             /* that were measured */
+    double flops_per_second; /* float32 operations in registers, a multiply-add being two */
+    double bytes_per_second; /* read from main memory */
+} sn_machine;
+
+/* Measures for some tenths of a second with `threads` threads (0: all CPUs; never more). Other work
+ * on the machine makes the figures lower. */
+SN_API sn_status sn_machine_measure(int threads, sn_machine *out, sn_error *err);
 
 /* ---- Operators of this build ------------------------------------------------------------- */
 

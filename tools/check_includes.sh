@@ -1,6 +1,6 @@
 #!/bin/bash
 # check_includes.sh - includes go one way: base <- graph <- ops <- {model, opt, ep <- plan} <- exec
-# <- api; cpu and codecs see base only; ort and the program see the public headers only. The one
+# <- api; cpu and codecs see base only, api sees cpu, too; ort and the program see the public headers only. The one
 # header of ort that others may see is ort_abi.h, which stands alone.
 . "$(dirname "$0")/source_files.sh"
 
@@ -16,7 +16,7 @@ allowed() { # the rooms that a room may include
     opt) echo "base graph ops opt" ;;
     plan) echo "base graph ops ep plan" ;;
     exec) echo "base graph ops ep model opt plan exec" ;;
-    api) echo "base graph ops ep model opt plan exec api" ;;
+    api) echo "base cpu graph ops ep model opt plan exec api" ;;
     ort) echo "ort" ;;
     esac
 }

@@ -44,6 +44,11 @@ typedef struct sni_cpu_kernels {
                        const float *more, int64_t n);
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
+    /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum
+     * of n floats. Their results mean nothing. */
+    int64_t chain_flops;
+    float (*fma_chain)(int64_t rounds);
+    float (*read_sum)(const float *x, int64_t n);
 } sni_cpu_kernels;
 
 /* The kernels of the tier in force (SINTER_ISA or the best there is). */

@@ -9,6 +9,8 @@
 
 #include "cpu/act.inc.c"
 
+#include "cpu/peak.inc.c"
+
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
@@ -41,4 +43,7 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
         },
     .finish_row = finish_row,
     .axpy = axpy,
+    .chain_flops = 2 * CHAINS * LANES,
+    .fma_chain = fma_chain,
+    .read_sum = read_sum,
 };

@@ -2,6 +2,7 @@
 #include "exec/run.h"
 
 #include "base/checked.h"
+#include "exec/facts.h"
 #include "ops/call.h"
 
 #include <stdio.h>
@@ -160,18 +161,22 @@ static sn_status run_step(activation *a, const sni_step *s) {
 }
 
 static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
-    uint64_t bytes = 0;
-    sni_datum *const *out = a->frame->pointers + s->pointers + s->node->n_in + s->node->n_captures;
-    for (int32_t i = 0; i < s->node->n_out; i++)
-        if (out[i] && out[i]->kind == SN_KIND_TENSOR) bytes += sni_tensor_bytes(&out[i]->tensor);
+    uint64_t end = sni_now_ns();
+    sni_datum *const *in = a->frame->pointers + s->pointers;
+    sni_step_facts facts;
+    sni_step_describe(s->node, in, in + s->node->n_in + s->node->n_captures, &facts);
     char label[256];
     snprintf(label, sizeof label, "%.*s", SNI_FMT(sni_node_label(a->plan->graph, s->node)));
     sn_step_event event = {.node = label,
                            .op = s->node->op->name,
                            .depth = a->depth,
                            .start_ns = start,
-                           .end_ns = sni_now_ns(),
-                           .output_bytes = bytes};
+                           .end_ns = end,
+                           .output_bytes = facts.output_bytes,
+                           .input_bytes = facts.input_bytes,
+                           .macs = facts.macs,
+                           .impl = s->impl ? s->impl->name : "reference",
+                           .shapes = facts.shapes};
     a->run->on_step(a->run->on_step_ctx, &event);
 }
 

@@ -1,7 +1,7 @@
-"""cases_general.py - help, errors, inspect, run's display, bench and ops."""
+"""cases_general.py - help, errors, inspect, run's display, bench, profile and ops."""
 from harness import *
 
-COMMANDS = ["run", "inspect", "bench", "test", "ops"]
+COMMANDS = ["run", "inspect", "bench", "profile", "test", "ops"]
 
 
 @test
@@ -21,7 +21,7 @@ def wrong_usage(folder):
     check_error(sinter("fly"), 2, "'fly'")
     check_error(sinter("fly\x1b[31m\n"), 2, "fly\\x1b[31m\\n")
     check_error(sinter(b"fly\xff"), 2, "fly\\xff")
-    for name in ["run", "inspect", "bench"]:
+    for name in ["run", "inspect", "bench", "profile"]:
         check_error(sinter(name), 2, "no model")
         check_error(sinter(name, "a", "b"), 2, "'b'")
         check_error(sinter(name, "--wings"), 2, "--wings")
@@ -41,7 +41,7 @@ def wrong_usage(folder):
 def unreadable_models(folder):
     path = os.path.join(folder, "bad.onnx")
     write(path, b"\xff" * 100)
-    for name in ["run", "inspect", "bench"]:
+    for name in ["run", "inspect", "bench", "profile"]:
         check_error(sinter(name, path), 3, "bad.onnx")
         check_error(sinter(name, folder), 3)
 
@@ -148,6 +148,49 @@ def bench_measures(folder):
     check(figures["peak_memory_bytes"] > 1e5, "peak memory")
     check_code(sinter("bench", path, "--runs", 2), 0, "only 2 runs")
     check_error(sinter("bench", path, "--runs", 0), 2, "--runs")
+
+
+def looped(folder):
+    """y = x doubled three times by a Loop, whose body has a node of its own."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["go_on"]), helper.make_node("Add", ["a", "a"], ["b"], name="twice")],
+        "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+         helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("a", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])])
+    turns = numpy_helper.from_array(np.array(3, dtype=np.int64), "turns")
+    return model(os.path.join(folder, "loop.onnx"), [helper.make_node("Loop", ["turns", "", "x"], ["y"], body=body)],
+                 [("x", TensorProto.FLOAT, [4])], [("y", TensorProto.FLOAT, [4])], [turns])
+
+
+@test
+def profile_shows_steps(folder):
+    path = classifier(folder)
+    trace, page = os.path.join(folder, "t.json"), os.path.join(folder, "p.html")
+    result = sinter("profile", path, "--runs", 3, "--threads", 1, "--dim", "batch=5", "--trace", trace, "--html", page)
+    check_code(result, 0, "MatMul", "Softmax", "5x4 4x10 -> 5x10", "GFLOP/s", "best of 3", "us while watched")
+    events = parse_json(open(trace).read())["traceEvents"]
+    check([e["cat"] for e in events] == ["MatMul", "Softmax"], "the trace has both steps in order")
+    check(all(e["ph"] == "X" and e["dur"] >= 0 and e["ts"] >= 0 for e in events), "times of the trace")
+    text = open(page).read()
+    check(text.count("<svg") == 1 and text.count("<tr>") == 6 and "5x4 4x10 -&gt; 5x10" in text, "the page")
+    check("http" not in text, "the page needs nothing from elsewhere")
+    figures = parse_json(sinter("profile", path, "--runs", 2, "--json", "--dim", "batch=5").out)
+    check(figures["peak_gflops"] > 0.1 and figures["read_gbytes_per_second"] > 0.01, "the machine's figures")
+    steps = figures["steps"]
+    check([s["op"] for s in steps] == ["MatMul", "Softmax"], "steps in order")
+    check(steps[0]["macs"] == 5 * 4 * 10 and steps[1]["macs"] == 0, "multiplications")
+    check(steps[0]["input_bytes"] == 4 * (20 + 40) and steps[0]["output_bytes"] == 4 * 50, "bytes")
+
+
+@test
+def profile_of_a_loop(folder):
+    steps = parse_json(sinter("profile", looped(folder), "--runs", 2, "--json", "-O0").out)["steps"]
+    adds = [s for s in steps if s["op"] == "Add"]
+    check(len(adds) == 1 and adds[0]["depth"] == 1 and adds[0]["calls"] == 3, "a body's node counts its turns")
+    check([s["op"] for s in steps if s["depth"] == 0] == ["Loop"], "the loop itself")
 
 
 @test

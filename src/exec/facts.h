@@ -1,0 +1,17 @@
+/* facts.h - what can be said of one step of a run when it is over: bytes, cost, shapes. */
+#ifndef SNI_EXEC_FACTS_H
+#define SNI_EXEC_FACTS_H
+
+#include "ops/op.h"
+
+typedef struct sni_step_facts {
+    uint64_t input_bytes, output_bytes;
+    uint64_t macs;
+    char shapes[512]; /* "2x3 3x4 -> 2x4", cut short where there are many */
+} sni_step_facts;
+
+/* `in` and `out` are the node's, NULL where left out. */
+void sni_step_describe(const sni_node *n, sni_datum *const *in, sni_datum *const *out,
+                       sni_step_facts *facts);
+
+#endif
