@@ -60,4 +60,11 @@ void cli_print_help(const cli_command *command);
 bool cli_parse_int(const char *text, int64_t *out);
 bool cli_parse_real(const char *text, double *out);
 
+/* Values of --disable-rule, borrowed from the argument list. */
+enum { CLI_MAX_RULES = 64 };
+typedef struct cli_rule_names {
+    const char *names[CLI_MAX_RULES];
+    size_t count;
+} cli_rule_names;
+
 #endif

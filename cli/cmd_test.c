@@ -42,7 +42,8 @@ static int usable_cpus(void) {
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     settings *s = ctx;
     cli_case_options *options = &s->pool.case_options;
-    int taken = cli_session_arg_take(&options->threads, &options->optimize, args, id, value);
+    int taken = cli_session_arg_take(&options->threads, &options->optimize, &options->disabled,
+                                     args, id, value);
     if (taken) return taken > 0;
     int64_t number = 0;
     double real = 0;

@@ -9,6 +9,8 @@
     { OPT_THREADS, 0, "threads", "N", "threads of one run (default: " default_text ")" }
 #define OPTION_OPTIMIZE \
     { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
+#define OPTION_DISABLE_RULE \
+    { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -35,6 +37,7 @@ static const cli_option test_options[] = {
     {OPT_JSON, 0, "json", "FILE", "write every case's verdict to FILE"},
     OPTION_THREADS("1; 0: all CPUs"),
     OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -68,6 +71,7 @@ static const cli_option run_options[] = {
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -93,6 +97,7 @@ static const cli_option inspect_options[] = {
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
     END_OF_OPTIONS,
 };
 
@@ -113,6 +118,7 @@ static const cli_option bench_options[] = {
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };

@@ -12,6 +12,7 @@ enum {
     OPT_JSON,
     OPT_THREADS,
     OPT_OPTIMIZE,
+    OPT_DISABLE_RULE,
     OPT_VERBOSE,
     OPT_RTOL,
     OPT_ATOL,

@@ -21,6 +21,8 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     sn_session_options_init(&options);
     options.threads = m->threads;
     options.optimize = m->optimize;
+    options.disabled_rules = m->disabled.names;
+    options.disabled_rule_count = m->disabled.count;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }

@@ -18,6 +18,7 @@ typedef struct cli_model_args {
     const char *model; /* path; NULL: none given */
     int threads;
     int optimize;
+    cli_rule_names disabled;
     const char **files; /* values of -i */
     size_t file_count;
     cli_shape_arg *shapes;
@@ -35,8 +36,9 @@ void cli_model_args_free(cli_model_args *m);
 /* Takes an option or the model's path. 1: taken, 0: not one of these, -1: wrong (complained). */
 int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *value);
 
-/* Sets --threads and --optimize; 1: taken, 0: another option, -1: wrong. */
-int cli_session_arg_take(int *threads, int *optimize, cli_args *args, int id, const char *value);
+/* Sets --threads, --optimize and --disable-rule; 1: taken, 0: another option, -1: wrong. */
+int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
+                         int id, const char *value);
 
 /* Load the model; prepare it. They complain and return an exit code on failure, else CLI_OK. */
 int cli_open_model(const cli_model_args *m, sn_model **model);

@@ -21,7 +21,8 @@ void cli_model_args_free(cli_model_args *m) {
     *m = (cli_model_args){0};
 }
 
-int cli_session_arg_take(int *threads, int *optimize, cli_args *args, int id, const char *value) {
+int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
+                         int id, const char *value) {
     int64_t number = 0;
     if (id == OPT_THREADS) {
         if (!cli_args_int(args, value, 0, 1024, &number)) return -1;
@@ -31,6 +32,15 @@ int cli_session_arg_take(int *threads, int *optimize, cli_args *args, int id, co
     if (id == OPT_OPTIMIZE) {
         if (!cli_args_int(args, value, 0, 3, &number)) return -1;
         *optimize = (int)number;
+        return 1;
+    }
+    if (id == OPT_DISABLE_RULE) {
+        if (disabled->count == CLI_MAX_RULES) {
+            cli_complain("%s: --disable-rule is given more than %d times", args->command->name,
+                         CLI_MAX_RULES);
+            return -1;
+        }
+        disabled->names[disabled->count++] = value;
         return 1;
     }
     return 0;
@@ -119,7 +129,7 @@ static int take_image_option(cli_model_args *m, cli_args *args, int id, const ch
 int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *value) {
     int64_t number = 0;
     bool ok = true;
-    int taken = cli_session_arg_take(&m->threads, &m->optimize, args, id, value);
+    int taken = cli_session_arg_take(&m->threads, &m->optimize, &m->disabled, args, id, value);
     if (taken) return taken;
     switch (id) {
     case CLI_ARG_OPERAND:

@@ -250,6 +250,8 @@ cli_verdict cli_case_run(const char *folder, const cli_case_options *options, cl
     sn_session_options_init(&session_options);
     session_options.threads = options->threads;
     session_options.optimize = options->optimize;
+    session_options.disabled_rules = options->disabled.names;
+    session_options.disabled_rule_count = options->disabled.count;
 
     if (read_tolerance(folder, &tolerance, &err) != SN_OK) {
         failed(message, "data.json", &err);

@@ -2,6 +2,7 @@
 #ifndef CLI_TEST_CASE_H
 #define CLI_TEST_CASE_H
 
+#include "args.h"
 #include "compare.h"
 
 typedef enum cli_verdict { CLI_PASSED = 0, CLI_FAILED_CASE = 1, CLI_SKIPPED = 2 } cli_verdict;
@@ -9,6 +10,7 @@ typedef enum cli_verdict { CLI_PASSED = 0, CLI_FAILED_CASE = 1, CLI_SKIPPED = 2 
 typedef struct cli_case_options {
     int threads;
     int optimize;
+    cli_rule_names disabled;
     cli_tolerance tolerance; /* where data.json says nothing */
 } cli_case_options;
 

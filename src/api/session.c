@@ -404,10 +404,9 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
 
 bool sn_session_rule(const sn_session *session, size_t index, const char **name, size_t *count) {
     if (!session) return false;
-    const sni_pass *passes = sni_passes();
-    for (size_t i = 0; i <= index; i++)
-        if (!passes[i].name) return false;
-    if (name) *name = passes[index].name;
+    const char *known = sni_opt_name(index);
+    if (!known) return false;
+    if (name) *name = known;
     if (count) *count = session->report.counts[index];
     return true;
 }

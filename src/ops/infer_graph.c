@@ -150,3 +150,11 @@ static sn_status infer_at(sni_graph *g, int depth, sn_error *err) {
 sn_status sni_infer_graph(sni_graph *g, sn_error *err) {
     return infer_at(g, 0, err);
 }
+
+sn_status sni_infer_node(sni_graph *g, const sni_node *n, sn_error *err) {
+    pass p = {.graph = g, .err = err};
+    arrays a = {0};
+    sn_status status = infer_node(&p, n, &a);
+    free(a.memory);
+    return status;
+}

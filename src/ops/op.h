@@ -308,6 +308,9 @@ sn_status sni_infer_call(sni_infer *c);
  * types tell, and checks every node's inputs against its operator. Idempotent. */
 sn_status sni_infer_graph(sni_graph *g, sn_error *err);
 
+/* The same for one node, whose inputs' types are known as far as they can be. */
+sn_status sni_infer_node(sni_graph *g, const sni_node *n, sn_error *err);
+
 /* ---- Kernels ---- */
 
 /* What the engine offers a kernel; implemented by exec. */

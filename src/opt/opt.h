@@ -5,6 +5,7 @@
 #include "ops/op.h"
 
 typedef struct sni_pass sni_pass;
+typedef struct sni_rule sni_rule;
 
 /* What a pass is given. */
 typedef struct sni_rewrite {
@@ -22,16 +23,30 @@ struct sni_pass {
     sn_status (*run)(sni_rewrite *r);
 };
 
-/* How often each pass fired, in the order of the pipeline. */
+/* One application of a rule. */
+typedef struct sni_opt_event {
+    const char *rule;
+    sni_str node; /* label of the node where the pattern ended */
+    struct sni_opt_event *next;
+} sni_opt_event;
+
+/* What the optimiser did. Everything is owned by the graph's store. */
 typedef struct sni_opt_report {
     size_t nodes_before, nodes_after;
-    size_t *counts; /* one per pass of sni_passes(); owned by the graph's store */
+    size_t *counts;        /* by the index of sni_opt_name() */
+    sni_opt_event *events; /* of rules, in order of time */
+    sni_opt_event **last;  /* where the next one goes */
 } sni_opt_report;
 
-/* The pipeline; ends with a pass without a name. */
-const sni_pass *sni_passes(void);
+/* Names of passes and rules: passes in the order of the pipeline, then rules in that of their
+ * tables; NULL past the end. */
+const char *sni_opt_name(size_t index);
 
-/* Runs the passes of a level over a graph and its subgraphs until none fires any more. */
+/* Checks that every name is one of a pass or rule. SN_INVALID_ARGUMENT tells the nearest ones. */
+sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *err);
+
+/* Runs the passes and rules of a level over a graph and its subgraphs until none fires any more,
+ * but for the disabled ones. */
 sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
                        sni_opt_report *report, sn_error *err);
 
@@ -39,9 +54,7 @@ sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, siz
 sn_status sni_pass_dead_code(sni_rewrite *r);
 sn_status sni_pass_fold_constants(sni_rewrite *r);
 sn_status sni_pass_identity(sni_rewrite *r);
-sn_status sni_pass_conv_batchnorm(sni_rewrite *r);
 sn_status sni_pass_common_subexpressions(sni_rewrite *r);
 sn_status sni_pass_widen_floats(sni_rewrite *r);
-sn_status sni_pass_fuse_conv(sni_rewrite *r);
 
 #endif

@@ -1,27 +1,110 @@
 /* pipeline.c - which passes there are, and their order. */
-#include "opt/opt.h"
+#include "opt/rewrite.h"
+
+#include <stdlib.h>
 
 enum {
-    ROUND_LIMIT = 8, /* rounds over the whole pipeline */
+    ROUND_LIMIT = 12, /* rounds of one stage */
     DEPTH_LIMIT = 64,
     FOLD_LIMIT = 64 << 20, /* bytes of one folded constant */
     FOLD_TOTAL = 512 << 20 /* bytes that folding may read and write in one session */
 };
 
+/* Every round of every stage runs these, then the rules of the stages so far. */
 static const sni_pass passes[] = {
     {"dead-code", 1, sni_pass_dead_code},
     {"identity", 1, sni_pass_identity},
     {"widen-floats", 2, sni_pass_widen_floats},
     {"fold-constants", 1, sni_pass_fold_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
-    {"conv-batchnorm", 2, sni_pass_conv_batchnorm},
-    {"fuse-conv", 2, sni_pass_fuse_conv},
-    {0},
 };
 
-const sni_pass *sni_passes(void) {
-    return passes;
+enum { PASSES = sizeof passes / sizeof *passes };
+
+typedef struct pipeline {
+    sni_opt_report *report;
+    const sni_rule_set *rules;
+    bool *off; /* passes, then rules */
+    size_t fold_left;
+    sn_error *err;
+} pipeline;
+
+/* ---- Names ---- */
+
+const char *sni_opt_name(size_t index) {
+    const sni_rule_set *set;
+    if (index < PASSES) return passes[index].name;
+    index -= PASSES;
+    if (sni_rule_set_get(&set, NULL) != SN_OK || index >= set->count) return NULL;
+    return set->rules[index].rule->name;
 }
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* How many characters must be put in, left out or changed to make one name of the other. */
+static size_t distance(const char *a, const char *b) {
+    enum { MOST = 48 };
+    size_t row[MOST + 1], n = strlen(b);
+    if (n > MOST || strlen(a) > MOST) return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++) row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t corner = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            size_t above = row[j + 1];
+            row[j + 1] = least(corner + (a[i] != b[j]), 1 + least(above, row[j]));
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+static sn_status fail_name(const char *name, sn_error *err) {
+    enum { SHOWN = 3 };
+    const char *near[SHOWN] = {"", "", ""};
+    size_t far[SHOWN] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    const char *other;
+    for (size_t i = 0; (other = sni_opt_name(i)) != NULL; i++) {
+        size_t d = distance(name, other);
+        if (strstr(other, name)) d = 1;
+        for (int at = 0; at < SHOWN; at++) {
+            if (d >= far[at]) continue;
+            for (int k = SHOWN - 1; k > at; k--) {
+                near[k] = near[k - 1];
+                far[k] = far[k - 1];
+            }
+            near[at] = other;
+            far[at] = d;
+            break;
+        }
+    }
+    return sni_fail(err, SN_INVALID_ARGUMENT,
+                    "there is no optimiser rule '%.60s'; the nearest are %s, %s and %s", name,
+                    near[0], near[1], near[2]);
+}
+
+static bool is_named(const char *name, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (names[i] && strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *err) {
+    const sni_rule_set *set;
+    SN_TRY(sni_rule_set_get(&set, err));
+    for (size_t i = 0; i < count; i++) {
+        const char *other;
+        size_t at = 0;
+        if (!names[i]) return sni_fail(err, SN_INVALID_ARGUMENT, "the name of a rule is NULL");
+        while ((other = sni_opt_name(at)) != NULL && strcmp(other, names[i]) != 0) at++;
+        if (!other) return fail_name(names[i], err);
+    }
+    return SN_OK;
+}
+
+/* ---- Running ---- */
 
 static size_t count_nodes(const sni_graph *g, int depth) {
     size_t count = 0;
@@ -33,51 +116,73 @@ static size_t count_nodes(const sni_graph *g, int depth) {
     return count;
 }
 
-static bool is_disabled(const char *name, const char *const *disabled, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, disabled[i]) == 0) return true;
-    return false;
-}
-
-/* Runs one pass over a graph, innermost subgraphs first. */
-static sn_status run_pass(const sni_pass *pass, sni_graph *g, int depth, size_t *fold_left,
-                          size_t *count, sn_error *err) {
+/* Runs one pass, or the rules of a stage if `pass` is NULL, over a graph, innermost subgraphs
+ * first. Adds to *count. */
+static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sni_graph *g,
+                          int depth, size_t *count) {
     if (depth > DEPTH_LIMIT)
-        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+        return sni_fail(p->err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
         for (int32_t i = 0; i < n->n_subgraphs; i++)
-            SN_TRY(run_pass(pass, n->subgraphs[i], depth + 1, fold_left, count, err));
+            SN_TRY(run_pass(p, pass, stage, n->subgraphs[i], depth + 1, count));
     sni_rewrite r = {.graph = g,
                      .store = g->store,
                      .fold_limit = FOLD_LIMIT,
-                     .fold_left = fold_left,
-                     .err = err};
-    sn_status status = pass->run(&r);
+                     .fold_left = &p->fold_left,
+                     .err = p->err};
+    sni_rule_run run = {stage, p->off + PASSES, p->report->counts + PASSES, p->report};
+    sn_status status = pass ? pass->run(&r) : sni_apply_rules(&r, &run);
     *count += r.count;
     return status;
 }
 
+static sn_status run_round(pipeline *p, sni_graph *g, sni_stage stage, size_t *fired) {
+    *fired = 0;
+    for (size_t i = 0; i <= PASSES; i++) {
+        const sni_pass *pass = i < PASSES ? &passes[i] : NULL;
+        size_t count = 0;
+        if (pass && p->off[i]) continue;
+        sn_status status = run_pass(p, pass, stage, g, 0, &count);
+        if (status != SN_OK)
+            return sni_fail_context(p->err, status, "pass %s", pass ? pass->name : "rules");
+#ifndef NDEBUG
+        SN_TRY(sni_graph_verify(g, p->err));
+#endif
+        if (pass) p->report->counts[i] += count;
+        *fired += count;
+    }
+    return *fired ? sni_infer_graph(g, p->err) : SN_OK;
+}
+
+static sn_status run_stages(pipeline *p, sni_graph *g) {
+    size_t fired;
+    for (int stage = 0; stage < SNI_STAGE_COUNT; stage++)
+        for (int round = 0; round < ROUND_LIMIT; round++) {
+            SN_TRY(run_round(p, g, (sni_stage)stage, &fired));
+            if (!fired) break;
+        }
+    return SN_OK;
+}
+
 sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
                        sni_opt_report *report, sn_error *err) {
-    size_t n_passes = sizeof passes / sizeof *passes - 1, fold_left = FOLD_TOTAL;
-    report->nodes_before = report->nodes_after = count_nodes(g, 0);
-    report->counts = SNI_NEW_ARRAY(&g->store->arena, size_t, n_passes);
-    if (!report->counts) return sni_fail_memory(err);
-    for (int round = 0, fired = 1; fired && round < ROUND_LIMIT; round++) {
-        fired = 0;
-        for (size_t i = 0; i < n_passes; i++) {
-            size_t before = report->counts[i];
-            if (passes[i].level > level || is_disabled(passes[i].name, disabled, n_disabled))
-                continue;
-            sn_status status = run_pass(&passes[i], g, 0, &fold_left, &report->counts[i], err);
-            if (status != SN_OK) return sni_fail_context(err, status, "pass %s", passes[i].name);
-#ifndef NDEBUG
-            SN_TRY(sni_graph_verify(g, err));
-#endif
-            if (report->counts[i] != before) fired = 1;
-        }
-        if (fired) SN_TRY(sni_infer_graph(g, err));
+    pipeline p = {.report = report, .fold_left = FOLD_TOTAL, .err = err};
+    SN_TRY(sni_rule_set_get(&p.rules, err));
+    SN_TRY(sni_opt_check_names(disabled, n_disabled, err));
+    size_t names = PASSES + p.rules->count;
+    *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
+    report->last = &report->events;
+    report->nodes_after = report->nodes_before;
+    report->counts = SNI_NEW_ARRAY(&g->store->arena, size_t, names);
+    p.off = SNI_NEW_ARRAY(&g->store->arena, bool, names);
+    if (!report->counts || !p.off) return sni_fail_memory(err);
+    for (size_t i = 0; i < names; i++) {
+        const sni_rule *rule = i < PASSES ? NULL : p.rules->rules[i - PASSES].rule;
+        int needed = rule ? (rule->level ? rule->level : 2) : passes[i].level;
+        p.off[i] =
+            needed > level || is_named(rule ? rule->name : passes[i].name, disabled, n_disabled);
     }
+    if (level > 0) SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;
 }

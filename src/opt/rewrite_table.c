@@ -1,0 +1,91 @@
+/* rewrite_table.c - the rules there are, compiled once for the process and found by operator. */
+#include "opt/rewrite.h"
+
+#include "opt/rules/rules.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+const sni_rule_table sni_rule_tables[] = {
+    {"shape", SNI_STAGE_CLEAN, sni_rules_shape},
+    {"gelu", SNI_STAGE_RECOGNISE, sni_rules_gelu},
+    {"activations", SNI_STAGE_RECOGNISE, sni_rules_activations},
+    {"conv", SNI_STAGE_FUSE, sni_rules_conv},
+    {0},
+};
+
+enum { BUCKETS = 1024 }; /* more than there are operators with rules */
+
+typedef struct bucket {
+    const sni_op *op;
+    const sni_compiled **rules;
+    size_t count, capacity;
+} bucket;
+
+static struct {
+    sni_arena arena;
+    sni_rule_set set;
+    bucket buckets[BUCKETS];
+    bool ready;
+} all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bucket *bucket_of(const sni_op *op) {
+    size_t at = (size_t)((uintptr_t)op / 16 * 0x9e3779b1u) % BUCKETS;
+    while (all.buckets[at].op && all.buckets[at].op != op) at = (at + 1) % BUCKETS;
+    return &all.buckets[at];
+}
+
+static sn_status add_to_bucket(const sni_op *op, const sni_compiled *rule, sn_error *err) {
+    bucket *b = bucket_of(op);
+    b->op = op;
+    if (b->count == b->capacity) {
+        size_t capacity = b->capacity ? b->capacity * 2 : 8;
+        const sni_compiled **rules = SNI_NEW_ARRAY(&all.arena, const sni_compiled *, capacity);
+        if (!rules) return sni_fail_memory(err);
+        if (b->count) memcpy(rules, b->rules, b->count * sizeof *rules);
+        b->rules = rules;
+        b->capacity = capacity;
+    }
+    b->rules[b->count++] = rule;
+    return SN_OK;
+}
+
+static sn_status compile_all(sn_error *err) {
+    size_t count = 0;
+    sni_arena_init(&all.arena, 0);
+    for (const sni_rule_table *t = sni_rule_tables; t->rules; t++)
+        for (const sni_rule *r = t->rules; r->name; r++) count++;
+    sni_compiled *rules = SNI_NEW_ARRAY(&all.arena, sni_compiled, count);
+    if (!rules) return sni_fail_memory(err);
+    all.set = (sni_rule_set){rules, count};
+    for (const sni_rule_table *t = sni_rule_tables; t->rules; t++)
+        for (const sni_rule *r = t->rules; r->name; r++, rules++) {
+            SN_TRY(sni_rule_compile(r, t->stage, &all.arena, rules, err));
+            for (int i = 0; i < rules->pattern->n_ops; i++)
+                SN_TRY(add_to_bucket(rules->pattern->ops[i], rules, err));
+        }
+    return SN_OK;
+}
+
+sn_status sni_rule_set_get(const sni_rule_set **out, sn_error *err) {
+    sn_status status = SN_OK;
+    pthread_mutex_lock(&lock);
+    if (!all.ready) {
+        status = compile_all(err);
+        all.ready = status == SN_OK;
+        if (!all.ready) {
+            sni_arena_free(&all.arena);
+            memset(all.buckets, 0, sizeof all.buckets);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (status == SN_OK) *out = &all.set;
+    return status;
+}
+
+const sni_compiled *const *sni_rules_of(const sni_op *op, size_t *count) {
+    const bucket *b = bucket_of(op);
+    *count = b->op ? b->count : 0;
+    return b->rules;
+}

@@ -1,0 +1,64 @@
+/* activations.c - activations and softmax as exporters spell them out. */
+#include "opt/rules/rules.h"
+
+#define RELU6 "{Clip(Add(x, 3), 0, 6) | Min(Relu(Add(x, 3)), 6)}"
+#define SIXTH "0.16666667"
+
+static bool is_below_one(sni_match *m) {
+    double a = sni_match_number(m, "a");
+    return a > 0 && a < 1;
+}
+
+/* The only axis of a constant list. */
+static bool is_one_axis(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "axes");
+    return t && t->dtype == SN_INT64 && t->count == 1;
+}
+
+static sn_status read_axis(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "axes");
+    sni_attr a = {.kind = SNI_ATTR_INT};
+    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "axes are no longer there");
+    memcpy(&a.u.i, t->data, sizeof a.u.i);
+    return sni_match_set_attr(m, "axis", a);
+}
+
+/* x * a or x / d. */
+static sn_status read_slope(sni_match *m) {
+    bool divided = sni_match_value(m, "d") != SNI_NO_ID;
+    return sni_match_set_number(m, "k",
+                                divided ? 1 / sni_match_number(m, "d") : sni_match_number(m, "a"));
+}
+
+#define SHIFTED "Sub(x, ReduceMax<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))"
+
+const sni_rule sni_rules_activations[] = {
+    {"sigmoid", "Div(1, Add(Exp(Neg(x)), 1))", "Sigmoid(x)"},
+    {"sigmoid-reciprocal", "Reciprocal(Add(Exp(Neg(x)), 1))", "Sigmoid(x)"},
+    {"silu", "Mul(x, Sigmoid(x))", "Swish<alpha = 1>(x)"},
+    {"silu-div", "Div(x, Add(Exp(Neg(x)), 1))", "Swish<alpha = 1>(x)"},
+    {"swish", "Mul(x, Sigmoid(Mul(x, #a)))", "Swish<alpha = #a>(x)", .sample = "#a=1.702; #a=-0.5"},
+    {"mish", "Mul(x, Tanh({Softplus(x) | Log(Add(Exp(x), 1))}))", "Mish(x)"},
+    {"hard-sigmoid", "Div(" RELU6 ", 6)", "HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x)"},
+    {"hard-sigmoid-mul", "Mul(" RELU6 ", " SIXTH ")",
+     "HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x)"},
+    {"hard-sigmoid-affine", "Clip({Add(Mul(x, #a), #b) | Add(Div(x, #d), #b)}, 0, 1)",
+     "HardSigmoid<alpha = #k, beta = #b>(x)", .build = read_slope},
+    {"hard-swish", "Mul(x, HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x))", "HardSwish(x)"},
+    {"hard-swish-div", "Div(Mul(x, " RELU6 "), 6)", "HardSwish(x)"},
+    {"hard-swish-mul", "Mul(Mul(x, " RELU6 "), " SIXTH ")", "HardSwish(x)"},
+    {"relu", "Max(x, 0)", "Relu(x)"},
+    {"relu6", "Min(Relu(x), #a)", "Clip(x, 0, #a)"},
+    {"clip-relu", "Clip(Relu(x), 0, #a)", "Clip(x, 0, #a)"},
+    {"leaky-relu", "Max(x, Mul(x, #a))", "LeakyRelu<alpha = #a>(x)", .where = is_below_one,
+     .sample = "#a=0.2"},
+    {"softmax",
+     "Div(e:Exp(" SHIFTED "), ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(e, %axes))",
+     "Softmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
+     .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {"log-softmax",
+     "Sub(s:" SHIFTED ", Log(ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(Exp(s), %axes)))",
+     "LogSoftmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
+     .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {0},
+};

@@ -1,0 +1,166 @@
+/* conv.c - what stands around a convolution becomes part of it: normalisations, scales and shifts
+ * go into its weights; an added tensor and an activation become com.microsoft's FusedConv, Y =
+ * activation(Conv(X, W, B) + Z). */
+#include "opt/rules/rules.h"
+
+/* ---- Folding into weights ---- */
+
+static const sni_type *conv_type(const sni_match *m) {
+    return &sni_graph_value(m->g, sni_match_node(m, "c")->out[0])->type;
+}
+
+/* The weights are float32 and belong to this convolution. */
+static const sni_tensor *weights(const sni_match *m) {
+    const sni_const *c = sni_value_const(m->g, sni_match_value(m, "w"));
+    return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank >= 3 ? &c->tensor : NULL;
+}
+
+static int64_t group_of(const sni_match *m) {
+    const sni_attr *a = sni_node_attr(sni_match_node(m, "c"), "group");
+    return a && a->u.i > 0 ? a->u.i : 1;
+}
+
+/* Channels of the result: axis 0 of a Conv's weights. A ConvTranspose has them on axis 1, which is
+ * simple where there is one group. */
+static int64_t channels_of(const sni_match *m, bool transposed) {
+    const sni_tensor *w = weights(m);
+    if (!w || (transposed && group_of(m) != 1)) return -1;
+    return w->dims[transposed];
+}
+
+static bool has_plain_bias(const sni_match *m, int64_t channels) {
+    const sni_const *b = sni_value_const(m->g, sni_match_value(m, "b"));
+    return sni_match_value(m, "b") == SNI_NO_ID ||
+           (b && b->tensor.dtype == SN_FLOAT32 && b->tensor.rank == 1 &&
+            b->tensor.count == channels);
+}
+
+static bool can_fold_norm(const sni_match *m, bool transposed) {
+    static const char *const names[] = {"scale", "bias", "mean", "var"};
+    int64_t channels = channels_of(m, transposed);
+    if (channels < 1 || !has_plain_bias(m, channels)) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!sni_is_channels(m, names[i], channels, 0)) return false;
+    return true;
+}
+
+static bool conv_norm(sni_match *m) {
+    return can_fold_norm(m, false);
+}
+
+static bool transposed_norm(sni_match *m) {
+    return can_fold_norm(m, true);
+}
+
+static int64_t kernel_size(const sni_match *m) {
+    const sni_tensor *w = weights(m);
+    int64_t size = 1;
+    for (int i = 2; i < w->rank; i++) size *= w->dims[i];
+    return size;
+}
+
+static sn_status fold(sni_match *m, const sni_affine *a, bool transposed) {
+    int64_t inner = kernel_size(m) * (transposed ? 1 : weights(m)->dims[1]);
+    return sni_affine_fold(m, a, inner);
+}
+
+static sn_status fold_norm(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_norm(m, channels_of(m, false), &a));
+    return fold(m, &a, false);
+}
+
+static sn_status fold_transposed_norm(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_norm(m, channels_of(m, true), &a));
+    return fold(m, &a, true);
+}
+
+static bool can_fold_constant(const sni_match *m, bool transposed) {
+    const sni_type *y = conv_type(m);
+    int64_t channels = channels_of(m, transposed);
+    return channels > 0 && y->has_shape && has_plain_bias(m, channels) &&
+           sni_is_channels(m, "v", channels, y->rank - 2);
+}
+
+static bool conv_constant(sni_match *m) {
+    return can_fold_constant(m, false);
+}
+
+static bool transposed_constant(sni_match *m) {
+    return can_fold_constant(m, true);
+}
+
+static sn_status fold_constant(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_root(m, "v", channels_of(m, false), &a));
+    return fold(m, &a, false);
+}
+
+static sn_status fold_transposed_constant(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_root(m, "v", channels_of(m, true), &a));
+    return fold(m, &a, true);
+}
+
+/* ---- Epilogues ---- */
+
+/* A float32 convolution with constant weights that has no activation yet. */
+static bool is_open(sni_match *m) {
+    const sni_attr *a = sni_node_attr(sni_match_node(m, "c"), "activation");
+    return !(a && a->u.s.n) && weights(m);
+}
+
+static bool adds_alike(sni_match *m) {
+    return is_open(m) && sni_types_equal(conv_type(m), sni_match_type(m, "z"));
+}
+
+static bool is_plain_activation(sni_match *m) {
+    const sni_node *f = sni_match_node(m, "f");
+    const sni_attr *alpha = sni_node_attr(f, "alpha");
+    if (sni_str_is(f->type, "Swish") && alpha && alpha->u.f != 1) return false;
+    return is_open(m);
+}
+
+static sn_status bind_activation(sni_match *m) {
+    return sni_bind_activation(m, "f");
+}
+
+#define CONV "c:Conv|com.microsoft.FusedConv(x, %w, b?, z?)"
+#define FUSED \
+    "com.microsoft.FusedConv<*c, activation = @act, activation_params = @params>(x, w, b, z)"
+#define SHAPES "x=[N,4,7,7] %w=[6,4,3,3] b=[6] z=[N,6,5,5]; x=[1,2,9] %w=[6,2,2] b=[6] z=[1,6,8]"
+#define NORM "%scale=[6] %bias=[6] %mean=[6] %var=+[6]"
+#define TRANSPOSED "x=[N,4,7,7] %w=[4,6,3,3] %b=[6] "
+
+const sni_rule sni_rules_conv[] = {
+    {"conv-batchnorm",
+     "BatchNormalization<epsilon = @eps, training_mode = 0>(c:Conv(x, %w, %b?), %scale, %bias, "
+     "%mean, %var)",
+     "Conv<*c>(x, w2, b2)", .where = conv_norm, .build = fold_norm,
+     .sample = "x=[N,4,7,7] %w=[6,4,3,3] %b=[6] " NORM "; x=[1,2,9] %w=[6,2,2] %b=[6] " NORM},
+    {"conv-transpose-batchnorm",
+     "BatchNormalization<epsilon = @eps, training_mode = 0>(c:ConvTranspose(x, %w, %b?), %scale, "
+     "%bias, %mean, %var)",
+     "ConvTranspose<*c>(x, w2, b2)", .where = transposed_norm, .build = fold_transposed_norm,
+     .sample = TRANSPOSED NORM},
+    {"conv-mul", "Mul|Add(c:Conv(x, %w, %b?), %v)", "Conv<*c>(x, w2, b2)", .where = conv_constant,
+     .build = fold_constant,
+     .sample =
+         "x=[N,4,7,7] %w=[6,4,3,3] %b=[6] %v=[1,6,1,1]; x=[1,4,7,7] %w=[6,4,3,3] %b=[6] %v=[]"},
+    {"conv-div", "Sub|Div(c:Conv(x, %w, %b?), %v)", "Conv<*c>(x, w2, b2)", .where = conv_constant,
+     .build = fold_constant, .sample = "x=[N,4,7,7] %w=[6,4,3,3] %b=[6] %v=+[6,1,1]"},
+    {"conv-transpose-mul", "Mul|Add(c:ConvTranspose(x, %w, %b?), %v)",
+     "ConvTranspose<*c>(x, w2, b2)", .where = transposed_constant,
+     .build = fold_transposed_constant, .sample = TRANSPOSED "%v=[1,6,1,1]"},
+    {"conv-transpose-div", "Sub|Div(c:ConvTranspose(x, %w, %b?), %v)",
+     "ConvTranspose<*c>(x, w2, b2)", .where = transposed_constant,
+     .build = fold_transposed_constant, .sample = TRANSPOSED "%v=+[1,6,1,1]"},
+    {"conv-residual", "Add(c:Conv|com.microsoft.FusedConv(x, %w, b?), z)",
+     "com.microsoft.FusedConv<*c>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
+    {"conv-activation", "f:" SNI_ACTIVATIONS "(" CONV ")", FUSED, .where = is_plain_activation,
+     .build = bind_activation, .sample = SHAPES},
+    {"conv-clip", "f:Clip(" CONV ", #low?, #high?)", FUSED, .where = is_open,
+     .build = bind_activation, .sample = SHAPES " #low=-0.25 #high=0.5"},
+    {0},
+};

@@ -1,0 +1,44 @@
+/* rules.h - the tables of rules, and what their conditions share. */
+#ifndef SNI_OPT_RULES_H
+#define SNI_OPT_RULES_H
+
+#include "opt/rewrite.h"
+
+extern const sni_rule sni_rules_shape[];
+extern const sni_rule sni_rules_gelu[];
+extern const sni_rule sni_rules_activations[];
+extern const sni_rule sni_rules_conv[];
+
+/* ---- affine.c: y * k + s for each channel ---- */
+
+/* What a node does to each channel (axis `axis` of its input 0 of known shape) of a tensor. */
+typedef struct sni_affine {
+    int64_t channels;
+    float *k, *s; /* `channels` each, in the store's arena */
+} sni_affine;
+
+/* True if constant `name` is float32 and has one element for each of `channels` on the axis that is
+ * `from_end` from the last, and 1 on the others; or one element in all. */
+bool sni_is_channels(const sni_match *m, const char *name, int64_t channels, int from_end);
+
+/* Reads %scale, %bias, %mean, %var and @eps of a BatchNormalization. */
+sn_status sni_affine_of_norm(sni_match *m, int64_t channels, sni_affine *out);
+
+/* Reads constant `name` of a node that adds, subtracts, multiplies or divides by it (Add, Sub, Mul,
+ * Div of the match's root). */
+sn_status sni_affine_of_root(sni_match *m, const char *name, int64_t channels, sni_affine *out);
+
+/* Binds w2 and b2: constant w, whose channel of element i is (i / inner) % channels, times k, and
+ * b (0 if left out) times k plus s. */
+sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner);
+
+/* ---- epilogue.c: activations as attributes of the node before ---- */
+
+/* Binds @act and @params to the name and parameters of the activation that the node `name` is, with
+ * #low and #high for Clip. */
+sn_status sni_bind_activation(sni_match *m, const char *name);
+
+/* Operators that sni_bind_activation knows and that have one input. */
+#define SNI_ACTIVATIONS "Relu|Sigmoid|Tanh|HardSwish|LeakyRelu|HardSigmoid|Swish"
+
+#endif

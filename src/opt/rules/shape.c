@@ -1,0 +1,109 @@
+/* shape.c - movers that move nothing, or undo each other. */
+#include "opt/rules/rules.h"
+
+static bool is_rising(const sni_attr *perm) {
+    for (size_t i = 0; perm && i < perm->count; i++)
+        if (perm->u.ints[i] != (int64_t)i) return false;
+    return perm != NULL;
+}
+
+static bool keeps_order(sni_match *m) {
+    return is_rising(sni_match_attr(m, "p"));
+}
+
+/* The second permutation after the first, without the perm attribute that reverses. */
+static bool both_given(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
+    return p && q && p->count == q->count;
+}
+
+static sn_status join_perms(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
+    int64_t *joined = SNI_NEW_ARRAY(&m->r->store->arena, int64_t, p->count);
+    if (!joined) return sni_fail_memory(m->r->err);
+    for (size_t i = 0; i < p->count; i++) joined[i] = q->u.ints[p->u.ints[i]];
+    sni_attr a = *p;
+    a.u.ints = joined;
+    return sni_match_set_attr(m, "r", a);
+}
+
+static bool pads_nothing(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "pads");
+    for (int64_t i = 0; t && i < t->count; i++)
+        if (((const int64_t *)t->data)[i] != 0) return false;
+    return t != NULL;
+}
+
+/* A 0 would mean a dimension of the tensor in between. */
+static bool has_no_zero(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "t");
+    for (int64_t i = 0; t && i < t->count; i++)
+        if (((const int64_t *)t->data)[i] == 0) return false;
+    return t != NULL;
+}
+
+/* With static or symbolic dimensions that are all the same, and steps of 1, a Slice is everything.
+ */
+static bool takes_all(sni_match *m) {
+    const sni_tensor *steps = sni_match_const(m, "steps");
+    const sni_value *y = sni_graph_value(m->g, m->root->out[0]);
+    if (sni_match_value(m, "steps") != SNI_NO_ID && !steps) return false;
+    for (int64_t i = 0; steps && i < steps->count; i++) {
+        bool one = steps->dtype == SN_INT64 ? ((const int64_t *)steps->data)[i] == 1
+                                            : ((const int32_t *)steps->data)[i] == 1;
+        if (!one) return false;
+    }
+    return sni_types_equal(sni_match_type(m, "x"), &y->type);
+}
+
+static bool is_copied(const sni_type *x, const sni_type *y, int i) {
+    return x->has_shape && i < x->rank && x->dims[i] == y->dims[i];
+}
+
+/* A computed shape can be written down if each dimension is a number or that of the input in the
+ * same place; or if one is neither and all others are numbers. */
+static bool shape_can_be_told(sni_match *m) {
+    const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
+    const sni_type *x = sni_match_type(m, "x");
+    int open = 0, copied = 0;
+    if (sni_value_const(m->g, sni_match_value(m, "s")) || !y->has_shape) return false;
+    for (int i = 0; i < y->rank; i++) {
+        if (y->dims[i] == 0) return false;
+        if (sni_dim_known(y->dims[i])) continue;
+        if (is_copied(x, y, i))
+            copied++;
+        else
+            open++;
+    }
+    return open == 0 || (open == 1 && copied == 0);
+}
+
+static sn_status tell_shape(sni_match *m) {
+    const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
+    const sni_type *x = sni_match_type(m, "x");
+    int64_t dims[SN_MAX_RANK];
+    for (int i = 0; i < y->rank; i++)
+        dims[i] = sni_dim_known(y->dims[i]) ? y->dims[i] : is_copied(x, y, i) ? 0 : -1;
+    return sni_match_new_ints(m, "t", y->rank, dims);
+}
+
+const sni_rule sni_rules_shape[] = {
+    {"noop-transpose", "Transpose<perm = @p>(x)", "x", .where = keeps_order, .level = 1,
+     .sample = "@p=[0,1,2]"},
+    {"transpose-transpose", "Transpose<perm = @p>(Transpose<perm = @q>(x))",
+     "Transpose<perm = @r>(x)", .where = both_given, .build = join_perms, .level = 1,
+     .sample = "@p=[2,0,1] @q=[1,2,0]; @p=[0,2,1] @q=[0,2,1]; x=[N,4] @p=[1,0] @q=[1,0]"},
+    {"reshape-reshape", "Reshape(Reshape(x, s), %t)", "Reshape(x, t)", .where = has_no_zero,
+     .level = 1, .sample = "s=int64{2,-1} x=[N,2,6] %t=int64{3,-1}"},
+    {"reshape-flatten", "Reshape(Flatten(x), %t)", "Reshape(x, t)", .where = has_no_zero,
+     .level = 1, .sample = "x=[1,4,6] %t=int64{3,8}"},
+    {"reshape-squeeze", "Reshape(Squeeze|Unsqueeze(x, s), %t)", "Reshape(x, t)",
+     .where = has_no_zero, .level = 1, .sample = "s=int64{0} x=[1,4,6] %t=int64{3,8}"},
+    {"noop-pad", "Pad(x, %pads, v?, axes?)", "x", .where = pads_nothing, .level = 1,
+     .sample = "%pads=int64{0,0,0,0,0,0} v=[] axes=int64{0,1,2}"},
+    {"noop-slice", "Slice(x, starts, ends, axes?, steps?)", "x", .where = takes_all, .level = 1,
+     .sample = "starts=int64{0,0} ends=int64{3,8} axes=int64{1,2} steps=int64{1,1}"},
+    {"reshape-known", "Reshape(x, s)", "Reshape(x, t)", .where = shape_can_be_told,
+     .build = tell_shape, .level = 1, .sample = "x=[N,3,8] s=Shape(x)"},
+    {0},
+};

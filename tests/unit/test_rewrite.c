@@ -1,0 +1,198 @@
+/* test_rewrite.c - every rule of the optimiser, tested from its own text: the pattern is built as a
+ * model in all its variants, run as it is and with the rule alone, and compared; and it must not
+ * fire where an inner value is used elsewhere. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "rule_sample.h"
+
+enum { MOST_VARIANTS = 128, MOST_OUTPUTS = 4, MOST_NAMES = 1024 };
+
+/* Everything but one rule. */
+static size_t all_but(const char *rule, const char **names) {
+    size_t n = 0;
+    const char *name;
+    for (size_t i = 0; (name = sni_opt_name(i)) != NULL; i++)
+        if (strcmp(name, rule) != 0) names[n++] = name;
+    assert_true(n < MOST_NAMES);
+    return n;
+}
+
+static sn_session *make_session(const sample *s, sn_model *model, const char *rule) {
+    const char *names[MOST_NAMES];
+    sn_session_options o;
+    sn_session *session;
+    sn_error err;
+    sn_session_options_init(&o);
+    if (!rule) {
+        o.optimize = 0;
+    } else {
+        o.disabled_rules = names;
+        o.disabled_rule_count = all_but(rule, names);
+    }
+    if (sn_session_create(model, &o, &session, &err) != SN_OK)
+        fail_msg("%s: %s\n%s", s->rule->rule->name, err.message, s->text);
+    return session;
+}
+
+static size_t fired(const sn_session *session, const char *rule) {
+    const char *name;
+    size_t count;
+    for (size_t i = 0; sn_session_rule(session, i, &name, &count); i++)
+        if (strcmp(name, rule) == 0) return count;
+    return 0;
+}
+
+static void run(sample *s, sn_session *session, sn_binding *out, size_t n_out) {
+    sn_binding in[SAMPLE_INPUTS];
+    sn_error err;
+    uint64_t random = 7;
+    for (int i = 0; i < s->n_inputs; i++) {
+        const sample_input *d = &s->input[i];
+        in[i].name = d->name;
+        assert_int_equal(sn_tensor_create(SN_FLOAT32, d->rank, d->dims, &in[i].value, &err), SN_OK);
+        float *v = sn_tensor_data(in[i].value);
+        for (size_t k = 0; k < sn_tensor_count(in[i].value); k++) {
+            v[k] = (float)(unit_random(&random) % 6001) / 1000.0f - 3;
+            if (d->positive) v[k] = fabsf(v[k]) / 2 + 0.5f;
+        }
+    }
+    if (sn_session_run(session, NULL, in, (size_t)s->n_inputs, out, n_out, &err) != SN_OK)
+        fail_msg("%s: %s\n%s", s->rule->rule->name, err.message, s->text);
+    for (int i = 0; i < s->n_inputs; i++) sn_value_destroy(in[i].value);
+}
+
+static void compare(const sample *s, const sn_value *a, const sn_value *b) {
+    assert_int_equal(sn_tensor_dtype(a), sn_tensor_dtype(b));
+    assert_int_equal(sn_tensor_rank(a), sn_tensor_rank(b));
+    for (int i = 0; i < sn_tensor_rank(a); i++)
+        assert_int_equal(sn_tensor_dims(a)[i], sn_tensor_dims(b)[i]);
+    if (sn_tensor_dtype(a) != SN_FLOAT32) {
+        assert_memory_equal(sn_tensor_const_data(a), sn_tensor_const_data(b), sn_tensor_bytes(a));
+        return;
+    }
+    const float *x = sn_tensor_const_data(a), *y = sn_tensor_const_data(b);
+    for (size_t i = 0; i < sn_tensor_count(a); i++)
+        if (!(fabsf(x[i] - y[i]) <= 2e-5f + 1e-4f * fabsf(x[i])))
+            fail_msg("%s: element %zu is %g and fused %g\n%s", s->rule->rule->name, i, (double)x[i],
+                     (double)y[i], s->text);
+}
+
+/* False if the model is none: rank 1 is not allowed where an operator wants a scalar. */
+static bool load(const sample *s, sn_model **model) {
+    sn_error err;
+    if (sn_model_load_text(s->text, strlen(s->text), model, &err) == SN_OK) return true;
+    if (!s->wide) fail_msg("%s: %s\n%s", s->rule->rule->name, err.message, s->text);
+    return false;
+}
+
+static bool check_variant(sample *s) {
+    const char *rule = s->rule->rule->name;
+    sn_model *model;
+    sn_binding plain[MOST_OUTPUTS] = {{0}}, fused[MOST_OUTPUTS] = {{0}};
+    if (!load(s, &model)) return false;
+    size_t n_out = sn_model_output_count(model);
+    assert_true(n_out <= MOST_OUTPUTS);
+    sn_session *a = make_session(s, model, NULL), *b = make_session(s, model, rule);
+    bool applies = fired(b, rule) > 0;
+    if (!applies && !s->wide) fail_msg("%s does not fire\n%s", rule, s->text);
+    if (applies) {
+        run(s, a, plain, n_out);
+        run(s, b, fused, n_out);
+    }
+    for (size_t i = 0; applies && i < n_out; i++) {
+        compare(s, plain[i].value, fused[i].value);
+        sn_value_destroy(plain[i].value);
+        sn_value_destroy(fused[i].value);
+    }
+    sn_session_destroy(a);
+    sn_session_destroy(b);
+    sn_model_destroy(model);
+    return applies;
+}
+
+/* With an inner value as an output of the graph, the rule must leave the pattern alone. */
+static void check_interior(sample *s) {
+    char names[SAMPLE_NODES][16];
+    int n = s->n_interior;
+    memcpy(names, s->interior, sizeof names);
+    for (int i = 0; i < n; i++) {
+        sn_model *model;
+        sample_make(s, names[i]);
+        if (!load(s, &model)) continue;
+        sn_session *session = make_session(s, model, s->rule->rule->name);
+        if (fired(session, s->rule->rule->name))
+            fail_msg("%s fires though %s is used elsewhere\n%s", s->rule->rule->name, names[i],
+                     s->text);
+        sn_session_destroy(session);
+        sn_model_destroy(model);
+    }
+}
+
+static void check_case(sample *s) {
+    int variants = 0, done = 0;
+    memset(s->digit, 0, sizeof s->digit);
+    do {
+        sample_make(s, NULL);
+        if (s->impossible) continue;
+        if (!check_variant(s)) continue;
+        if (!done++) check_interior(s);
+    } while (++variants < MOST_VARIANTS && sample_next(s));
+    if (!done) fail_msg("%s was never tried", s->rule->rule->name);
+}
+
+static void every_rule_keeps_the_result(void **state) {
+    (void)state;
+    const sni_rule_set *set;
+    sn_error err;
+    const char *only = getenv("RULE");
+    if (sni_rule_set_get(&set, &err) != SN_OK) fail_msg("%s", err.message);
+    sample *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    for (size_t i = 0; i < set->count; i++) {
+        const char *text = set->rules[i].rule->sample ? set->rules[i].rule->sample : "";
+        if (only && strcmp(only, set->rules[i].rule->name) != 0) continue;
+        s->rule = &set->rules[i];
+        for (const char *end;; text = end + 1) {
+            end = text + strcspn(text, ";");
+            s->spec = text;
+            s->spec_n = (size_t)(end - text);
+            check_case(s);
+            if (!*end) break;
+        }
+    }
+    free(s);
+}
+
+static void names_are_unique(void **state) {
+    (void)state;
+    const char *a, *b;
+    for (size_t i = 0; (a = sni_opt_name(i)) != NULL; i++)
+        for (size_t k = 0; k < i && (b = sni_opt_name(k)) != NULL; k++)
+            assert_string_not_equal(a, b);
+}
+
+static void unknown_names_are_refused(void **state) {
+    (void)state;
+    const char text[] = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[1] X) => (float[1] Y) "
+                        "{ Y = Relu(X) }";
+    const char *name = "gelu-erf-half-lost";
+    sn_session_options o;
+    sn_model *model;
+    sn_session *session;
+    sn_error err;
+    assert_int_equal(sn_model_load_text(text, strlen(text), &model, &err), SN_OK);
+    sn_session_options_init(&o);
+    o.disabled_rules = &name;
+    o.disabled_rule_count = 1;
+    assert_int_equal(sn_session_create(model, &o, &session, &err), SN_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "gelu-erf-half-last"));
+    sn_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_keeps_the_result),
+                                       cmocka_unit_test(names_are_unique),
+                                       cmocka_unit_test(unknown_names_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
