@@ -110,10 +110,3 @@ static void finish_row(const sni_epilogue *e, float *y, float bias, const float 
                        const float *more, int64_t n) {
     finishers[e->act](e, y, bias, columns, more, n);
 }
-
-static void axpy(float w, const float *x, float *y, int64_t n) {
-    vf weight = splat(w);
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store(y + i, load(y + i) + weight * load(x + i));
-    for (; i < n; i++) y[i] += w * x[i];
-}

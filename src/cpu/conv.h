@@ -32,4 +32,48 @@ typedef struct sni_conv_epilogue {
     const float *residual; /* laid out like the output; NULL: none */
 } sni_conv_epilogue;
 
+/* ---- Direct kernels ---- */
+
+/* A tile of output: some neighbouring pixels of a row, in some neighbouring output blocks, as sums
+ * over input blocks, rows and taps of the kernel, and channels of an input block. Distances are in
+ * elements. The weights of an output block are (blocks, rows, taps, channels, block).
+ *
+ * The same kernel reads plain input (N,C,H,W): an "input block" is then one channel, and the taps
+ * of a row take the place of the channels of a block. */
+typedef struct sni_conv_tile {
+    const float *x; /* of the first pixel's first tap */
+    const float *w;
+    float *y;
+    int64_t blocks;                         /* of input */
+    int64_t channels, last;                 /* of an input block, and of the last one */
+    int64_t rows, taps;                     /* of the kernel; 0: no products */
+    int64_t x_pixel, x_block, x_row, x_tap; /* x_pixel: of output pixels */
+    int64_t w_out, w_block, w_row, w_tap;   /* w_out: of output blocks */
+    int64_t y_block;
+    bool add;    /* to what y has */
+    bool finish; /* with the epilogue */
+    const sni_conv_epilogue
+        *epilogue; /* bias and residual moved to the tile's first block, pixel */
+} sni_conv_tile;
+
+typedef void (*sni_conv_tile_fn)(const sni_conv_tile *t);
+
+/* Distances of pixels that kernels are made for: their x_pixel. */
+typedef enum sni_conv_step {
+    SNI_CONV_BLOCKED_1, /* block */
+    SNI_CONV_BLOCKED_2, /* 2 * block */
+    SNI_CONV_PLAIN_1,   /* 1 */
+    SNI_CONV_PLAIN_2,   /* 2 */
+    SNI_CONV_ANY,
+    SNI_CONV_STEPS
+} sni_conv_step;
+
+enum { SNI_CONV_MOST_WIDTH = 4, SNI_CONV_MOST_PIXELS = 14 };
+
+struct sni_conv_kernels {
+    int pixels[SNI_CONV_MOST_WIDTH + 1]; /* most pixels of a tile by its output blocks; 0: none */
+    /* tile[step][output blocks][pixels]; NULL: none. From PLAIN_1 on 2 blocks are the most. */
+    const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
+};
+
 #endif

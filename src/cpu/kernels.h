@@ -34,6 +34,8 @@ typedef struct sni_epilogue {
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
                                  bool add);
 
+typedef struct sni_conv_kernels sni_conv_kernels; /* cpu/conv.h */
+
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
     int mr, nr; /* of a tile */
@@ -49,6 +51,7 @@ typedef struct sni_cpu_kernels {
     int64_t chain_flops;
     float (*fma_chain)(int64_t rounds);
     float (*read_sum)(const float *x, int64_t n);
+    const sni_conv_kernels *conv;
 } sni_cpu_kernels;
 
 /* The kernels of the tier in force (SINTER_ISA or the best there is). */

@@ -10,10 +10,17 @@
 #include "cpu/act.inc.c"
 
 #include "cpu/peak.inc.c"
+static void axpy(float w, const float *x, float *y, int64_t n) {
+    vf weight = splat(w);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, load(y + i) + weight * load(x + i));
+    for (; i < n; i++) y[i] += w * x[i];
+}
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
+extern const sni_conv_kernels PASTE(sni_conv_kernels_, TIER);
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
 const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
@@ -46,4 +53,5 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .chain_flops = 2 * CHAINS * LANES,
     .fma_chain = fma_chain,
     .read_sum = read_sum,
+    .conv = &PASTE(sni_conv_kernels_, TIER),
 };

@@ -4,10 +4,20 @@
 #include "ep/cpu/cpu_ep.h"
 
 static const sni_impl *const impls[] = {
-    &sni_cpu_conv_depthwise,   &sni_cpu_conv,         &sni_cpu_fused_depthwise,
-    &sni_cpu_fused_conv,       &sni_cpu_gemm,         &sni_cpu_matmul,
-    &sni_cpu_fused_gemm,       &sni_cpu_fused_matmul, &sni_cpu_fused_matmul_activation,
-    &sni_cpu_transpose_matmul, &sni_cpu_linear,
+    /* clang-format off: one line each */
+    &sni_cpu_conv_depthwise,
+    &sni_cpu_conv,
+    &sni_cpu_fused_depthwise,
+    &sni_cpu_fused_conv,
+    &sni_cpu_gemm,
+    &sni_cpu_matmul,
+    &sni_cpu_fused_gemm,
+    &sni_cpu_fused_matmul,
+    &sni_cpu_fused_matmul_activation,
+    &sni_cpu_transpose_matmul,
+    &sni_cpu_linear,
+    &sni_cpu_conv_direct,
+    /* clang-format on */
 };
 
 const sni_impl *sni_ep_find(const sni_choice *c) {

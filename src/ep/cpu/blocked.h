@@ -29,4 +29,10 @@ typedef struct sni_blocked_call {
 /* Reads a kernel's tensors. `bias` is what sni_blocked_bias gave. */
 sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out);
 
+/* conv_direct.c, for implementations that leave some shapes to it: as the members of sni_impl. */
+bool sni_conv_direct_accepts(const sni_choice *c);
+sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err);
+void sni_conv_direct_release(void *state);
+sn_status sni_conv_direct_run(sni_kernel *k, const void *state);
+
 #endif

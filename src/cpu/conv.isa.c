@@ -1,0 +1,57 @@
+/* conv.isa.c - the convolution kernels of one instruction-set tier; see tier.isa.c. */
+#include "cpu/conv.h"
+#include "cpu/simd.h"
+
+#include "cpu/act.inc.c"
+
+#include "cpu/conv_tile.inc.c"
+
+#define WIDE 1
+#define STEP_NAME blocked_1
+#define STEP BLOCK
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
+#define STEP_NAME blocked_2
+#define STEP (2 * BLOCK)
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
+#undef WIDE
+#define WIDE 0
+#define STEP_NAME plain_1
+#define STEP 1
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
+#define STEP_NAME plain_2
+#define STEP 2
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
+#define STEP_NAME any
+#define STEP 0
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
+#undef WIDE
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_conv_kernels PASTE(sni_conv_kernels_, TIER);
+
+const sni_conv_kernels PASTE(sni_conv_kernels_, TIER) = {
+#if LANES == 16
+    .pixels = {0, 14, 14, 9, 7},
+#elif LANES == 8
+    .pixels = {0, 12, 6, 4},
+#else
+    .pixels = {0, 6},
+#endif
+    .tile = {[SNI_CONV_BLOCKED_1] = conv_blocked_1_allxtiles,
+             [SNI_CONV_BLOCKED_2] = conv_blocked_2_allxtiles,
+             [SNI_CONV_PLAIN_1] = conv_plain_1_allxtiles,
+             [SNI_CONV_PLAIN_2] = conv_plain_2_allxtiles,
+             [SNI_CONV_ANY] = conv_any_allxtiles},
+};

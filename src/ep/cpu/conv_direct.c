@@ -1,0 +1,380 @@
+/* conv_direct.c - blocked convolution without a detour: tiles of output in registers, over packed
+ * weights. Every output is the same sum in the same order whatever the number of threads. */
+#include "base/threadpool.h"
+#include "ep/cpu/blocked.h"
+
+#include <stdlib.h>
+
+/* ---- Weights ---- */
+
+/* Packed as (groups, output blocks, input blocks, kh, kw, channels of an input block, block).
+ * Groups of fewer channels than a block are merged until they fill one, with zeros between them. */
+typedef struct direct_weights {
+    int64_t groups, in, out; /* merged ones, and channels of one */
+    int64_t merged;          /* groups of the model in one of these */
+    int64_t in_block;        /* channels of an input block: 1 if the input is plain */
+    float *panels, *bias;    /* bias NULL: none */
+} direct_weights;
+
+/* Groups to be merged so that channels fill whole blocks; 0 if that cannot be. */
+static int64_t merged_groups(const sni_conv_geometry *g, int64_t block) {
+    int64_t in = g->in_channels / g->groups, out = g->out_channels / g->groups;
+    if (g->groups == 1 || (in % block == 0 && out % block == 0)) return 1;
+    if (in > block || block % in) return 0;
+    int64_t merged = block / in;
+    return g->groups % merged == 0 && merged * out % block == 0 ? merged : 0;
+}
+
+bool sni_conv_direct_accepts(const sni_choice *c) {
+    sni_conv_geometry g;
+    bool plain;
+    if (!sni_blocked_geometry(c, &g, &plain)) return false;
+    if (plain) return g.groups == 1;
+    return merged_groups(&g, sni_cpu_kernels_get()->block) > 0;
+}
+
+/* One filter of `in` channels, the first of which is `first` of the merged group. */
+static void pack_filter(const float *from, int64_t in, int64_t taps, int64_t in_block,
+                        int64_t first, int64_t block, float *to) {
+    for (int64_t i = 0; i < in; i++) {
+        int64_t channel = first + i;
+        float *at = to + (channel / in_block * taps * in_block + channel % in_block) * block;
+        for (int64_t tap = 0; tap < taps; tap++) at[tap * in_block * block] = from[i * taps + tap];
+    }
+}
+
+static void pack(const direct_weights *d, const float *w, int64_t taps, int64_t block) {
+    int64_t in = d->in / d->merged, out = d->out / d->merged;
+    int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
+    int64_t out_blocks = sni_blocks(d->out, block);
+    for (int64_t filter = 0; filter < d->groups * d->out; filter++) {
+        int64_t group = filter / d->out, o = filter % d->out;
+        float *to = d->panels + ((group * out_blocks + o / block) * depth) * block + o % block;
+        pack_filter(w + filter * in * taps, in, taps, d->in_block, o / out * in, block, to);
+    }
+}
+
+void sni_conv_direct_release(void *state) {
+    free(state);
+}
+
+sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err) {
+    sni_conv_geometry g;
+    bool plain, filled;
+    int64_t block = sni_cpu_kernels_get()->block;
+    const sni_tensor *w;
+    sni_blocked_geometry(c, &g, &plain);
+    direct_weights d = {.merged = plain ? 1 : merged_groups(&g, block),
+                        .in_block = plain ? 1 : block};
+    d.groups = g.groups / d.merged;
+    d.in = g.in_channels / d.groups;
+    d.out = g.out_channels / d.groups;
+    int64_t taps = g.kernel_h * g.kernel_w;
+    int64_t depth = sni_blocks(d.in, d.in_block) * d.in_block * taps;
+    size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
+    SN_TRY(sni_cpu_floats(c, count, &d.panels, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, 1, &w, err));
+        pack(&d, w->data, taps, block);
+    }
+    SN_TRY(sni_blocked_bias(c, &d.bias, err));
+    direct_weights *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = d;
+    *state = kept;
+    return SN_OK;
+}
+
+/* ---- How a call is cut ---- */
+
+enum { MOST_SPAN = 4 }; /* tiles of a span of a flat picture */
+
+/* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter)
+ * of some output blocks. */
+typedef struct direct_job {
+    const direct_weights *weights;
+    const sni_conv_kernels *kernels;
+    sni_conv_geometry g; /* a flat picture is one row high */
+    sni_conv_epilogue epilogue;
+    const float *x;
+    float *y;
+    bool plain, flat, outputs_first;
+    sni_conv_step step;
+    int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
+    int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
+    int64_t width;                        /* output blocks of a tile */
+    int64_t span, spans;                  /* pixels of one, and how many */
+    int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
+    int64_t chunk;                        /* input blocks whose weights stay in the cache */
+} direct_job;
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Half cycles that a span takes per channel and tap with tiles of `width` blocks. */
+static int64_t span_cost(const direct_job *j, int64_t span, int64_t width) {
+    int64_t cost = 0;
+    for (int64_t done = 0; done < j->out_blocks; done += width) {
+        int64_t blocks = least(width, j->out_blocks - done);
+        int64_t tiles = ceil_div(span, j->kernels->pixels[blocks]);
+        for (int64_t i = 0; i < 2; i++) { /* tiles of one pixel more, and of one less */
+            int64_t larger = span % tiles, pixels = span / tiles + (i == 0);
+            int64_t fma = pixels * blocks, loads = pixels + blocks + 1;
+            int64_t each = fma > loads ? fma : loads;
+            cost += (i == 0 ? larger : tiles - larger) * (each > 9 ? each : 9);
+        }
+    }
+    return cost;
+}
+
+static void choose_width(direct_job *j, int64_t span) {
+    int64_t best = -1, most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
+    for (int64_t width = 1; width <= least(most, j->out_blocks); width++) {
+        if (!j->kernels->pixels[width]) continue;
+        int64_t cost = span_cost(j, span, width);
+        if (best >= 0 && cost >= best) continue;
+        best = cost;
+        j->width = width;
+    }
+}
+
+static sni_conv_step step_of(const direct_job *j) {
+    if (j->g.stride_w == 1) return j->plain ? SNI_CONV_PLAIN_1 : SNI_CONV_BLOCKED_1;
+    if (j->g.stride_w == 2) return j->plain ? SNI_CONV_PLAIN_2 : SNI_CONV_BLOCKED_2;
+    return SNI_CONV_ANY;
+}
+
+/* A picture in which every output pixel sees its own input pixel alone. */
+static bool is_flat(const sni_conv_geometry *g) {
+    return g->kernel_h == 1 && g->kernel_w == 1 && g->stride_h == 1 && g->stride_w == 1 &&
+           g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
+}
+
+static void cut_items(direct_job *j, int threads) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t cache = j->block == 16 ? 1 << 18 : 1 << 16; /* floats: half of the second level */
+    int64_t taps = g->kernel_h * g->kernel_w, in_block = j->weights->in_block;
+    int64_t pixels = j->flat ? j->span : g->in_w * g->stride_h;
+    int64_t fit = cache / (pixels * j->in_blocks * in_block);
+    int64_t images = g->n * j->weights->groups;
+    j->chunk = cache / (j->width * j->block * in_block * taps);
+    if (j->chunk < 1) j->chunk = 1;
+    j->chunk = ceil_div(j->in_blocks, ceil_div(j->in_blocks, j->chunk));
+    j->tiles = ceil_div(j->out_blocks, j->width);
+    j->item_spans = fit < 1 ? 1 : least(fit, j->spans);
+    while (threads != 1 && j->item_spans > 1 &&
+           images * j->tiles * ceil_div(j->spans, j->item_spans) < 8)
+        j->item_spans = (j->item_spans + 1) / 2;
+    j->item_rows = ceil_div(j->spans, j->item_spans);
+    j->outputs_first = j->out_blocks * j->block * j->in_blocks * in_block * taps > cache;
+}
+
+static void cut(direct_job *j, int threads) {
+    sni_conv_geometry *g = &j->g;
+    j->flat = is_flat(g);
+    j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);
+    j->out_blocks = sni_blocks(j->weights->out, j->block);
+    j->step = step_of(j);
+    j->x_pixel = g->stride_w * (j->plain ? 1 : j->block);
+    if (j->flat) {
+        g->in_w *= g->in_h;
+        g->out_w *= g->out_h;
+        g->in_h = g->out_h = 1;
+    }
+    choose_width(j, g->out_w);
+    j->span = g->out_w;
+    if (j->flat) {
+        int64_t tiles = ceil_div(g->out_w, j->kernels->pixels[j->width]);
+        j->span = ceil_div(g->out_w, tiles) * MOST_SPAN;
+    }
+    j->spans = j->flat ? ceil_div(g->out_w, j->span) : g->out_h;
+    cut_items(j, threads);
+}
+
+/* ---- Running ---- */
+
+/* What stays the same for the tiles of an item and a chunk of input. */
+typedef struct item {
+    const direct_job *job;
+    int64_t image, group, first_out, width; /* output blocks of the group */
+    int64_t first_in, in;                   /* input blocks */
+    int64_t row, from_h;                    /* of the output; first row of the kernel used */
+    sni_conv_tile tile;
+    sni_conv_epilogue epilogue;
+} item;
+
+/* Taps [from, to) of the tile's pixels [lo, hi) that start at output column `column`. */
+static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t lo, int64_t hi,
+                     bool add, bool finish) {
+    const direct_job *j = it->job;
+    const sni_conv_geometry *g = &j->g;
+    sni_conv_tile *t = &it->tile;
+    int64_t row = it->row * g->stride_h - g->pad_top + it->from_h * g->dilation_h;
+    int64_t at = (column + lo) * g->stride_w - g->pad_left + from * g->dilation_w;
+    int64_t w = it->from_h * t->w_row + from * (j->plain ? j->block : t->w_tap);
+    bool none = from >= to || t->rows == 0;
+    int64_t channel = it->first_in + (it->image * j->weights->groups + it->group) * j->in_blocks;
+    int64_t out = (it->image * j->weights->groups + it->group) * j->out_blocks + it->first_out;
+    int64_t y = ((out * g->out_h + it->row) * g->out_w + column + lo) * j->block;
+    int64_t scale = j->plain ? 1 : j->block;
+    t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale;
+    t->w = j->weights->panels + (it->group * j->out_blocks + it->first_out) * t->w_out +
+           it->first_in * t->w_block + (none ? 0 : w);
+    t->y = j->y + y;
+    t->taps = none ? 0 : to - from;
+    if (j->plain) {
+        bool along = g->dilation_w == 1;
+        t->channels = t->last = along ? t->taps : 1;
+        t->taps = none ? 0 : along ? 1 : to - from;
+    }
+    t->add = add;
+    t->finish = finish;
+    it->epilogue.residual = j->epilogue.residual ? j->epilogue.residual + y : NULL;
+    j->kernels->tile[j->step][it->width][hi - lo](t);
+}
+
+/* Zeros where the sums of a tile will be. */
+static void clear_tile(const item *it, int64_t column, int64_t pixels) {
+    const direct_job *j = it->job;
+    int64_t out = (it->image * j->weights->groups + it->group) * j->out_blocks + it->first_out;
+    for (int64_t b = 0; b < it->width; b++) {
+        float *y = j->y + (((out + b) * j->g.out_h + it->row) * j->g.out_w + column) * j->block;
+        for (int64_t i = 0; i < pixels * j->block; i++) y[i] = 0;
+    }
+}
+
+/* A tile: first the taps that some of its pixels have in the padding, each over those that have
+ * not, then all others at once. */
+static void run_tile(item *it, int64_t column, int64_t pixels, bool first, bool last) {
+    const sni_conv_geometry *g = &it->job->g;
+    int64_t whole_from = -1, whole_to = -1;
+    bool partial = false;
+    int64_t start = column * g->stride_w - g->pad_left, reach = (pixels - 1) * g->stride_w;
+    for (int64_t tap = 0; tap < g->kernel_w; tap++) {
+        int64_t at = start + tap * g->dilation_w;
+        if (at >= 0 && at + reach < g->in_w) {
+            if (whole_from < 0) whole_from = tap;
+            whole_to = tap + 1;
+            continue;
+        }
+        int64_t lo = at >= 0 ? 0 : ceil_div(-at, g->stride_w);
+        int64_t hi = at >= g->in_w ? 0 : least(pixels, ceil_div(g->in_w - at, g->stride_w));
+        if (lo >= hi) continue;
+        if (!partial && first) clear_tile(it, column, pixels);
+        partial = true;
+        run_taps(it, column, tap, tap + 1, lo, hi, true, false);
+    }
+    if (whole_from < 0) whole_from = whole_to = 0;
+    run_taps(it, column, whole_from, whole_to, 0, pixels, partial || !first, last);
+}
+
+static void run_span(item *it, int64_t span, bool first, bool last) {
+    const direct_job *j = it->job;
+    const sni_conv_geometry *g = &j->g;
+    it->row = j->flat ? 0 : span;
+    int64_t column = j->flat ? span * j->span : 0;
+    int64_t width = least(j->span, g->out_w - column);
+    int64_t top = it->row * g->stride_h - g->pad_top;
+    int64_t from = top >= 0 ? 0 : ceil_div(-top, g->dilation_h);
+    int64_t to = top >= g->in_h ? 0 : least(g->kernel_h, ceil_div(g->in_h - top, g->dilation_h));
+    it->from_h = from;
+    it->tile.rows = to > from ? to - from : 0;
+    int64_t tiles = ceil_div(width, j->kernels->pixels[it->width]);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t pixels = width / tiles + (i < width % tiles);
+        run_tile(it, column, pixels, first, last);
+        column += pixels;
+    }
+}
+
+static void set_distances(item *it) {
+    const direct_job *j = it->job;
+    const sni_conv_geometry *g = &j->g;
+    int64_t in_block = j->weights->in_block, scale = j->plain ? 1 : j->block;
+    sni_conv_tile *t = &it->tile;
+    t->x_pixel = j->x_pixel;
+    t->x_block = g->in_h * g->in_w * scale;
+    t->x_row = g->in_w * g->dilation_h * scale;
+    t->x_tap = g->dilation_w * scale;
+    t->w_tap = in_block * j->block;
+    t->w_row = t->w_tap * g->kernel_w;
+    t->w_block = t->w_row * g->kernel_h;
+    t->w_out = t->w_block * j->in_blocks;
+    t->y_block = g->out_h * g->out_w * j->block;
+    t->channels = t->last = in_block;
+    t->epilogue = &it->epilogue;
+}
+
+static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile) {
+    item it = {.job = j,
+               .image = group / j->weights->groups,
+               .group = group % j->weights->groups,
+               .first_out = tile * j->width,
+               .epilogue = j->epilogue};
+    int64_t end = least(j->spans, (row + 1) * j->item_spans);
+    it.width = least(j->width, j->out_blocks - it.first_out);
+    if (it.epilogue.bias) it.epilogue.bias += (it.group * j->out_blocks + it.first_out) * j->block;
+    set_distances(&it);
+    for (int64_t b = 0; b < j->in_blocks; b += j->chunk) {
+        bool last = b + j->chunk >= j->in_blocks;
+        it.first_in = b;
+        it.tile.blocks = least(j->chunk, j->in_blocks - b);
+        if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
+        for (int64_t span = row * j->item_spans; span < end; span++)
+            run_span(&it, span, b == 0, last);
+    }
+}
+
+static void run_items(void *ctx, int64_t begin, int64_t end) {
+    const direct_job *j = ctx;
+    int64_t each = j->item_rows * j->tiles;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i % each;
+        if (j->outputs_first)
+            run_item(j, i / each, at % j->item_rows, at / j->item_rows);
+        else
+            run_item(j, i / each, at / j->tiles, at % j->tiles);
+    }
+}
+
+enum { PIECE_MACS = 1 << 20 }; /* products that are worth a thread's while */
+
+sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
+    const direct_weights *w = state;
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    sni_blocked_call call;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_call_init(k, w->bias, &call));
+    direct_job j = {.weights = w,
+                    .kernels = kernels->conv,
+                    .g = call.geometry,
+                    .epilogue = call.epilogue,
+                    .x = call.x,
+                    .y = call.y,
+                    .plain = call.plain,
+                    .block = kernels->block};
+    cut(&j, k->threads);
+    int64_t macs = j.item_spans * j.span * j.width * j.block * w->in * j.g.kernel_h * j.g.kernel_w;
+    sni_parallel_for(k->threads, j.g.n * w->groups * j.item_rows * j.tiles,
+                     macs > 0 && macs < PIECE_MACS ? PIECE_MACS / macs : 1, run_items, &j);
+    return SN_OK;
+}
+
+static sn_status run_prepared(sni_kernel *k) {
+    return sni_conv_direct_run(k, k->state);
+}
+
+const sni_impl sni_cpu_conv_direct = {
+    .name = "conv_direct_f32",
+    .op = "BlockedConv",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = sni_conv_direct_accepts,
+    .prepare = sni_conv_direct_prepare,
+    .release = sni_conv_direct_release,
+    .run = run_prepared,
+};
