@@ -2,6 +2,8 @@
 #include "cpu/conv.h"
 #include "cpu/simd.h"
 
+#include "cpu/math.inc.c"
+
 #include "cpu/act.inc.c"
 
 #include "cpu/conv_tile.inc.c"

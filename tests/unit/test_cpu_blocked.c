@@ -1,0 +1,118 @@
+/* test_cpu_blocked.c - blocked convolutions against their reference kernel: odd shapes, strides,
+ * pads, dilations, groups and channels that do not fill their blocks, from blocked and plain input.
+ */
+#include "versus.h"
+
+#include "cpu/conv.h"
+#include "ops/blocked.h"
+
+static versus v;
+
+typedef struct shape {
+    int64_t n, in, out, groups, h, w, kernel[2], stride[2], pads[4], dilation[2];
+    bool refused; /* no vector kernel takes it */
+} shape;
+
+static const shape shapes[] = {
+    {1, 16, 16, 1, 5, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 24, 40, 1, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 3, 5, 1, 9, 11, {1, 1}, {2, 2}, {0}, {1, 1}},
+    {1, 64, 70, 1, 13, 13, {1, 1}, {2, 2}, {0}, {1, 1}},
+    {1, 32, 64, 1, 14, 14, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 48, 128, 1, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {2, 20, 33, 1, 9, 30, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 17, 50, 1, 8, 31, {3, 3}, {1, 1}, {0, 2, 1, 0}, {1, 1}},
+    {1, 16, 48, 1, 17, 17, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}},
+    {1, 16, 16, 1, 10, 29, {5, 5}, {1, 2}, {2, 2, 2, 2}, {1, 1}},
+    {1, 33, 20, 1, 12, 12, {1, 7}, {1, 1}, {0, 3, 0, 3}, {1, 1}},
+    {1, 20, 33, 1, 12, 5, {7, 1}, {1, 1}, {3, 0, 3, 0}, {1, 1}},
+    {1, 16, 16, 1, 3, 2, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}},
+    {1, 16, 32, 1, 10, 10, {3, 3}, {3, 3}, {1, 1, 1, 1}, {1, 1}},
+    {1, 16, 16, 1, 1, 40, {1, 5}, {1, 1}, {0, 4, 0, 4}, {1, 2}},
+    {1, 16, 16, 1, 4, 4, {2, 2}, {1, 1}, {5, 5, 5, 5}, {1, 1}},
+    {1, 16, 16, 1, 4, 4, {2, 2}, {5, 5}, {3, 3, 6, 6}, {1, 3}},
+    {1, 32, 64, 2, 9, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {2, 64, 32, 2, 6, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 32, 32, 8, 9, 9, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 48, 96, 12, 5, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 600, 80, 1, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 30, 30, 3, 6, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t pads,
+                        int64_t dilation) {
+    return (in + pads - (kernel - 1) * dilation - 1) / stride + 1;
+}
+
+/* A random blocked tensor whose last block ends with zeros. */
+static void blocked_tensor(int64_t n, int64_t channels, int64_t h, int64_t w, int64_t block) {
+    int64_t blocks = sni_blocks(channels, block), count = n * blocks * h * w * block;
+    float *data = malloc((size_t)count * sizeof *data + 1);
+    assert_non_null(data);
+    versus_fill(&v, SN_FLOAT32, count, data);
+    for (int64_t i = 0; i < count; i++)
+        if (i / (h * w * block) % blocks * block + i % block >= channels) data[i] = 0;
+    versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){n, blocks, h, w, block}, data);
+    free(data);
+}
+
+static sni_attr ints(const char *name, const int64_t *values, size_t count) {
+    return (sni_attr){
+        .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
+}
+
+enum { BIAS = 1, ADDED = 2, PLAIN = 4 };
+
+static void conv_case(const shape *s, int mode, const char *activation) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    int64_t out_h =
+        out_size(s->h, s->kernel[0], s->stride[0], s->pads[0] + s->pads[2], s->dilation[0]);
+    int64_t out_w =
+        out_size(s->w, s->kernel[1], s->stride[1], s->pads[1] + s->pads[3], s->dilation[1]);
+    versus_start(&v, SNI_SINTER_DOMAIN, "BlockedConv");
+    v.may_refuse = s->refused;
+    if (mode & PLAIN)
+        versus_tensor(&v, SN_FLOAT32, 4, (int64_t[]){s->n, s->in, s->h, s->w}, NULL);
+    else
+        blocked_tensor(s->n, s->in, s->h, s->w, block);
+    versus_weight(&v, SN_FLOAT32, 4,
+                  (int64_t[]){s->out, s->in / s->groups, s->kernel[0], s->kernel[1]}, NULL);
+    if (mode & BIAS)
+        versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
+    else
+        versus_without(&v);
+    if (mode & ADDED) blocked_tensor(s->n, s->out, out_h, out_w, block);
+    eval_attr(&v.e, ints("strides", s->stride, 2));
+    eval_attr(&v.e, ints("pads", s->pads, 4));
+    eval_attr(&v.e, ints("dilations", s->dilation, 2));
+    eval_attr(&v.e, sni_attr_of_int("group", s->groups));
+    eval_attr(&v.e, sni_attr_of_int("block", block));
+    if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
+    versus_run(&v, 1, 1e-6 * (double)(s->in * s->kernel[0] * s->kernel[1] + 10));
+    assert_true(s->refused || v.impl);
+}
+
+static void blocked_matches(void **state) {
+    (void)state;
+    static const char *const activations[] = {NULL, "Relu", "HardSwish", "LeakyRelu"};
+    for (int i = 0; i < SHAPES; i++)
+        for (int mode = 0; mode < 4; mode++)
+            conv_case(&shapes[i], mode, activations[(i + mode) % 4]);
+}
+
+static void plain_input_matches(void **state) {
+    (void)state;
+    for (int i = 0; i < SHAPES; i++)
+        if (shapes[i].groups == 1)
+            for (int mode = 0; mode < 4; mode++)
+                conv_case(&shapes[i], mode | PLAIN, mode & 1 ? "Relu" : NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocked_matches),
+        cmocka_unit_test(plain_input_matches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
