@@ -4,11 +4,19 @@
 #include "ep/cpu/cpu_ep.h"
 
 static const sni_impl *const impls[] = {
-    /* clang-format off: one line each */
-    &sni_cpu_conv_depthwise,   &sni_cpu_conv,         &sni_cpu_fused_depthwise,
-    &sni_cpu_fused_conv,       &sni_cpu_gemm,         &sni_cpu_matmul,
-    &sni_cpu_fused_gemm,       &sni_cpu_fused_matmul, &sni_cpu_fused_matmul_activation,
-    &sni_cpu_transpose_matmul, &sni_cpu_linear,       &sni_cpu_conv_direct,
+    /* clang-format off */
+    &sni_cpu_conv_depthwise,
+    &sni_cpu_conv,
+    &sni_cpu_fused_depthwise,
+    &sni_cpu_fused_conv,
+    &sni_cpu_gemm,
+    &sni_cpu_matmul,
+    &sni_cpu_fused_gemm,
+    &sni_cpu_fused_matmul,
+    &sni_cpu_fused_matmul_activation,
+    &sni_cpu_transpose_matmul,
+    &sni_cpu_linear,
+    &sni_cpu_conv_direct,
     /* clang-format on */
 };
 
