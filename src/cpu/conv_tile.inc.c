@@ -17,12 +17,63 @@ static inline bool act_bounds(const sni_conv_epilogue *e, float *low, float *hig
     return e->act == SNI_ACT_RELU || e->act == SNI_ACT_CLIP;
 }
 
+#define INLINE inline __attribute__((always_inline))
+
+/* The sums of a tile: by pixel, then vector by vector over its output blocks. */
+typedef vf tile_sums[SNI_CONV_MOST_PIXELS][SNI_CONV_MOST_WIDTH * VECTORS];
+
+/* Where vector v of pixel p lies in the output, or in what is laid out like it. */
+static INLINE int64_t tile_at(const sni_conv_tile *t, int p, int v) {
+    return (v / VECTORS) * t->y_block + p * BLOCK + v % VECTORS * LANES;
+}
+
+/* Adds the products of one tap over the channels of an input block. */
+static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
+                                int64_t w_out, int pixels, int vectors, tile_sums sum) {
+    for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
+        vf right[SNI_CONV_MOST_WIDTH * VECTORS];
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
+        UNROLL
+        for (int p = 0; p < pixels; p++) {
+            vf left = splat(x[p * step]);
+            UNROLL
+            for (int v = 0; v < vectors; v++) sum[p][v] += left * right[v];
+        }
+    }
+}
+
+/* Bias, residual and activations that are bounds. */
+static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
+    const sni_conv_epilogue *e = t->epilogue;
+    float low, high;
+    if (e->bias) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            vf bias = load(e->bias + v * LANES);
+            UNROLL
+            for (int p = 0; p < pixels; p++) sum[p][v] += bias;
+        }
+    }
+    if (e->residual) {
+        UNROLL
+        for (int p = 0; p < pixels; p++) UNROLL
+        for (int v = 0; v < vectors; v++) sum[p][v] += load(e->residual + tile_at(t, p, v));
+    }
+    if (!act_bounds(e, &low, &high)) return;
+    vf least = splat(low), most = splat(high);
+    UNROLL
+    for (int p = 0; p < pixels; p++) UNROLL
+    for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(max_vf(sum[p][v], least), most);
+}
+
 /* `pixels` and `width`, and `step` where it is not 0, are constants at every call, so that the
  * loops unroll and the tile needs no memory. A step of 0 is t->x_pixel. */
-static inline __attribute__((always_inline)) void conv_tile(const sni_conv_tile *t, int64_t step,
-                                                            int pixels, int width) {
-    vf sum[SNI_CONV_MOST_PIXELS][SNI_CONV_MOST_WIDTH * VECTORS];
+static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, int width) {
+    tile_sums sum;
     const int vectors = width * VECTORS;
+    float low, high;
     if (!step) step = t->x_pixel;
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL
@@ -30,62 +81,22 @@ static inline __attribute__((always_inline)) void conv_tile(const sni_conv_tile 
     if (t->add) {
         UNROLL
         for (int p = 0; p < pixels; p++) UNROLL
-        for (int v = 0; v < vectors; v++)
-            sum[p][v] = load(t->y + (v / VECTORS) * t->y_block + p * BLOCK + v % VECTORS * LANES);
+        for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t, p, v));
     }
-    const int64_t w_out = t->w_out;
     for (int64_t b = 0; b < t->blocks; b++) {
         const int64_t channels = b + 1 < t->blocks ? t->channels : t->last;
-        for (int64_t r = 0; r < t->rows; r++) {
-            for (int64_t tap = 0; tap < t->taps; tap++) {
-                const float *x = t->x + b * t->x_block + r * t->x_row + tap * t->x_tap;
-                const float *w = t->w + b * t->w_block + r * t->w_row + tap * t->w_tap;
-                for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
-                    vf right[SNI_CONV_MOST_WIDTH * VECTORS];
-                    UNROLL
-                    for (int v = 0; v < vectors; v++)
-                        right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
-                    UNROLL
-                    for (int p = 0; p < pixels; p++) {
-                        vf left = splat(x[p * step]);
-                        UNROLL
-                        for (int v = 0; v < vectors; v++) sum[p][v] += left * right[v];
-                    }
-                }
-            }
-        }
+        for (int64_t r = 0; r < t->rows; r++)
+            for (int64_t tap = 0; tap < t->taps; tap++)
+                add_channels(channels, t->x + b * t->x_block + r * t->x_row + tap * t->x_tap,
+                             t->w + b * t->w_block + r * t->w_row + tap * t->w_tap, step, t->w_out,
+                             pixels, vectors, sum);
     }
-    const sni_conv_epilogue *e = t->epilogue;
-    bool late = false;
-    if (t->finish) {
-        float low, high;
-        if (e->bias) {
-            UNROLL
-            for (int v = 0; v < vectors; v++) {
-                vf bias = load(e->bias + v * LANES);
-                UNROLL
-                for (int p = 0; p < pixels; p++) sum[p][v] += bias;
-            }
-        }
-        if (e->residual) {
-            UNROLL
-            for (int p = 0; p < pixels; p++) UNROLL
-            for (int v = 0; v < vectors; v++)
-                sum[p][v] += load(e->residual + (v / VECTORS) * t->y_block + p * BLOCK +
-                                  v % VECTORS * LANES);
-        }
-        if (act_bounds(e, &low, &high)) {
-            vf least = splat(low), most = splat(high);
-            UNROLL
-            for (int p = 0; p < pixels; p++) UNROLL
-            for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(max_vf(sum[p][v], least), most);
-        } else {
-            late = e->act != SNI_ACT_NONE;
-        }
-    }
+    if (t->finish) finish_sums(t, pixels, vectors, sum);
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL
-    for (int v = 0; v < vectors; v++)
-        store(t->y + (v / VECTORS) * t->y_block + p * BLOCK + v % VECTORS * LANES, sum[p][v]);
-    if (late) act_tile(t, pixels, width);
+    for (int v = 0; v < vectors; v++) store(t->y + tile_at(t, p, v), sum[p][v]);
+    if (t->finish && t->epilogue->act != SNI_ACT_NONE && !act_bounds(t->epilogue, &low, &high))
+        act_tile(t, pixels, width);
 }
+
+#undef INLINE
