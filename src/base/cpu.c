@@ -5,12 +5,14 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -169,4 +171,29 @@ int sni_threads_available(void) {
 
 int sni_cpu_block(void) {
     return sni_cpu_isa() >= SNI_ISA_AVX512 ? 16 : 8;
+}
+
+/* ---- Caches ---- */
+
+#ifndef _SC_LEVEL1_DCACHE_SIZE /* not every C library has them; -1 is not known */
+#define _SC_LEVEL1_DCACHE_SIZE (-1)
+#define _SC_LEVEL2_CACHE_SIZE (-1)
+#endif
+
+static size_t cache_bytes[3]; /* by level */
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+
+static size_t cache_size(int name, size_t least, size_t most, size_t usual) {
+    long found = sysconf(name);
+    return found >= (long)least && found <= (long)most ? (size_t)found : usual;
+}
+
+static void find_caches(void) {
+    cache_bytes[1] = cache_size(_SC_LEVEL1_DCACHE_SIZE, 8 << 10, 1 << 20, 32 << 10);
+    cache_bytes[2] = cache_size(_SC_LEVEL2_CACHE_SIZE, 128 << 10, 16 << 20, 512 << 10);
+}
+
+size_t sni_cpu_cache(int level) {
+    pthread_once(&cache_once, find_caches);
+    return cache_bytes[level];
 }

@@ -2,6 +2,8 @@
 #ifndef SNI_BASE_CPU_H
 #define SNI_BASE_CPU_H
 
+#include <stddef.h>
+
 /* Instruction sets that kernels are built for; each contains those before it. */
 typedef enum sni_isa {
     SNI_ISA_BASELINE,  /* what the compiler was told every machine has */
@@ -21,6 +23,9 @@ sni_isa sni_cpu_isa(void);
 
 /* Channels that lie side by side in a blocked tensor for the instruction set in force. */
 int sni_cpu_block(void);
+
+/* Bytes of one core's first-level data cache or second-level cache; a common size if not known. */
+size_t sni_cpu_cache(int level);
 
 const char *sni_isa_name(sni_isa isa);
 

@@ -1,8 +1,10 @@
 /* gemm.c - blocking and packing around the GEMM tile.
  *
- * B is cut into blocks of KC rows and NC columns, A into blocks of MC rows and KC columns, so that
- * a block of A stays in the second-level cache and a panel of B in the first. A packed operand is a
- * row of such k-blocks; each is a row of panels of mr rows of A or nr columns of B, k after k. */
+ * B is cut into blocks of at most kc rows (of the tier) and NC columns, A into blocks of whole
+ * panels and the same columns, so that a block of A stays in the second-level cache and a panel of
+ * B in the first. A packed operand is a row of such k-blocks; each is a row of panels, k after k:
+ * of A at most mr rows, as equal in number as can be, each panel in the room of mr; of B nr
+ * columns. */
 #include "cpu/gemm.h"
 
 #include "base/threadpool.h"
@@ -10,10 +12,10 @@
 #include <string.h>
 
 enum {
-    KC = 320,
-    MC = 168,            /* rounded down to whole panels of the tier */
-    NC = 1024,           /* rounded down to whole panels */
-    SMALL_WORK = 1 << 15 /* multiply-accumulates that are not worth a second thread */
+    IN_PLACE = -1,
+    NC = 1024,            /* rounded down to whole panels */
+    SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
+    PACK_GRAIN = 1 << 15  /* elements to pack that are worth a thread */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -28,6 +30,17 @@ static int64_t round_up(int64_t a, int64_t b) {
     return ceil_div(a, b) * b;
 }
 
+/* Rows of a k-block: as equal as can be, in steps that the tile takes at once. The last may be
+ * shorter. */
+static int64_t block_depth(int64_t k) {
+    return k ? round_up(ceil_div(k, ceil_div(k, sni_cpu_kernels_get()->kc)), 4) : 1;
+}
+
+/* First row of panel i when m rows are dealt out to `panels`. */
+static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
+    return m / panels * i + smaller(i, m % panels);
+}
+
 /* ---- Packing ---- */
 
 size_t sni_gemm_packed_a_size(int64_t m, int64_t k) {
@@ -40,59 +53,125 @@ size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
 
 /* One panel: `count` (at most `width`) rows or columns of an operand, k after k, padded with
  * zeros. `step` leads to the next of them, `k_step` to the next k. */
-static void pack_panel(const float *from, int64_t step, int64_t k_step, int64_t count, int width,
-                       int64_t k, float *to) {
-    for (int64_t p = 0; p < k; p++, from += k_step, to += width) {
-        if (step == 1)
-            memcpy(to, from, (size_t)count * sizeof *to);
-        else
+static void pack_panel(const sni_cpu_kernels *kernels, const float *from, int64_t step,
+                       int64_t k_step, int64_t count, int width, int64_t k, float *to) {
+    if (k_step == 1) {
+        kernels->pack_turned(from, step, count, width, k, to);
+    } else if (step == 1) {
+        kernels->pack_straight(from, k_step, count, width, k, to);
+    } else {
+        for (int64_t p = 0; p < k; p++, from += k_step, to += width) {
             for (int64_t i = 0; i < count; i++) to[i] = from[i * step];
-        for (int64_t i = count; i < width; i++) to[i] = 0;
+            for (int64_t i = count; i < width; i++) to[i] = 0;
+        }
     }
 }
 
-/* Panels [first, first + count elements) of one k-block. */
-static void pack_block(const float *from, int64_t step, int64_t k_step, int64_t count, int width,
-                       int64_t k, float *to) {
-    for (int64_t i = 0; i < count; i += width, to += width * k)
-        pack_panel(from + i * step, step, k_step, smaller(width, count - i), width, k, to);
+/* Panels [first, last) of A's rows for one k-block that starts at `from`. */
+static void pack_a_panels(const sni_cpu_kernels *kernels, const float *from, int64_t row,
+                          int64_t col, int64_t m, int64_t first, int64_t last, int64_t kc,
+                          float *to) {
+    int64_t panels = ceil_div(m, kernels->mr);
+    for (int64_t i = first; i < last; i++, to += kernels->mr * kc) {
+        int64_t r = panel_row(m, panels, i);
+        pack_panel(kernels, from + r * row, row, col, panel_row(m, panels, i + 1) - r, kernels->mr,
+                   kc, to);
+    }
 }
 
-static void pack_all(const float *from, int64_t step, int64_t k_step, int64_t count, int width,
-                     int64_t k, float *to) {
-    int64_t padded = round_up(count, width);
-    for (int64_t p = 0; p < k; p += KC) {
-        int64_t kc = smaller(KC, k - p);
-        pack_block(from + p * k_step, step, k_step, count, width, kc, to + p * padded);
+/* Columns [0, n) of B for one k-block. */
+static void pack_b_panels(const sni_cpu_kernels *kernels, const float *from, int64_t row,
+                          int64_t col, int64_t n, int64_t kc, float *to) {
+    int nr = kernels->nr;
+    for (int64_t j = 0; j < n; j += nr, to += nr * kc)
+        pack_panel(kernels, from + j * col, col, row, smaller(nr, n - j), nr, kc, to);
+}
+
+/* A whole operand to pack; pieces are pairs of a k-block and a panel. */
+typedef struct pack_job {
+    const sni_cpu_kernels *kernels;
+    const float *from;
+    int64_t row, col, k, kc, panels, side; /* side: m of A or n of B */
+    bool left;
+    float *to;
+} pack_job;
+
+static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
+    const pack_job *j = ctx;
+    const sni_cpu_kernels *kernels = j->kernels;
+    int width = j->left ? kernels->mr : kernels->nr;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t p = piece / j->panels * j->kc, i = piece % j->panels;
+        int64_t kc = smaller(j->kc, j->k - p);
+        float *to = j->to + p * j->panels * width + i * width * kc;
+        if (j->left)
+            pack_a_panels(kernels, j->from + p * j->col, j->row, j->col, j->side, i, i + 1, kc, to);
+        else
+            pack_b_panels(kernels, j->from + p * j->row + i * width * j->col, j->row, j->col,
+                          smaller(width, j->side - i * width), kc, to);
     }
+}
+
+static void pack_all(pack_job *j) {
+    int width = j->left ? j->kernels->mr : j->kernels->nr;
+    j->panels = ceil_div(j->side, width);
+    j->kc = block_depth(j->k);
+    if (j->panels == 0 || j->k == 0) return;
+    int64_t grain = PACK_GRAIN / (width * j->kc) + 1;
+    sni_parallel_for(0, j->panels * ceil_div(j->k, j->kc), grain, pack_pieces, j);
 }
 
 void sni_gemm_pack_a(const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
                      float *to) {
-    pack_all(a, a_row, a_col, m, sni_cpu_kernels_get()->mr, k, to);
+    pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
+                         .from = a,
+                         .row = a_row,
+                         .col = a_col,
+                         .k = k,
+                         .side = m,
+                         .left = true,
+                         .to = to});
 }
 
 void sni_gemm_pack_b(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
                      float *to) {
-    pack_all(b, b_col, b_row, n, sni_cpu_kernels_get()->nr, k, to);
+    pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
+                         .from = b,
+                         .row = b_row,
+                         .col = b_col,
+                         .k = k,
+                         .side = n,
+                         .to = to});
 }
 
 /* ---- One thread's share ---- */
 
-/* Rows [m0, m1) and columns [n0, n1) of C; starts are multiples of mr and nr. */
+/* Row panels [i0, i1) and columns [n0, n1) of C; n0 is a multiple of nr. */
 typedef struct share {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
-    int64_t m0, m1, n0, n1;
+    int64_t panels, kc; /* row panels of A, rows of a k-block */
+    int64_t i0, i1, n0, n1;
     float *a_block, *b_block; /* scratch; NULL for packed operands */
 } share;
 
-/* The block of A that starts at row i and column p. */
-static const float *block_of_a(const share *s, int64_t i, int64_t mc, int64_t p, int64_t kc) {
+/* Most row panels of a block of A: as many as fill half of the second-level cache. */
+static int64_t block_panels(const sni_cpu_kernels *k) {
+    int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / ((size_t)k->kc * sizeof(float))) / k->mr;
+    return most < 1 ? 1 : most;
+}
+
+static int64_t block_columns(const sni_cpu_kernels *k) {
+    return NC / k->nr * k->nr;
+}
+
+/* Panels [i, i + count) of A from column p on. */
+static const float *block_of_a(const share *s, int64_t i, int64_t count, int64_t p, int64_t kc) {
     const sni_gemm_f32 *g = s->g;
     int mr = s->kernels->mr;
-    if (g->packed_a) return g->packed_a + p * round_up(g->m, mr) + i * kc;
-    pack_block(g->a + i * g->a_row + p * g->a_col, g->a_row, g->a_col, mc, mr, kc, s->a_block);
+    if (g->packed_a) return g->packed_a + p * s->panels * mr + i * mr * kc;
+    pack_a_panels(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, i, i + count, kc,
+                  s->a_block);
     return s->a_block;
 }
 
@@ -104,7 +183,8 @@ static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j,
         for (int64_t q = 0; q < nc; q += nr)
             g->fill(g->fill_ctx, p, kc, j + q, smaller(nr, nc - q), nr, s->b_block + q * kc);
     } else {
-        pack_block(g->b + p * g->b_row + j * g->b_col, g->b_col, g->b_row, nc, nr, kc, s->b_block);
+        pack_b_panels(s->kernels, g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col, nc, kc,
+                      s->b_block);
     }
     return s->b_block;
 }
@@ -125,58 +205,75 @@ static void finish_tile(const share *s, int64_t i, int64_t rows, int64_t j, int6
                                e->residual ? e->residual + r * e->residual_row + j : NULL, cols);
 }
 
+/* One tile, in its panel of B number `place`; IN_PLACE: A's single row is where it lies. */
 static void run_tile(const share *s, const float *a, const float *b, int64_t kc, int64_t i,
-                     int64_t rows, int64_t j, int64_t cols, bool add) {
+                     int64_t rows, int64_t j, int64_t cols, bool add, int64_t place) {
     const sni_gemm_f32 *g = s->g;
-    float *c = g->c + i * g->c_row + j;
-    int nr = s->kernels->nr;
-    if (cols == nr) {
-        s->kernels->gemm_tile[rows](kc, a, b, c, g->c_row, add);
-        return;
-    }
-    float edge[SNI_MAX_MR * SNI_MAX_NR];
-    s->kernels->gemm_tile[rows](kc, a, b, edge, nr, false);
+    const sni_cpu_kernels *kernels = s->kernels;
+    int nr = kernels->nr;
+    float edge[SNI_MAX_MR * SNI_MAX_NR], *c = g->c + i * g->c_row + j;
+    bool whole = cols == nr;
+    /* The first tiles on a panel of B fetch the next one, half of it each, or all if alone. */
+    const float *next = b + nr * kc, *half = next + 16 * kc;
+    if (place == IN_PLACE)
+        kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
+    else
+        kernels->gemm_tile[rows](kc, a, b, whole ? c : edge, whole ? g->c_row : nr, whole && add,
+                                 place == 1 ? half : next,
+                                 place == 0 && s->panels > 1 ? next : half);
+    if (whole) return;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++)
             c[r * g->c_row + q] = edge[r * nr + q] + (add ? c[r * g->c_row + q] : 0);
 }
 
-static void run_blocks(const share *s, int64_t i0, int64_t mc, int64_t j0, int64_t nc, int64_t p,
+/* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. */
+static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc, int64_t p,
                        int64_t kc, const float *a, const float *b) {
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
-        for (int64_t i = 0; i < mc; i += mr) {
-            int64_t rows = smaller(mr, mc - i);
-            run_tile(s, a + i * kc, b + j * kc, kc, i0 + i, rows, j0 + j, cols, p > 0);
-            if (last) finish_tile(s, i0 + i, rows, j0 + j, cols);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t row = panel_row(s->g->m, s->panels, i0 + i);
+            int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
+            run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols, p > 0, i);
+            if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
     }
-}
-
-static int64_t block_rows(const sni_cpu_kernels *k) {
-    return MC / k->mr * k->mr;
-}
-
-static int64_t block_columns(const sni_cpu_kernels *k) {
-    return NC / k->nr * k->nr;
 }
 
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
-    int64_t mc_most = block_rows(s->kernels), nc_most = block_columns(s->kernels);
+    int64_t most = block_panels(s->kernels), nc_most = block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = smaller(nc_most, s->n1 - j);
-        for (int64_t p = 0; p < g->k; p += KC) {
-            int64_t kc = smaller(KC, g->k - p);
+        for (int64_t p = 0; p < g->k; p += s->kc) {
+            int64_t kc = smaller(s->kc, g->k - p);
             const float *b = block_of_b(s, p, kc, j, nc);
-            for (int64_t i = s->m0; i < s->m1; i += mc_most) {
-                int64_t mc = smaller(mc_most, s->m1 - i);
-                run_blocks(s, i, mc, j, nc, p, kc, block_of_a(s, i, mc, p, kc), b);
+            for (int64_t i = s->i0; i < s->i1; i += most) {
+                int64_t count = smaller(most, s->i1 - i);
+                run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b);
             }
         }
     }
+}
+
+/* A single row of A with packed B: reads B once from end to end and packs nothing. */
+static void run_row(const share *s) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    for (int64_t p = 0; p < g->k; p += s->kc) {
+        int64_t kc = smaller(s->kc, g->k - p);
+        const float *b = g->packed_b + p * round_up(g->n, nr);
+        for (int64_t j = s->n0; j < s->n1; j += nr)
+            run_tile(s, g->a + p, b + j * kc, kc, 0, 1, j, smaller(nr, s->n1 - j), p > 0, IN_PLACE);
+    }
+    finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
+}
+
+static bool is_row(const sni_gemm_f32 *g) {
+    return g->m == 1 && g->packed_b && !g->packed_a && (g->a_col == 1 || g->k == 1);
 }
 
 /* ---- Threads ---- */
@@ -185,6 +282,7 @@ static void run_share(const share *s) {
 typedef struct job {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
+    int64_t row_panels, col_panels;
     int parts;
     bool by_rows;
     float *scratch;
@@ -192,15 +290,15 @@ typedef struct job {
 } job;
 
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_a) return 0;
-    int64_t rows = smaller(round_up(g->m, k->mr), block_rows(k));
-    return (size_t)round_up(rows * smaller(g->k, KC), 16);
+    if (g->packed_a || is_row(g)) return 0;
+    int64_t panels = smaller(ceil_div(g->m, k->mr), block_panels(k));
+    return (size_t)round_up(panels * k->mr * block_depth(g->k), 16);
 }
 
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_b) return 0;
     int64_t cols = smaller(round_up(g->n, k->nr), block_columns(k));
-    return (size_t)round_up(cols * smaller(g->k, KC), 16);
+    return (size_t)round_up(cols * block_depth(g->k), 16);
 }
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
@@ -211,34 +309,37 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
 /* Cuts along the side that gives parts of most equal size; columns if equal. */
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
-    int64_t row_panels = ceil_div(g->m, j->kernels->mr),
-            col_panels = ceil_div(g->n, j->kernels->nr);
     int64_t parts = threads;
+    j->row_panels = ceil_div(g->m, j->kernels->mr);
+    j->col_panels = ceil_div(g->n, j->kernels->nr);
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
-    int64_t by_rows = ceil_div(row_panels, smaller(parts, row_panels)) * col_panels;
-    int64_t by_cols = ceil_div(col_panels, smaller(parts, col_panels)) * row_panels;
+    int64_t by_rows = ceil_div(j->row_panels, smaller(parts, j->row_panels)) * j->col_panels;
+    int64_t by_cols = ceil_div(j->col_panels, smaller(parts, j->col_panels)) * j->row_panels;
     j->by_rows = by_rows < by_cols;
-    j->parts = (int)smaller(parts, j->by_rows ? row_panels : col_panels);
+    j->parts = (int)smaller(parts, j->by_rows ? j->row_panels : j->col_panels);
 }
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     const sni_gemm_f32 *g = j->g;
     for (int64_t part = begin; part < end; part++) {
-        int width = j->by_rows ? j->kernels->mr : j->kernels->nr;
-        int64_t size = j->by_rows ? g->m : g->n, panels = ceil_div(size, width);
-        int64_t from = part * panels / j->parts * width;
-        int64_t to = smaller((part + 1) * panels / j->parts * width, size);
-        float *scratch = j->scratch + (size_t)part * j->scratch_part;
+        int64_t panels = j->by_rows ? j->row_panels : j->col_panels;
+        int64_t from = part * panels / j->parts, to = (part + 1) * panels / j->parts;
+        float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
         share s = {.g = g,
                    .kernels = j->kernels,
-                   .m0 = j->by_rows ? from : 0,
-                   .m1 = j->by_rows ? to : g->m,
-                   .n0 = j->by_rows ? 0 : from,
-                   .n1 = j->by_rows ? g->n : to,
+                   .panels = j->row_panels,
+                   .kc = block_depth(g->k),
+                   .i0 = j->by_rows ? from : 0,
+                   .i1 = j->by_rows ? to : j->row_panels,
+                   .n0 = j->by_rows ? 0 : from * j->kernels->nr,
+                   .n1 = j->by_rows ? g->n : smaller(to * j->kernels->nr, g->n),
                    .a_block = scratch,
-                   .b_block = scratch + a_block_size(g, j->kernels)};
-        run_share(&s);
+                   .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
+        if (is_row(g))
+            run_row(&s);
+        else
+            run_share(&s);
     }
 }
 

@@ -1,33 +1,56 @@
 /* gemm_tile.inc.c - the GEMM micro-kernel: a tile of C stays in registers over all of k. */
 
 #if LANES == 16
-enum { MR = 14, NV = 2 };
+enum { MR = 14, NV = 2, KC = 768 };
 #elif LANES == 8
-enum { MR = 6, NV = 2 };
+enum { MR = 6, NV = 2, KC = 384 };
 #else
-enum { MR = 4, NV = 2 };
+enum { MR = 4, NV = 2, KC = 384 };
 #endif
-enum { NR = NV * LANES };
+enum {
+    NR = NV * LANES,
+    STEPS = 4,
+    AHEAD = 256
+}; /* AHEAD: rows of B that gemm_row has fetched beforehand */
 
-/* `rows` is a constant at every call, so that the loops unroll and the tile needs no memory. */
+/* One step of k. */
+static inline __attribute__((always_inline)) void tile_step(int rows, const float *a,
+                                                            const float *b, vf sum[MR][NV]) {
+    vf right[NV];
+    UNROLL
+    for (int j = 0; j < NV; j++) right[j] = load(b + j * LANES);
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        vf left = splat(a[i]);
+        UNROLL
+        for (int j = 0; j < NV; j++) sum[i][j] += left * right[j];
+    }
+}
+
+/* `rows` is a constant at every call, so that the loops unroll and the tile needs no memory.
+ * Several steps of k make one round of the loop: its counting would otherwise take the multipliers'
+ * place. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *restrict a,
                                                        const float *restrict b, float *restrict c,
-                                                       int64_t c_row, bool add) {
+                                                       int64_t c_row, bool add, const float *first,
+                                                       const float *second) {
     vf sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) sum[i][j] = splat(0);
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
-        vf right[NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NR; j += 16) __builtin_prefetch(c + i * c_row + j, 1);
+    int64_t p = 0;
+    for (; p + STEPS <= k; p += STEPS, a += STEPS * MR, b += STEPS * NR) {
         UNROLL
-        for (int j = 0; j < NV; j++) right[j] = load(b + j * LANES);
-        UNROLL
-        for (int i = 0; i < rows; i++) {
-            vf left = splat(a[i]);
-            UNROLL
-            for (int j = 0; j < NV; j++) sum[i][j] += left * right[j];
+        for (int s = 0; s < STEPS; s++) {
+            __builtin_prefetch(first + (p + s) * 16, 0, 2);
+            __builtin_prefetch(second + (p + s) * 16, 0, 2);
+            tile_step(rows, a + s * MR, b + s * NR, sum);
         }
     }
+    for (; p < k; p++, a += MR, b += NR) tile_step(rows, a, b, sum);
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) {
@@ -38,8 +61,8 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
 
 #define TILE(rows)                                                                              \
     static void tile_##rows(int64_t k, const float *a, const float *b, float *c, int64_t c_row, \
-                            bool add) {                                                         \
-        tile(rows, k, a, b, c, c_row, add);                                                     \
+                            bool add, const float *first, const float *second) {                \
+        tile(rows, k, a, b, c, c_row, add, first, second);                                      \
     }
 TILE(1)
 TILE(2)
@@ -60,3 +83,33 @@ TILE(13)
 TILE(14)
 #endif
 #undef TILE
+
+/* One row of C: A's row is read where it lies. Even and odd steps have sums of their own, so that
+ * additions need not wait for each other. */
+static void gemm_row(int64_t k, const float *restrict a, const float *restrict b, float *restrict c,
+                     bool add) {
+    vf even[NV], odd[NV];
+    UNROLL
+    for (int j = 0; j < NV; j++) even[j] = odd[j] = splat(0);
+    int64_t p = 0;
+    for (; p + 2 <= k; p += 2, b += 2 * NR) {
+        vf x = splat(a[p]), y = splat(a[p + 1]);
+        UNROLL
+        for (int j = 0; j < 2 * NR; j += 16) __builtin_prefetch(b + AHEAD * NR + j, 0, 2);
+        UNROLL
+        for (int j = 0; j < NV; j++) {
+            even[j] += x * load(b + j * LANES);
+            odd[j] += y * load(b + NR + j * LANES);
+        }
+    }
+    for (; p < k; p++, b += NR) {
+        vf x = splat(a[p]);
+        UNROLL
+        for (int j = 0; j < NV; j++) even[j] += x * load(b + j * LANES);
+    }
+    UNROLL
+    for (int j = 0; j < NV; j++) {
+        vf sum = even[j] + odd[j];
+        store(c + j * LANES, add ? load(c + j * LANES) + sum : sum);
+    }
+}

@@ -30,16 +30,30 @@ typedef struct sni_epilogue {
 } sni_epilogue;
 
 /* C (rows x nr) = A B, or C += A B. `a` is k columns of `mr` elements (only the first `rows` of
- * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. */
+ * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. Meanwhile k
+ * lines of 64 bytes each from `first` and `second` on are brought to the second-level cache; those
+ * may point anywhere. */
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
-                                 bool add);
+                                 bool add, const float *first, const float *second);
 
 typedef struct sni_conv_kernels sni_conv_kernels; /* cpu/conv.h */
 
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
     int mr, nr; /* of a tile */
+    int kc;     /* most rows of B that a tile goes through at once */
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
+    /* The same for one row of A that lies as it is. */
+    void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
+    /* to[p * width + i] = from[i * step + p] for i < count, 0 from there to width, p < k. */
+    void (*pack_turned)(const float *from, int64_t step, int64_t count, int width, int64_t k,
+                        float *to);
+    /* to[p * width + i] = from[p * k_step + i] likewise. */
+    void (*pack_straight)(const float *from, int64_t k_step, int64_t count, int width, int64_t k,
+                          float *to);
+    /* to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. */
+    void (*turn_matrix)(const float *from, int64_t from_step, int64_t rows, int64_t columns,
+                        float *to, int64_t to_step);
     /* y[i] = act(y[i] + bias + columns[i] + more[i]) for n elements, with e's act; `columns` and
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,

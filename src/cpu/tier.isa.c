@@ -5,6 +5,8 @@
 
 #include "cpu/gemm_tile.inc.c"
 
+#include "cpu/transpose.inc.c"
+
 #include "cpu/math.inc.c"
 
 #include "cpu/act.inc.c"
@@ -27,6 +29,7 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .block = LANES == 16 ? 16 : 8,
     .mr = MR,
     .nr = NR,
+    .kc = KC,
     .gemm_tile =
         {
             [1] = tile_1,
@@ -48,6 +51,10 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
             [14] = tile_14,
 #endif
         },
+    .gemm_row = gemm_row,
+    .pack_turned = pack_turned,
+    .pack_straight = pack_straight,
+    .turn_matrix = turn_matrix,
     .finish_row = finish_row,
     .axpy = axpy,
     .chain_flops = 2 * CHAINS * LANES,
