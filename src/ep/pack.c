@@ -3,6 +3,43 @@
 #include "ep/ep.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+enum { LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
+
+/* ---- Memory ---- */
+
+/* Zero-filled pages of their own, on large pages where the system has them: fewer faults while
+ * packing, fewer translations while running, and back to the system when freed. */
+static void *map_pages(size_t bytes) {
+    size_t whole = bytes + HUGE_PAGE;
+    unsigned char *p =
+        mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+    size_t end = (before + bytes + 4095) & ~(size_t)4095;
+    if (before) munmap(p, before);
+    if (end < whole) munmap(p + end, whole - end);
+#ifdef MADV_HUGEPAGE
+    madvise(p + before, bytes, MADV_HUGEPAGE);
+#endif
+    return p + before;
+}
+
+static void *zeros(size_t bytes) {
+    void *p = aligned_alloc(SNI_ALIGN, bytes);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+
+static void piece_free(const sni_piece *piece) {
+    if (piece->bytes >= LARGE)
+        munmap(piece->data, piece->bytes);
+    else
+        free(piece->data);
+}
+
+/* ---- Pieces ---- */
 
 static sn_status make_room(sni_pack *pack, sn_error *err) {
     if (pack->count < pack->capacity) return SN_OK;
@@ -16,16 +53,15 @@ static sn_status make_room(sni_pack *pack, sn_error *err) {
 
 static sn_status allocate(sni_pack *pack, size_t bytes, void **out, sn_error *err) {
     size_t rounded;
-    if (!sni_add_size(bytes, SNI_ALIGN - 1, &rounded))
+    if (!sni_add_size(bytes, SNI_ALIGN - 1, &rounded) || rounded > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "packed weights of %zu bytes are too large", bytes);
     rounded &= ~(size_t)(SNI_ALIGN - 1);
     SN_TRY(sni_budget_take(pack->budget, bytes, err));
-    void *p = aligned_alloc(SNI_ALIGN, rounded);
+    void *p = bytes >= LARGE ? map_pages(bytes) : zeros(rounded);
     if (!p) {
         sni_budget_give(pack->budget, bytes);
         return sni_fail_memory(err);
     }
-    memset(p, 0, rounded);
     *out = p;
     return SN_OK;
 }
@@ -51,7 +87,7 @@ void sni_pack_clear(sni_pack *pack) {
     for (int32_t i = 0; i < pack->count; i++) {
         if (pack->pieces[i].mapped) continue;
         sni_budget_give(pack->budget, pack->pieces[i].bytes);
-        free(pack->pieces[i].data);
+        piece_free(&pack->pieces[i]);
     }
     free(pack->pieces);
     pack->pieces = NULL;
