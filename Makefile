@@ -7,7 +7,7 @@ CMAKE_FLAGS ?=
 
 configure = cmake -S . -B $(1) -G "$(GENERATOR)" $(2) $(CMAKE_FLAGS) >$(1).log 2>&1 || { cat $(1).log; exit 1; }
 
-.PHONY: all demo test asan tsan fuzz install clean digits operators
+.PHONY: all demo test bench bench-all asan tsan fuzz install clean digits operators
 
 all:
 	@$(call configure,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DSINTER_TESTS=OFF)
@@ -29,6 +29,14 @@ asan tsan:
 # One minute for each fuzzer; FUZZ_SECONDS=600 for longer.
 fuzz:
 	@tools/fuzz.sh
+
+# A quick look at a few models beside the real ONNX Runtime, which npm brings; bench-all measures the
+# whole table three times with PyTorch as well and writes it to docs/PERFORMANCE.md (an hour).
+bench bench-all: all
+	@tools/install-deps.sh export
+	@bench/versus/versus.py $(if $(filter bench,$@),--quick,--repeat 3 --markdown docs/PERFORMANCE.md) \
+	    --build $(BUILD) --json $(BUILD)/versus.json --html $(BUILD)/versus.html
+	@printf '\n  Bars: $(BUILD)/versus.html\n\n'
 
 install: all
 	cmake --install $(BUILD) --prefix "$(PREFIX)"

@@ -5,11 +5,7 @@
 data=${SINTER_TEST_DATA:-$top/build-test/data}
 command -v node >/dev/null && command -v npm >/dev/null || { echo "Node.js is not there"; exit 77; }
 modules=$data/onnxruntime/node_modules
-if [ ! -d "$modules/onnxruntime-node" ]; then
-    mkdir -p "$data/onnxruntime"
-    npm install --ignore-scripts --no-audit --no-fund --prefix "$data/onnxruntime" \
-        onnxruntime-node@1.30 >"$data/onnxruntime.log" 2>&1 || { echo "ONNX Runtime is not to be had"; exit 77; }
-fi
+bench/versus/install-ort.sh "$data/onnxruntime" >/dev/null || exit 77
 /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null || { echo "python3-onnx is not there"; exit 77; }
 exec /usr/bin/python3 -W ignore tests/differential/differential.py "$1" -n "${DIFFERENTIAL_COUNT:-100}" \
     -o "$data/differential" --node-modules "$modules"
