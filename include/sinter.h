@@ -283,12 +283,14 @@ typedef struct sn_session_options {
     size_t size;            /* sizeof(sn_session_options); set by sn_session_options_init */
     int threads;            /* most threads one run may use; 0: all that this process may use */
     int optimize;           /* 0 none, 1 safe clean-ups, 2 fusions, 3 all (default) */
-    uint64_t memory_limit;  /* bytes for the tensors of one run; 0: no limit */
+    uint64_t memory_limit;  /* bytes for the tensors of one run and the packed weights; 0: none */
     uint64_t time_limit_ns; /* for one run; 0: none */
     sn_log_fn log;          /* NULL: silent */
     void *log_ctx;
     const char *const *disabled_rules; /* names of optimiser rules to leave out; copied */
     size_t disabled_rule_count;
+    uint64_t plan_cache_bytes; /* plans of shapes seen before that are kept, in bytes of their
+                                  tables; the plan in use is kept in any case; 0: 64 MB */
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options);
@@ -344,6 +346,11 @@ SN_API void sn_run_options_init(sn_run_options *options);
 SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                                 const sn_binding *inputs, size_t input_count, sn_binding *outputs,
                                 size_t output_count, sn_error *err);
+
+/* Frees memory that no run needs at the moment: the arenas and scratch of runs that are over and
+ * the plans of shapes seen before. Later runs take it anew. Packed weights stay. Safe while others
+ * run; returns the bytes of arenas and scratch that were freed. */
+SN_API uint64_t sn_session_trim(sn_session *session);
 
 /* What the optimiser did: rules by index with the number of times each one fired, false past the
  * end. The nodes before and after. Borrowed. */

@@ -9,10 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { PLAN_CACHE_BYTES = 64 << 20 };
+
 struct sn_session {
     sn_model *model;  /* retained */
     sni_store *store; /* of the optimised graph */
     sni_graph *graph;
+    sni_pool pool; /* valid if has_pool */
+    bool has_pool;
     sni_program *program;
     sn_session_options options; /* strings not kept */
     sni_opt_report report;
@@ -74,7 +78,10 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
     SN_TRY(sni_optimize(s->graph, o->optimize, o->disabled_rules, o->disabled_rule_count,
                         &s->report, err));
-    SN_TRY(sni_program_new(s->graph, &s->program, err));
+    size_t plans = o->plan_cache_bytes ? (size_t)o->plan_cache_bytes : PLAN_CACHE_BYTES;
+    SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plans, err));
+    s->has_pool = true;
+    SN_TRY(sni_program_new(s->graph, &s->pool, &s->program, err));
     report_optimisation(s);
     return sni_model_intact(s->model->model, err);
 }
@@ -107,6 +114,7 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
 void sn_session_destroy(sn_session *session) {
     if (!session) return;
     sni_program_free(session->program);
+    if (session->has_pool) sni_pool_free(&session->pool);
     sni_store_release(session->store);
     sn_model_destroy(session->model);
     free(session);
@@ -398,6 +406,12 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     free(c.out);
     free(c.out_port);
     return status;
+}
+
+uint64_t sn_session_trim(sn_session *session) {
+    if (!session) return 0;
+    sni_program_trim(session->program);
+    return sni_pool_trim(&session->pool);
 }
 
 /* ---- Asking ---- */

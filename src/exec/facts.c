@@ -49,7 +49,8 @@ static sni_type type_of(const sni_datum *d) {
     return t;
 }
 
-static uint64_t macs_of(const sni_node *n, sni_datum *const *in, sni_datum *const *out) {
+static uint64_t macs_of(const sni_node *n, const sni_datum *const *in,
+                        const sni_datum *const *out) {
     if (!n->op->macs || n->n_in > MOST_INPUTS || n->n_out > MOST_OUTPUTS) return 0;
     const sni_type *in_types[MOST_INPUTS] = {0};
     sni_type types[MOST_INPUTS], out_types[MOST_OUTPUTS] = {{0}};
@@ -71,7 +72,7 @@ static uint64_t macs_of(const sni_node *n, sni_datum *const *in, sni_datum *cons
     return macs > 0 ? (uint64_t)macs : 0;
 }
 
-void sni_step_describe(const sni_node *n, sni_datum *const *in, sni_datum *const *out,
+void sni_step_describe(const sni_node *n, const sni_datum *const *in, const sni_datum *const *out,
                        sni_step_facts *facts) {
     *facts = (sni_step_facts){.macs = macs_of(n, in, out)};
     writer w = {.text = facts->shapes, .size = sizeof facts->shapes};

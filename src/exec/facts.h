@@ -11,7 +11,7 @@ typedef struct sni_step_facts {
 } sni_step_facts;
 
 /* `in` and `out` are the node's, NULL where left out. */
-void sni_step_describe(const sni_node *n, sni_datum *const *in, sni_datum *const *out,
+void sni_step_describe(const sni_node *n, const sni_datum *const *in, const sni_datum *const *out,
                        sni_step_facts *facts);
 
 #endif

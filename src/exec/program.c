@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 enum {
-    PLAN_LIMIT = 16, /* plans kept per graph; the one unused for longest goes */
     FRAME_LIMIT = 4, /* idle frames kept per plan */
+    BUCKETS = 128,   /* of plans by their signature's hash */
     DEPTH_LIMIT = 64
 };
 
@@ -13,20 +13,24 @@ struct sni_planned {
     sni_plan *plan;
     sni_arena key_arena;
     sni_signature key;
+    uint64_t hash;
+    size_t bytes; /* of the plan and its idle frames, charged to the pool */
     sni_frame *idle;
     int n_idle;
-    int busy;                 /* frames handed out */
-    bool dropped;             /* no longer in the list: freed with its last frame */
-    struct sni_planned *next; /* most recently used first */
+    int busy;                          /* frames handed out */
+    bool dropped;                      /* no longer in the list: freed with its last frame */
+    struct sni_planned *newer, *older; /* the list by time of use */
+    struct sni_planned *next;          /* in its bucket */
 };
 
 struct sni_program {
     const sni_graph *graph;
+    sni_pool *pool;
     pthread_mutex_t lock;
-    sni_planned *plans;
-    int n_plans;
+    sni_planned *newest, *oldest;
+    sni_planned *buckets[BUCKETS];
     sni_program ***children; /* by node id, then by subgraph; NULL for nodes without */
-    sni_prepared *prepared;  /* by node id; guarded by the lock */
+    sni_common common;       /* guarded by the lock */
 };
 
 /* ---- Signatures ---- */
@@ -47,6 +51,21 @@ static bool same_signature(const sni_signature *a, const sni_signature *b) {
     return true;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_signature(const sni_signature *s) {
+    uint64_t hash = (uint64_t)s->count;
+    for (int32_t i = 0; i < s->count; i++) {
+        const sni_type *t = &s->types[i];
+        hash = mix(hash, (uint64_t)t->kind << 16 | (uint64_t)t->dtype << 8 | (uint64_t)t->rank);
+        for (int a = 0; t->has_shape && a < t->rank; a++) hash = mix(hash, (uint64_t)t->dims[a]);
+    }
+    return hash;
+}
+
 static sn_status copy_signature(sni_planned *p, const sni_signature *from, sn_error *err) {
     sni_type *types = SNI_NEW_ARRAY(&p->key_arena, sni_type, from->count);
     if (!types) return sni_fail_memory(err);
@@ -60,23 +79,19 @@ static sn_status copy_signature(sni_planned *p, const sni_signature *from, sn_er
 
 static void frame_free(sni_frame *f) {
     if (!f) return;
-    sni_buffer_release(f->arena);
-    sni_buffer_release(f->scratch);
     free(f->slots);
-    free(f->pointers);
+    free(f->refs);
     free(f);
 }
 
-static void bind_slots(sni_frame *f, const sni_plan *p) {
-    for (int32_t i = 0; i < p->n_slots; i++) {
-        const sni_slot *s = &p->slots[i];
-        if (s->place != SNI_PLACE_CONST && s->place != SNI_PLACE_ARENA) continue;
-        f->slots[i].kind = SN_KIND_TENSOR;
-        f->slots[i].tensor = s->tensor;
-        if (s->place == SNI_PLACE_ARENA) f->slots[i].tensor.data = f->arena->data + s->offset;
-    }
-    for (int32_t i = 0; i < p->n_pointers; i++)
-        f->pointers[i] = p->pointers[i] == SNI_NO_ID ? NULL : &f->slots[p->pointers[i]];
+static size_t frame_bytes(const sni_plan *p) {
+    return sizeof(sni_frame) + (size_t)p->n_slots * sizeof(sni_datum) +
+           (size_t)p->n_refs * sizeof(sni_datum *);
+}
+
+const sni_datum *sni_frame_at(const sni_frame *frame, sni_ref r) {
+    if (r == SNI_REF_NONE) return NULL;
+    return sni_ref_is_const(r) ? frame->planned->plan->consts[sni_ref_const(r)] : &frame->slots[r];
 }
 
 static sn_status frame_new(sni_planned *planned, sni_frame **out, sn_error *err) {
@@ -85,16 +100,30 @@ static sn_status frame_new(sni_planned *planned, sni_frame **out, sn_error *err)
     if (!f) return sni_fail_memory(err);
     f->planned = planned;
     f->slots = calloc((size_t)p->n_slots + 1, sizeof *f->slots);
-    f->pointers = calloc((size_t)p->n_pointers + 1, sizeof *f->pointers);
-    sn_status status = f->slots && f->pointers ? SN_OK : sni_fail_memory(err);
-    if (status == SN_OK) status = sni_buffer_new(p->arena_bytes, NULL, &f->arena, err);
-    if (status != SN_OK) {
+    f->refs = calloc((size_t)p->n_refs + 1, sizeof(*f->refs));
+    if (!f->slots || !f->refs) {
         frame_free(f);
-        return status;
+        return sni_fail_memory(err);
     }
-    bind_slots(f, p);
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        if (p->slots[i].place != SNI_PLACE_ARENA) continue;
+        f->slots[i].kind = SN_KIND_TENSOR;
+        f->slots[i].tensor = p->slots[i].tensor;
+    }
+    for (int32_t i = 0; i < p->n_refs; i++) f->refs[i] = sni_frame_at(f, p->refs[i]);
     *out = f;
     return SN_OK;
+}
+
+/* Lets planned tensors stand in the arena that the frame has now. */
+static void bind_arena(sni_frame *f) {
+    const sni_plan *p = f->planned->plan;
+    unsigned char *data = f->workspace->arena->data;
+    if (f->bound == data) return;
+    for (int32_t i = 0; i < p->n_slots; i++)
+        if (p->slots[i].place == SNI_PLACE_ARENA)
+            f->slots[i].tensor.data = data + p->slots[i].offset;
+    f->bound = data;
 }
 
 const sni_plan *sni_frame_plan(const sni_frame *frame) {
@@ -114,120 +143,177 @@ static void planned_free(sni_planned *p) {
     free(p);
 }
 
-/* Finds a plan and puts it first in the list. Called with the lock held. */
-static sni_planned *find_planned(sni_program *g, const sni_signature *signature) {
-    for (sni_planned **at = &g->plans; *at; at = &(*at)->next) {
-        sni_planned *p = *at;
-        if (!same_signature(&p->key, signature)) continue;
-        *at = p->next;
-        p->next = g->plans;
-        g->plans = p;
+static void charge(const sni_program *g, sni_planned *p, size_t bytes) {
+    p->bytes += bytes;
+    atomic_fetch_add(&g->pool->plan_bytes, bytes);
+}
+
+static void list_remove(sni_program *g, sni_planned *p) {
+    *(p->newer ? &p->newer->older : &g->newest) = p->older;
+    *(p->older ? &p->older->newer : &g->oldest) = p->newer;
+    p->newer = p->older = NULL;
+}
+
+static void list_add(sni_program *g, sni_planned *p) {
+    p->older = g->newest;
+    *(g->newest ? &g->newest->newer : &g->oldest) = p;
+    g->newest = p;
+}
+
+/* Finds a plan and makes it the newest. Called with the lock held. */
+static sni_planned *find_planned(sni_program *g, const sni_signature *signature, uint64_t hash) {
+    for (sni_planned *p = g->buckets[hash % BUCKETS]; p; p = p->next) {
+        if (p->hash != hash || !same_signature(&p->key, signature)) continue;
+        if (p != g->newest) {
+            list_remove(g, p);
+            list_add(g, p);
+        }
         return p;
     }
     return NULL;
 }
 
-static void drop_oldest(sni_program *g) {
-    sni_planned **at = &g->plans;
-    while ((*at)->next) at = &(*at)->next;
-    sni_planned *p = *at;
-    *at = NULL;
-    g->n_plans--;
+static void drop_planned(sni_program *g, sni_planned *p) {
+    sni_planned **at = &g->buckets[p->hash % BUCKETS];
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
+    list_remove(g, p);
+    atomic_fetch_sub(&g->pool->plan_bytes, p->bytes);
+    p->bytes = 0;
     if (p->busy)
         p->dropped = true;
     else
         planned_free(p);
 }
 
-static sn_status add_planned(sni_program *g, const sni_signature *signature, sni_planned **out,
-                             sn_error *err) {
+static sn_status add_planned(sni_program *g, const sni_signature *signature, uint64_t hash,
+                             sni_planned **out, sn_error *err) {
     sni_planned *p = calloc(1, sizeof *p);
     if (!p) return sni_fail_memory(err);
     sni_arena_init(&p->key_arena, 0);
+    p->hash = hash;
     sn_status status = copy_signature(p, signature, err);
-    if (status == SN_OK) status = sni_plan_build(g->graph, &p->key, g->prepared, &p->plan, err);
+    if (status == SN_OK) status = sni_plan_build(&g->common, &p->key, &p->plan, err);
     if (status != SN_OK) {
         planned_free(p);
         return status;
     }
-    if (g->n_plans == PLAN_LIMIT) drop_oldest(g);
-    p->next = g->plans;
-    g->plans = p;
-    g->n_plans++;
+    list_add(g, p);
+    p->next = g->buckets[hash % BUCKETS];
+    g->buckets[hash % BUCKETS] = p;
+    charge(g, p, sizeof *p + p->key_arena.used + p->plan->bytes);
+    while (g->oldest != p && atomic_load(&g->pool->plan_bytes) > g->pool->plan_limit)
+        drop_planned(g, g->oldest);
     *out = p;
     return SN_OK;
 }
 
 /* An idle frame, or a new one. Called with the lock held. */
-static sn_status take_frame(sni_planned *p, sni_budget *budget, sni_frame **out, sn_error *err) {
-    SN_TRY(sni_budget_take(budget, p->plan->arena_bytes, err));
+static sn_status take_frame(const sni_program *g, sni_planned *p, sni_frame **out, sn_error *err) {
     sni_frame *f = p->idle;
-    sn_status status = SN_OK;
     if (f) {
         p->idle = f->next;
         p->n_idle--;
     } else {
-        status = frame_new(p, &f, err);
-    }
-    if (status != SN_OK) {
-        sni_budget_give(budget, p->plan->arena_bytes);
-        return status;
+        SN_TRY(frame_new(p, &f, err));
+        charge(g, p, frame_bytes(p->plan));
     }
     p->busy++;
     *out = f;
     return SN_OK;
 }
 
+/* Takes a frame back. Called with the lock held. */
+static void put_frame(const sni_program *g, sni_frame *f) {
+    sni_planned *p = f->planned;
+    p->busy--;
+    if (p->dropped || p->n_idle == FRAME_LIMIT) {
+        if (!p->dropped) {
+            p->bytes -= frame_bytes(p->plan);
+            atomic_fetch_sub(&g->pool->plan_bytes, frame_bytes(p->plan));
+        }
+        frame_free(f);
+    } else {
+        f->next = p->idle;
+        p->idle = f;
+        p->n_idle++;
+    }
+    if (p->dropped && p->busy == 0) planned_free(p);
+}
+
 sn_status sni_program_frame(sni_program *program, const sni_signature *signature,
                             sni_budget *budget, sni_frame **out, sn_error *err) {
+    uint64_t hash = hash_signature(signature);
+    sni_frame *f = NULL;
     pthread_mutex_lock(&program->lock);
-    sn_status status = SN_OK;
-    sni_planned *p = find_planned(program, signature);
-    if (!p) status = add_planned(program, signature, &p, err);
-    if (status == SN_OK) status = take_frame(p, budget, out, err);
+    sni_planned *p = find_planned(program, signature, hash);
+    sn_status status = p ? SN_OK : add_planned(program, signature, hash, &p, err);
+    if (status == SN_OK) status = take_frame(program, p, &f, err);
+    pthread_mutex_unlock(&program->lock);
+    if (status != SN_OK) return status;
+    size_t bytes = p->plan->arena_bytes;
+    status = sni_budget_take(budget, bytes, err);
+    if (status == SN_OK) {
+        status = sni_pool_take(program->pool, bytes, &f->workspace, err);
+        if (status != SN_OK) sni_budget_give(budget, bytes);
+    }
+    if (status != SN_OK) {
+        pthread_mutex_lock(&program->lock);
+        put_frame(program, f);
+        pthread_mutex_unlock(&program->lock);
+        return status;
+    }
+    bind_arena(f);
+    *out = f;
+    return SN_OK;
+}
+
+void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budget) {
+    sni_budget_give(budget, frame->planned->plan->arena_bytes);
+    sni_pool_return(program->pool, frame->workspace);
+    frame->workspace = NULL;
+    pthread_mutex_lock(&program->lock);
+    put_frame(program, frame);
+    pthread_mutex_unlock(&program->lock);
+}
+
+sn_status sni_program_choose(sni_program *program, const sni_node *n, const sni_type *const *in,
+                             const sni_impl **impl, const void **state, sn_error *err) {
+    pthread_mutex_lock(&program->lock);
+    sn_status status = sni_plan_choose(&program->common, n, in, impl, state, err);
     pthread_mutex_unlock(&program->lock);
     return status;
 }
 
-void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budget) {
-    pthread_mutex_lock(&program->lock);
-    sni_planned *p = frame->planned;
-    p->busy--;
-    sni_budget_give(budget, p->plan->arena_bytes);
-    if (p->dropped || p->n_idle == FRAME_LIMIT) {
-        frame_free(frame);
-    } else {
-        frame->next = p->idle;
-        p->idle = frame;
-        p->n_idle++;
-    }
-    if (p->dropped && p->busy == 0) planned_free(p);
-    pthread_mutex_unlock(&program->lock);
+sni_pool *sni_program_pool(const sni_program *program) {
+    return program->pool;
 }
 
 bool sni_program_last_plan(sni_program *program, sn_status (*fn)(void *ctx, const sni_plan *plan),
                            void *ctx, sn_status *status) {
     pthread_mutex_lock(&program->lock);
-    bool any = program->plans != NULL;
-    if (any) *status = fn(ctx, program->plans->plan);
+    bool any = program->newest != NULL;
+    if (any) *status = fn(ctx, program->newest->plan);
     pthread_mutex_unlock(&program->lock);
     return any;
 }
 
 /* ---- Programs ---- */
 
-static sn_status program_new(const sni_graph *g, int depth, sni_program **out, sn_error *err);
+static sn_status program_new(const sni_graph *g, sni_pool *pool, int depth, sni_program **out,
+                             sn_error *err);
 
 static sn_status add_children(sni_program *p, const sni_node *n, int depth, sn_error *err) {
     sni_program **list = calloc((size_t)n->n_subgraphs + 1, sizeof *list);
     if (!list) return sni_fail_memory(err);
     p->children[n->id] = list;
     for (int32_t i = 0; i < n->n_subgraphs; i++)
-        SN_TRY(program_new(n->subgraphs[i], depth + 1, &list[i], err));
+        SN_TRY(program_new(n->subgraphs[i], p->pool, depth + 1, &list[i], err));
     return SN_OK;
 }
 
-static sn_status program_new(const sni_graph *g, int depth, sni_program **out, sn_error *err) {
+static sn_status program_new(const sni_graph *g, sni_pool *pool, int depth, sni_program **out,
+                             sn_error *err) {
     if (depth > DEPTH_LIMIT)
         return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
     sni_program *p = calloc(1, sizeof *p);
@@ -237,9 +323,10 @@ static sn_status program_new(const sni_graph *g, int depth, sni_program **out, s
         return sni_fail_memory(err);
     }
     p->graph = g;
+    p->pool = pool;
     p->children = calloc((size_t)g->node_count + 1, sizeof *p->children);
-    p->prepared = calloc((size_t)g->node_count + 1, sizeof *p->prepared);
-    sn_status status = p->children && p->prepared ? SN_OK : sni_fail_memory(err);
+    sn_status status = sni_common_init(&p->common, g, &pool->packed, err);
+    if (status == SN_OK && !p->children) status = sni_fail_memory(err);
     for (const sni_node *n = sni_graph_first(g); n && status == SN_OK; n = sni_graph_next(g, n))
         if (n->n_subgraphs) status = add_children(p, n, depth, err);
     if (status == SN_OK)
@@ -249,8 +336,8 @@ static sn_status program_new(const sni_graph *g, int depth, sni_program **out, s
     return status;
 }
 
-sn_status sni_program_new(const sni_graph *g, sni_program **out, sn_error *err) {
-    return program_new(g, 0, out, err);
+sn_status sni_program_new(const sni_graph *g, sni_pool *pool, sni_program **out, sn_error *err) {
+    return program_new(g, pool, 0, out, err);
 }
 
 static void free_children(sni_program *p) {
@@ -264,15 +351,23 @@ static void free_children(sni_program *p) {
 
 void sni_program_free(sni_program *program) {
     if (!program) return;
-    for (sni_planned *p = program->plans, *next; p; p = next) {
-        next = p->next;
-        planned_free(p);
-    }
+    while (program->oldest) drop_planned(program, program->oldest);
     free_children(program);
-    sni_prepared_free(program->prepared, program->graph->node_count);
-    free(program->prepared);
+    sni_common_free(&program->common);
     pthread_mutex_destroy(&program->lock);
     free(program);
+}
+
+void sni_program_trim(sni_program *program) {
+    pthread_mutex_lock(&program->lock);
+    for (sni_planned *p = program->oldest, *newer; p; p = newer) {
+        newer = p->newer;
+        if (!p->busy) drop_planned(program, p);
+    }
+    pthread_mutex_unlock(&program->lock);
+    for (int32_t id = 0; id < program->graph->node_count; id++)
+        for (sni_program **child = program->children[id]; child && *child; child++)
+            sni_program_trim(*child);
 }
 
 const sni_graph *sni_program_graph(const sni_program *program) {

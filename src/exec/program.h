@@ -3,26 +3,25 @@
 #ifndef SNI_EXEC_PROGRAM_H
 #define SNI_EXEC_PROGRAM_H
 
+#include "exec/pool.h"
 #include "plan/plan.h"
-
-#include <pthread.h>
 
 typedef struct sni_program sni_program;
 typedef struct sni_planned sni_planned;
 
-/* The memory of one run of one plan. */
+/* What one run of one plan works in. */
 typedef struct sni_frame {
     sni_planned *planned;
-    sni_datum *slots;     /* by slot; ARENA and CONST ones are bound once and for all */
-    sni_datum **pointers; /* one per sni_plan.pointers; NULL: left out */
-    sni_buffer *arena;
-    sni_buffer *scratch;    /* kernels' working memory, kept from step to step and run to run */
-    size_t scratch_wanted;  /* most bytes that one step has asked for so far */
-    struct sni_frame *next; /* while it is idle */
+    sni_datum *slots;       /* by slot; ARENA ones are bound while the workspace's arena stays */
+    const sni_datum **refs; /* one per sni_plan.refs; NULL: left out */
+    sni_workspace *workspace;
+    const unsigned char *bound; /* the arena that the slots point into */
+    struct sni_frame *next;     /* while it is idle */
 } sni_frame;
 
-/* Builds programs for a graph and its subgraphs. The graph must outlive them. Owned. */
-sn_status sni_program_new(const sni_graph *g, sni_program **out, sn_error *err);
+/* Builds programs for a graph and its subgraphs. The graph and the pool must outlive them. Owned.
+ */
+sn_status sni_program_new(const sni_graph *g, sni_pool *pool, sni_program **out, sn_error *err);
 void sni_program_free(sni_program *program);
 
 const sni_graph *sni_program_graph(const sni_program *program);
@@ -36,8 +35,21 @@ sn_status sni_program_frame(sni_program *program, const sni_signature *signature
                             sni_budget *budget, sni_frame **out, sn_error *err);
 const sni_plan *sni_frame_plan(const sni_frame *frame);
 
+/* What a reference of the frame's plan stands for; NULL: nothing. */
+const sni_datum *sni_frame_at(const sni_frame *frame, sni_ref r);
+
 /* Hands a frame back; DYNAMIC and OUTPUT slots must hold nothing any more. Thread-safe. */
 void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budget);
+
+/* Who runs a node on inputs of these types, for steps whose types are known at run time only.
+ * *impl NULL: the reference kernel. Thread-safe. */
+sn_status sni_program_choose(sni_program *program, const sni_node *n, const sni_type *const *in,
+                             const sni_impl **impl, const void **state, sn_error *err);
+
+sni_pool *sni_program_pool(const sni_program *program);
+
+/* Forgets all plans that no run uses, those of subgraphs included. Thread-safe. */
+void sni_program_trim(sni_program *program);
 
 /* Calls fn with the plan that was used last; false if there is none yet. */
 bool sni_program_last_plan(sni_program *program, sn_status (*fn)(void *ctx, const sni_plan *plan),

@@ -11,8 +11,7 @@
 
 enum {
     DEPTH_LIMIT = 64,
-    SCRATCH_LIMIT = 64,     /* pieces of memory one kernel may ask for */
-    KEPT_SCRATCH = 64 << 20 /* most bytes of working memory that a frame keeps */
+    SCRATCH_LIMIT = 64 /* pieces of memory one kernel may ask for */
 };
 
 /* One graph under way. Kernels' hosts point here. */
@@ -25,9 +24,10 @@ typedef struct activation {
     int depth;
     sni_arena infer_arena;            /* of the dynamic step under way */
     sni_symbols *symbols;             /* made when the first dynamic step needs it */
-    size_t scratch_used;              /* of the frame's scratch, by the step under way */
+    const sni_impl *impl;             /* who ran the step */
+    size_t scratch_used;              /* of the workspace's scratch, by the step under way */
     size_t scratch_asked;             /* all that the step asked for */
-    sni_buffer *extra[SCRATCH_LIMIT]; /* where the frame's scratch was too small */
+    sni_buffer *extra[SCRATCH_LIMIT]; /* where that was too small */
     int n_extra;
     sn_error *err;
 } activation;
@@ -40,15 +40,8 @@ uint64_t sni_now_ns(void) {
 
 /* ---- What kernels may ask for ---- */
 
-static sn_status host_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims) {
-    if (out >= k->n_out || !k->out[out]) return SN_OK;
-    SN_TRY(sni_tensor_new(&k->out[out]->tensor, dtype, rank, dims, k->budget, k->err));
-    k->out[out]->kind = SN_KIND_TENSOR;
-    return SN_OK;
-}
-
-/* From the frame's scratch if it has room, else from memory that lasts until the step is over; the
- * frame's scratch then grows, so that the next run needs none. */
+/* From the workspace if it has room, else from memory that lasts until the step is over; the
+ * workspace then grows, so that the next run needs none. */
 static void *host_scratch(sni_kernel *k, size_t bytes) {
     activation *a = k->host_ctx;
     size_t rounded;
@@ -58,10 +51,10 @@ static void *host_scratch(sni_kernel *k, size_t bytes) {
     }
     rounded &= ~(size_t)(SNI_ALIGN - 1);
     a->scratch_asked += rounded;
-    const sni_buffer *own = a->frame->scratch;
+    sni_buffer *own = a->frame->workspace->scratch;
     if (own && own->bytes - a->scratch_used >= rounded) {
         a->scratch_used += rounded;
-        return a->frame->scratch->data + a->scratch_used - rounded;
+        return own->data + a->scratch_used - rounded;
     }
     if (a->n_extra == SCRATCH_LIMIT) {
         sni_fail(k->err, SN_LIMIT, "the kernel asks for more than %d pieces of memory",
@@ -121,39 +114,52 @@ static void end_step(activation *a, const sni_step *s) {
     for (int i = 0; i < a->n_extra; i++) sni_buffer_release(a->extra[i]);
     a->n_extra = 0;
     a->scratch_used = 0;
-    if (a->scratch_asked > a->frame->scratch_wanted) a->frame->scratch_wanted = a->scratch_asked;
+    sni_workspace *w = a->frame->workspace;
+    if (a->scratch_asked > w->scratch_wanted) w->scratch_wanted = a->scratch_asked;
     a->scratch_asked = 0;
     for (int32_t i = 0; i < s->n_release; i++) sni_datum_clear(&a->frame->slots[s->release[i]]);
+}
+
+/* Who runs a step whose types are known only now. */
+static sn_status choose_dynamic(sni_kernel *k, const sni_type *const *in,
+                                sn_status (**run)(sni_kernel *)) {
+    activation *a = k->host_ctx;
+    const sni_impl *impl;
+    SN_TRY(sni_program_choose(a->program, k->node, in, &impl, &k->state, k->err));
+    if (impl) *run = impl->run;
+    a->impl = impl;
+    return SN_OK;
 }
 
 static sn_status call_dynamic(activation *a, sni_kernel *k) {
     if (!a->symbols) a->symbols = sni_symbols_new();
     if (!a->symbols) return sni_fail_memory(a->err);
     sni_arena_reset(&a->infer_arena);
-    return sni_call(k, a->symbols, &a->infer_arena);
+    return sni_call(k, a->symbols, &a->infer_arena, choose_dynamic);
 }
 
 static sn_status run_step(activation *a, const sni_step *s) {
-    static const sni_host host = {.alloc = host_alloc,
+    static const sni_host host = {.alloc = sni_call_alloc,
                                   .scratch = host_scratch,
                                   .text = host_text,
                                   .poll = host_poll,
                                   .subgraph = host_subgraph};
     const sni_node *n = s->node;
-    sni_datum **pointers = a->frame->pointers + s->pointers;
+    const sni_datum **refs = a->frame->refs + s->refs;
     sni_kernel k = {.node = n,
                     .params = n->params,
                     .n_in = n->n_in,
                     .n_out = n->n_out,
-                    .in = (const sni_datum *const *)pointers,
-                    .out = pointers + n->n_in + n->n_captures,
+                    .in = refs,
+                    .out = (sni_datum *const *)(refs + n->n_in + n->n_captures),
                     .threads = a->run->threads,
                     .budget = &a->run->budget,
                     .host = &host,
                     .host_ctx = a,
                     .err = a->err};
-    a->captures = (const sni_datum *const *)pointers + n->n_in;
+    a->captures = refs + n->n_in;
     SN_TRY(poll_run(a->run, a->err));
+    a->impl = s->impl;
     if (s->dynamic) return call_dynamic(a, &k);
     if (!s->impl) return sni_call_kernel(&k);
     k.state = s->state;
@@ -162,7 +168,7 @@ static sn_status run_step(activation *a, const sni_step *s) {
 
 static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
     uint64_t end = sni_now_ns();
-    sni_datum *const *in = a->frame->pointers + s->pointers;
+    const sni_datum **in = a->frame->refs + s->refs;
     sni_step_facts facts;
     sni_step_describe(s->node, in, in + s->node->n_in + s->node->n_captures, &facts);
     char label[256];
@@ -175,7 +181,7 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
                            .output_bytes = facts.output_bytes,
                            .input_bytes = facts.input_bytes,
                            .macs = facts.macs,
-                           .impl = s->impl ? s->impl->name : "reference",
+                           .impl = a->impl ? a->impl->name : "reference",
                            .shapes = facts.shapes};
     a->run->on_step(a->run->on_step_ctx, &event);
 }
@@ -198,11 +204,8 @@ static sn_status run_steps(activation *a) {
 /* ---- Inputs and outputs ---- */
 
 static void bind_inputs(activation *a, const sni_datum *const *in, int32_t n_in) {
-    const sni_graph *g = a->plan->graph;
-    for (int32_t i = 0; i < n_in; i++) {
-        int32_t id = i < g->n_inputs ? g->inputs[i] : g->captures[i - g->n_inputs].value;
-        if (a->plan->slots[id].place == SNI_PLACE_INPUT && in[i]) a->frame->slots[id] = *in[i];
-    }
+    for (int32_t i = 0; i < n_in; i++)
+        if (a->plan->inputs[i] >= 0 && in[i]) a->frame->slots[a->plan->inputs[i]] = *in[i];
 }
 
 static bool same_shape(const sni_tensor *a, const sni_tensor *b) {
@@ -233,8 +236,9 @@ static sn_status refuse_output(const activation *a, int32_t i, const sni_tensor 
 static sn_status bind_outputs(activation *a, sni_datum *out) {
     const sni_graph *g = a->plan->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
-        const sni_slot *s = &a->plan->slots[g->outputs[i]];
-        sni_datum *d = &a->frame->slots[g->outputs[i]];
+        if (a->plan->outputs[i] < 0) continue;
+        const sni_slot *s = &a->plan->slots[a->plan->outputs[i]];
+        sni_datum *d = &a->frame->slots[a->plan->outputs[i]];
         if (s->place != SNI_PLACE_OUTPUT || d->kind != SN_KIND_NONE) continue;
         if (out[i].kind == SN_KIND_TENSOR) {
             if (!same_shape(&s->tensor, &out[i].tensor))
@@ -265,7 +269,7 @@ static sn_status copy_output(const activation *a, int32_t i, const sni_datum *fr
 static sn_status take_outputs(activation *a, sni_datum *out) {
     const sni_graph *g = a->plan->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
-        const sni_datum *d = &a->frame->slots[g->outputs[i]];
+        const sni_datum *d = sni_frame_at(a->frame, a->plan->outputs[i]);
         if (out[i].kind == SN_KIND_TENSOR)
             SN_TRY(copy_output(a, i, d, &out[i]));
         else
@@ -294,16 +298,6 @@ static void unbind(activation *a) {
 
 /* ---- The whole ---- */
 
-/* Makes the frame's scratch as large as its runs have asked for, within reason. */
-static void grow_scratch(sni_frame *f) {
-    sni_buffer *bigger;
-    if (f->scratch_wanted <= (f->scratch ? f->scratch->bytes : 0)) return;
-    if (f->scratch_wanted > KEPT_SCRATCH) return;
-    if (sni_buffer_new(f->scratch_wanted, NULL, &bigger, NULL) != SN_OK) return;
-    sni_buffer_release(f->scratch);
-    f->scratch = bigger;
-}
-
 static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_in,
                            sni_datum *out) {
     bind_inputs(a, in, n_in);
@@ -311,26 +305,15 @@ static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_
     if (status == SN_OK) status = run_steps(a);
     if (status == SN_OK) status = take_outputs(a, out);
     unbind(a);
-    grow_scratch(a->frame);
     return status;
 }
 
-static void describe(const sni_datum *d, sni_type *type, sni_type *inner) {
-    *type = (sni_type){.kind = SN_KIND_NONE};
-    if (!d) return;
-    type->kind = d->kind == SN_KIND_NONE ? SN_KIND_OPTIONAL : d->kind;
-    if (d->kind == SN_KIND_TENSOR) {
-        type->dtype = d->tensor.dtype;
-        type->has_shape = true;
-        type->rank = d->tensor.rank;
-        type->dims = d->tensor.dims;
-    } else if (d->kind == SN_KIND_SEQUENCE) {
-        *inner = (sni_type){.kind = SN_KIND_TENSOR, .dtype = d->seq->dtype};
-        if (d->seq->count) inner->kind = d->seq->items[0].kind;
-        type->inner = inner;
-    } else if (d->kind == SN_KIND_MAP) {
-        type->dtype = d->map->keys.tensor.dtype;
-    }
+/* Packed weights count as memory of a run, once. */
+static sn_status charge_packed(sni_run *run, const sni_program *program, int depth, sn_error *err) {
+    size_t packed = atomic_load(&sni_program_pool(program)->packed.used);
+    if (depth > 0 || !run->budget.limit || !packed) return SN_OK;
+    sn_status status = sni_budget_take(&run->budget, packed, err);
+    return status == SN_OK ? SN_OK : sni_fail_context(err, status, "packed weights");
 }
 
 sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
@@ -341,14 +324,15 @@ sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *c
     activation *a = calloc(1, sizeof *a);
     sn_status status = types && a ? SN_OK : sni_fail_memory(err);
     if (status == SN_OK) {
-        for (int32_t i = 0; i < n_in; i++) describe(in[i], &types[i], &types[n_in + i]);
+        for (int32_t i = 0; i < n_in; i++) sni_datum_describe(in[i], &types[i], &types[n_in + i]);
         *a = (activation){.run = run, .program = program, .depth = depth, .err = err};
         sni_signature signature = {.types = types, .count = n_in};
         status = sni_program_frame(program, &signature, &run->budget, &a->frame, err);
     }
     if (status == SN_OK) {
         a->plan = sni_frame_plan(a->frame);
-        status = run_frame(a, in, n_in, out);
+        status = charge_packed(run, program, depth, err);
+        if (status == SN_OK) status = run_frame(a, in, n_in, out);
         sni_program_return(program, a->frame, &run->budget);
         sni_arena_free(&a->infer_arena);
         sni_symbols_free(a->symbols);

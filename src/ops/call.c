@@ -11,41 +11,41 @@ sn_status sni_call_kernel(sni_kernel *k) {
 
 /* ---- Types of values at hand ---- */
 
-static sn_status type_of(const sni_datum *d, sni_arena *arena, sni_type *out, sn_error *err) {
-    *out = (sni_type){.kind = d->kind};
+void sni_datum_describe(const sni_datum *d, sni_type *type, sni_type *inner) {
+    *type = (sni_type){.kind = SN_KIND_NONE};
+    if (!d) return;
+    type->kind = d->kind == SN_KIND_NONE ? SN_KIND_OPTIONAL : d->kind;
     if (d->kind == SN_KIND_TENSOR) {
-        out->dtype = d->tensor.dtype;
-        out->has_shape = true;
-        out->rank = d->tensor.rank;
-        out->dims = d->tensor.dims;
+        type->dtype = d->tensor.dtype;
+        type->has_shape = true;
+        type->rank = d->tensor.rank;
+        type->dims = d->tensor.dims;
     } else if (d->kind == SN_KIND_SEQUENCE) {
-        sni_type *inner = SNI_NEW(arena, sni_type);
-        if (!inner) return sni_fail_memory(err);
-        inner->kind = d->seq->count ? d->seq->items[0].kind : SN_KIND_TENSOR;
-        inner->dtype = d->seq->dtype;
-        out->inner = inner;
+        *inner = (sni_type){.kind = SN_KIND_TENSOR, .dtype = d->seq->dtype};
+        if (d->seq->count) inner->kind = d->seq->items[0].kind;
+        type->inner = inner;
     } else if (d->kind == SN_KIND_MAP) {
-        out->dtype = d->map->keys.tensor.dtype;
-    } else {
-        out->kind = SN_KIND_OPTIONAL;
+        type->dtype = d->map->keys.tensor.dtype;
     }
-    return SN_OK;
 }
 
-static sn_status infer_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_type *out) {
+/* The types of the outputs, and of the inputs: both in the arena. */
+static sn_status infer_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_type *out,
+                            const sni_type ***in_types) {
     int n_in = k->node->n_in;
     const sni_type **in = SNI_NEW_ARRAY(arena, const sni_type *, n_in);
-    sni_type *types = SNI_NEW_ARRAY(arena, sni_type, n_in);
+    sni_type *types = SNI_NEW_ARRAY(arena, sni_type, 2 * (size_t)n_in);
     const sni_tensor **known = SNI_NEW_ARRAY(arena, const sni_tensor *, n_in);
     const sni_dim **out_dims = SNI_NEW_ARRAY(arena, const sni_dim *, k->n_out);
     int32_t *counts = SNI_NEW_ARRAY(arena, int32_t, k->n_out);
     if (!in || !types || !known || !out_dims || !counts) return sni_fail_memory(k->err);
     for (int i = 0; i < n_in; i++) {
         if (!k->in[i]) continue;
-        SN_TRY(type_of(k->in[i], arena, &types[i], k->err));
+        sni_datum_describe(k->in[i], &types[i], &types[n_in + i]);
         in[i] = &types[i];
         if (k->in[i]->kind == SN_KIND_TENSOR) known[i] = &k->in[i]->tensor;
     }
+    *in_types = in;
     sni_infer c = {.op = k->node->op,
                    .node = k->node,
                    .params = k->params,
@@ -83,20 +83,30 @@ static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
     return SN_OK;
 }
 
-sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena) {
+sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_choose_fn choose) {
     unsigned flags = k->node->op->flags;
+    sn_status (*run)(sni_kernel *) = sni_call_kernel;
     /* A view of what is no tensor is the thing itself. */
     if ((flags & SNI_OP_VIEW) && k->n_in > 0 && k->in[0] && k->in[0]->kind != SN_KIND_TENSOR)
         return k->out[0] ? sni_datum_share(k->out[0], k->in[0], k->budget, k->err) : SN_OK;
     if (!(flags & SNI_OP_SUBGRAPHS)) {
+        const sni_type **in = NULL;
         sni_type *types = SNI_NEW_ARRAY(arena, sni_type, k->n_out);
         if (!types) return sni_fail_memory(k->err);
-        SN_TRY(infer_call(k, symbols, arena, types));
+        SN_TRY(infer_call(k, symbols, arena, types, &in));
         if (!(flags & SNI_OP_ALLOCATES))
             for (int i = 0; i < k->n_out; i++)
                 if (k->out[i]) SN_TRY(allocate(k, i, &types[i]));
+        if (choose) SN_TRY(choose(k, in, &run));
     }
-    return sni_call_kernel(k);
+    return run(k);
+}
+
+sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims) {
+    if (out >= k->n_out || !k->out[out]) return SN_OK;
+    SN_TRY(sni_tensor_new(&k->out[out]->tensor, dtype, rank, dims, k->budget, k->err));
+    k->out[out]->kind = SN_KIND_TENSOR;
+    return SN_OK;
 }
 
 /* ---- A host for single nodes ---- */
@@ -106,13 +116,6 @@ typedef struct eval_host {
     sni_buffer *scratch[64]; /* freed when the node is done */
     int n_scratch;
 } eval_host;
-
-static sn_status eval_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims) {
-    if (out >= k->n_out || !k->out[out]) return SN_OK;
-    SN_TRY(sni_tensor_new(&k->out[out]->tensor, dtype, rank, dims, k->budget, k->err));
-    k->out[out]->kind = SN_KIND_TENSOR;
-    return SN_OK;
-}
 
 static void *eval_scratch(sni_kernel *k, size_t bytes) {
     eval_host *h = k->host_ctx;
@@ -144,7 +147,7 @@ static sn_status eval_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
 
 sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out,
                    sni_budget *budget, sni_arena *text, sn_error *err) {
-    static const sni_host host = {.alloc = eval_alloc,
+    static const sni_host host = {.alloc = sni_call_alloc,
                                   .scratch = eval_scratch,
                                   .text = eval_text,
                                   .poll = eval_poll,
@@ -171,7 +174,7 @@ sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out
                     .host = &host,
                     .host_ctx = &ctx,
                     .err = err};
-    status = sni_call(&k, symbols, &arena);
+    status = sni_call(&k, symbols, &arena, NULL);
     for (int i = 0; i < ctx.n_scratch; i++) sni_buffer_release(ctx.scratch[i]);
 done:
     sni_symbols_free(symbols);

@@ -11,9 +11,10 @@ enum { KNOWN_LIMIT = 4096 }; /* elements of a tensor that is worth working out b
 typedef struct builder {
     sni_plan *plan;
     const sni_graph *graph;
-    sni_type *types;          /* by value; kind NONE: not known */
-    const sni_tensor **known; /* by value: contents, where known */
-    sni_prepared *prepared;   /* by node */
+    sni_common *common;
+    sni_type *types;   /* by value; kind NONE: not known */
+    sni_datum **known; /* by value: contents worked out, owned; NULL: not known */
+    sni_ref *refs;     /* by value: where it is; NONE: nowhere yet */
     sni_symbols *symbols;
     sni_arena scratch; /* until the plan is built */
     sn_error *err;
@@ -23,37 +24,42 @@ typedef struct builder {
 
 /* The constant that a value has in this plan: an input's default only if the caller leaves it. */
 static sni_const *constant_of(const builder *b, int32_t id) {
-    return b->plan->slots[id].place == SNI_PLACE_INPUT ? NULL : b->graph->values[id]->constant;
+    sni_ref r = b->refs[id];
+    bool bound = r >= 0 && b->plan->slots[r].place == SNI_PLACE_INPUT;
+    return bound ? NULL : b->graph->values[id]->constant;
+}
+
+/* The contents of a constant, shared by all plans. */
+static sn_status load_weight(builder *b, int32_t id, const sni_datum **out) {
+    sni_datum *d = &b->common->weights[id];
+    if (d->kind == SN_KIND_NONE) {
+        const sni_tensor *t;
+        SN_TRY(sni_const_load(b->graph->values[id]->constant, &t, b->err));
+        d->tensor = *t;
+        d->tensor.buffer = NULL;
+        d->kind = SN_KIND_TENSOR;
+    }
+    *out = d;
+    return SN_OK;
 }
 
 /* Contents of a value, loading small constants; NULL if not known. */
 static sn_status contents(builder *b, int32_t id, const sni_tensor **out) {
-    sni_const *c = constant_of(b, id);
-    *out = b->known[id];
-    if (*out || !c || c->tensor.count > KNOWN_LIMIT) return SN_OK;
-    SN_TRY(sni_const_load(c, out, b->err));
-    b->known[id] = *out;
+    const sni_const *c = constant_of(b, id);
+    const sni_datum *d = b->known[id];
+    if (!d && c && c->tensor.count <= KNOWN_LIMIT) SN_TRY(load_weight(b, id, &d));
+    *out = d ? &d->tensor : NULL;
     return SN_OK;
 }
 
-/* Has the plan own what `d` holds, as the contents of a value. */
+/* Takes over what `d` holds as the contents of a value. */
 static sn_status keep_known(builder *b, int32_t id, sni_datum *d) {
-    sni_plan *p = b->plan;
-    if (p->n_known == p->known_capacity) {
-        int32_t more = p->known_capacity ? p->known_capacity * 2 : 16;
-        sni_datum *bigger = realloc(p->known, (size_t)more * sizeof *bigger);
-        if (!bigger) {
-            sni_datum_clear(d);
-            return sni_fail_memory(b->err);
-        }
-        p->known = bigger;
-        p->known_capacity = more;
+    b->known[id] = malloc(sizeof *d);
+    if (!b->known[id]) {
+        sni_datum_clear(d);
+        return sni_fail_memory(b->err);
     }
-    p->known[p->n_known++] = *d;
-    sni_tensor *t = SNI_NEW(&p->arena, sni_tensor);
-    if (!t) return sni_fail_memory(b->err);
-    *t = d->tensor;
-    b->known[id] = t;
+    *b->known[id] = *d;
     return SN_OK;
 }
 
@@ -110,15 +116,17 @@ static sn_status evaluate(builder *b, const sni_node *n) {
     sni_datum *out = SNI_NEW_ARRAY(&b->scratch, sni_datum, n->n_out);
     if (!in || !ins || !out) return sni_fail_memory(b->err);
     for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_tensor *t;
         if (n->in[i] == SNI_NO_ID) continue;
+        SN_TRY(contents(b, n->in[i], &t));
         in[i].kind = SN_KIND_TENSOR;
-        in[i].tensor = *b->known[n->in[i]];
+        in[i].tensor = *t;
         in[i].tensor.buffer = NULL;
         ins[i] = &in[i];
     }
     sn_status status = sni_eval(n, ins, out, NULL, &b->plan->arena, b->err);
     for (int32_t i = 0; i < n->n_out; i++) {
-        if (status == SN_OK && out[i].kind == SN_KIND_TENSOR)
+        if (status == SN_OK && out[i].kind == SN_KIND_TENSOR && !b->known[n->out[i]])
             status = keep_known(b, n->out[i], &out[i]);
         else
             sni_datum_clear(&out[i]);
@@ -140,7 +148,10 @@ static sn_status infer(builder *b, const sni_node *n) {
     for (int32_t i = 0; i < n->n_in; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
         in[i] = &b->types[n->in[i]];
-        known[i] = b->known[n->in[i]];
+        const sni_datum *d =
+            b->known[n->in[i]] ? b->known[n->in[i]] : &b->common->weights[n->in[i]];
+        if (d->kind == SN_KIND_TENSOR && (b->known[n->in[i]] || constant_of(b, n->in[i])))
+            known[i] = &d->tensor;
         constants[i] = constant_of(b, n->in[i]);
     }
     sni_infer c = {.op = n->op,
@@ -189,28 +200,39 @@ static bool is_static(const builder *b, const sni_node *n) {
     return true;
 }
 
+static int32_t add_slot(builder *b, int32_t id, sni_place place, int32_t step) {
+    sni_slot *s = &b->plan->slots[b->plan->n_slots];
+    *s = (sni_slot){.place = place, .value = id, .first = step, .last = step};
+    b->refs[id] = b->plan->n_slots++;
+    return b->refs[id];
+}
+
 static sn_status place_outputs(builder *b, const sni_node *n, int32_t step, bool dynamic) {
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;
-        sni_slot *s = &b->plan->slots[n->out[i]];
-        s->first = s->last = step;
-        s->place = dynamic ? SNI_PLACE_DYNAMIC : SNI_PLACE_ARENA;
+        int32_t slot = add_slot(b, n->out[i], dynamic ? SNI_PLACE_DYNAMIC : SNI_PLACE_ARENA, step);
         const sni_type *t = &b->types[n->out[i]];
-        if (!dynamic) SN_TRY(sni_tensor_shape(&s->tensor, t->dtype, t->rank, t->dims, b->err));
+        if (!dynamic)
+            SN_TRY(
+                sni_tensor_shape(&b->plan->slots[slot].tensor, t->dtype, t->rank, t->dims, b->err));
     }
     return SN_OK;
 }
 
-/* Gives a slot that nothing has placed yet the contents of its value. */
+/* Lets a value that is nowhere yet be the contents that are known of it. */
 static sn_status place_const(builder *b, int32_t id) {
-    sni_slot *s = &b->plan->slots[id];
+    sni_plan *p = b->plan;
     const sni_value *v = b->graph->values[id];
-    const sni_tensor *t = b->known[id];
-    if (!t && v->constant) SN_TRY(sni_const_load(v->constant, &t, b->err));
-    if (!t) return sni_fail(b->err, SN_INTERNAL, "value '%.*s' has no source", SNI_FMT(v->name));
-    s->place = SNI_PLACE_CONST;
-    s->tensor = *t;
-    s->tensor.buffer = NULL;
+    const sni_datum *d = b->known[id];
+    if (d) {
+        p->known[p->n_known++] = b->known[id];
+    } else if (v->constant) {
+        SN_TRY(load_weight(b, id, &d));
+    } else {
+        return sni_fail(b->err, SN_INTERNAL, "value '%.*s' has no source", SNI_FMT(v->name));
+    }
+    b->refs[id] = sni_ref_of_const(p->n_consts);
+    p->consts[p->n_consts++] = d;
     return SN_OK;
 }
 
@@ -218,11 +240,25 @@ static sn_status place_const(builder *b, int32_t id) {
 static sn_status use_inputs(builder *b, const sni_node *n, int32_t step) {
     for (int32_t i = 0; i < n->n_in + n->n_captures; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
-        sni_slot *s = &b->plan->slots[n->in[i]];
-        if (s->place == SNI_PLACE_UNUSED) SN_TRY(place_const(b, n->in[i]));
-        s->last = step;
+        if (b->refs[n->in[i]] == SNI_REF_NONE) SN_TRY(place_const(b, n->in[i]));
+        if (b->refs[n->in[i]] >= 0) b->plan->slots[b->refs[n->in[i]]].last = step;
     }
     return SN_OK;
+}
+
+static sn_status choose(builder *b, sni_step *s) {
+    const sni_node *n = s->node;
+    const sni_type **in = SNI_NEW_ARRAY(&b->scratch, const sni_type *, n->n_in);
+    if (!in) return sni_fail_memory(b->err);
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != SNI_NO_ID) in[i] = &b->types[n->in[i]];
+    return sni_plan_choose(b->common, n, in, &s->impl, &s->state, b->err);
+}
+
+static void add_refs(builder *b, const int32_t *values, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        b->plan->refs[b->plan->n_refs++] =
+            values[i] == SNI_NO_ID ? SNI_REF_NONE : b->refs[values[i]];
 }
 
 static sn_status add_step(builder *b, const sni_node *n) {
@@ -231,12 +267,12 @@ static sn_status add_step(builder *b, const sni_node *n) {
     sni_step *s = &p->steps[index];
     s->node = n;
     s->dynamic = !is_static(b, n);
-    s->pointers = p->n_pointers;
-    SN_TRY(sni_plan_choose(b->graph, b->types, b->prepared, s, b->err));
+    s->refs = p->n_refs;
+    if (!s->dynamic) SN_TRY(choose(b, s));
     SN_TRY(use_inputs(b, n, index));
     SN_TRY(place_outputs(b, n, index, s->dynamic));
-    for (int32_t i = 0; i < n->n_in + n->n_captures; i++) p->pointers[p->n_pointers++] = n->in[i];
-    for (int32_t i = 0; i < n->n_out; i++) p->pointers[p->n_pointers++] = n->out[i];
+    add_refs(b, n->in, n->n_in + n->n_captures);
+    add_refs(b, n->out, n->n_out);
     p->n_steps++;
     return SN_OK;
 }
@@ -261,13 +297,11 @@ static sn_status set_inputs(builder *b, const sni_signature *signature) {
     const sni_graph *g = b->graph;
     for (int32_t i = 0; i < signature->count; i++) {
         int32_t id = i < g->n_inputs ? g->inputs[i] : g->captures[i - g->n_inputs].value;
-        if (signature->types[i].kind == SN_KIND_NONE && g->values[id]->constant) {
-            SN_TRY(place_const(b, id)); /* left to its default */
-            continue;
-        }
-        b->plan->slots[id].place = SNI_PLACE_INPUT;
-        b->plan->slots[id].first = -1;
-        if (!sni_type_copy(&b->types[id], &signature->types[i], &b->plan->arena))
+        b->plan->inputs[i] = SNI_REF_NONE;
+        if (signature->types[i].kind == SN_KIND_NONE && g->values[id]->constant)
+            continue; /* left to its default */
+        b->plan->inputs[i] = add_slot(b, id, SNI_PLACE_INPUT, -1);
+        if (!sni_type_copy(&b->types[id], &signature->types[i], &b->scratch))
             return sni_fail_memory(b->err);
     }
     return SN_OK;
@@ -277,8 +311,11 @@ static sn_status set_inputs(builder *b, const sni_signature *signature) {
 static sn_status set_outputs(builder *b) {
     const sni_graph *g = b->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
-        sni_slot *s = &b->plan->slots[g->outputs[i]];
-        if (s->place == SNI_PLACE_UNUSED) SN_TRY(place_const(b, g->outputs[i]));
+        int32_t id = g->outputs[i];
+        if (b->refs[id] == SNI_REF_NONE) SN_TRY(place_const(b, id));
+        b->plan->outputs[i] = b->refs[id];
+        if (b->refs[id] < 0) continue;
+        sni_slot *s = &b->plan->slots[b->refs[id]];
         if (s->place == SNI_PLACE_ARENA) s->place = SNI_PLACE_OUTPUT;
         s->last = INT32_MAX;
     }
@@ -307,25 +344,56 @@ static sn_status set_releases(sni_plan *p, sn_error *err) {
     return SN_OK;
 }
 
+/* Copies the tables, made for the most there could be, to the plan's arena in their true size. */
+static sn_status keep_table(builder *b, void **table, size_t count, size_t size) {
+    void *kept = sni_arena_array(&b->plan->arena, count, size);
+    if (!kept) return sni_fail_memory(b->err);
+    if (count) memcpy(kept, *table, count * size);
+    *table = kept;
+    return SN_OK;
+}
+
+static sn_status keep_tables(builder *b) {
+    sni_plan *p = b->plan;
+    void *slots = p->slots, *steps = p->steps, *refs = p->refs, *consts = p->consts;
+    SN_TRY(keep_table(b, &slots, (size_t)p->n_slots, sizeof *p->slots));
+    SN_TRY(keep_table(b, &steps, (size_t)p->n_steps, sizeof *p->steps));
+    SN_TRY(keep_table(b, &refs, (size_t)p->n_refs, sizeof *p->refs));
+    SN_TRY(keep_table(b, &consts, (size_t)p->n_consts, sizeof *p->consts));
+    p->slots = slots;
+    p->steps = steps;
+    p->refs = refs;
+    p->consts = consts;
+    return SN_OK;
+}
+
 static sn_status make_tables(builder *b) {
     sni_plan *p = b->plan;
     const sni_graph *g = b->graph;
-    size_t nodes = 0, pointers = 0;
+    sni_arena *a = &b->scratch;
+    size_t nodes = 0, refs = 0;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         nodes++;
-        pointers += (size_t)(n->n_in + n->n_captures + n->n_out);
+        refs += (size_t)(n->n_in + n->n_captures + n->n_out);
     }
-    p->n_slots = g->value_count;
-    p->slots = SNI_NEW_ARRAY(&p->arena, sni_slot, g->value_count);
-    p->steps = SNI_NEW_ARRAY(&p->arena, sni_step, nodes);
-    p->pointers = SNI_NEW_ARRAY(&p->arena, int32_t, pointers);
-    b->types = calloc((size_t)g->value_count + 1, sizeof *b->types);
-    b->known = calloc((size_t)g->value_count + 1, sizeof *b->known);
+    p->slots = SNI_NEW_ARRAY(a, sni_slot, g->value_count);
+    p->steps = SNI_NEW_ARRAY(a, sni_step, nodes);
+    p->refs = SNI_NEW_ARRAY(a, sni_ref, refs);
+    p->consts = SNI_NEW_ARRAY(a, const sni_datum *, g->value_count);
+    p->known = calloc((size_t)g->value_count + 1, sizeof(*p->known));
+    p->inputs = SNI_NEW_ARRAY(&p->arena, sni_ref, g->n_inputs + g->n_captures);
+    p->outputs = SNI_NEW_ARRAY(&p->arena, sni_ref, g->n_outputs);
+    b->types = SNI_NEW_ARRAY(a, sni_type, g->value_count);
+    b->refs = SNI_NEW_ARRAY(a, sni_ref, g->value_count);
+    b->known = calloc((size_t)g->value_count + 1, sizeof(*b->known));
     b->symbols = sni_symbols_new();
-    if (!p->slots || !p->steps || !p->pointers || !b->types || !b->known || !b->symbols)
+    if (!p->slots || !p->steps || !p->refs || !p->consts || !p->known || !p->inputs ||
+        !p->outputs || !b->types || !b->refs || !b->known || !b->symbols)
         return sni_fail_memory(b->err);
-    for (int32_t i = 0; i < g->value_count; i++)
+    for (int32_t i = 0; i < g->value_count; i++) {
+        b->refs[i] = SNI_REF_NONE;
         if (g->values[i] && g->values[i]->constant) b->types[i] = g->values[i]->type;
+    }
     return SN_OK;
 }
 
@@ -339,33 +407,53 @@ static sn_status build(builder *b, const sni_signature *signature) {
                                     SNI_FMT(sni_node_label(b->graph, n)), SNI_FMT(n->type));
     }
     SN_TRY(set_outputs(b));
+    SN_TRY(keep_tables(b));
     SN_TRY(set_releases(b->plan, b->err));
     return sni_plan_memory(b->plan, b->err);
 }
 
-sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_prepared *prepared,
-                         sni_plan **out, sn_error *err) {
-    builder b = {.graph = g, .prepared = prepared, .err = err};
+static void free_datum(sni_datum *d) {
+    sni_datum_clear(d);
+    free(d);
+}
+
+/* Frees what was worked out on the way and is not part of the plan. */
+static void free_builder(builder *b) {
+    for (int32_t i = 0; b->known && i < b->graph->value_count; i++)
+        if (b->known[i] && !sni_ref_is_const(b->refs[i])) free_datum(b->known[i]);
+    free(b->known);
+    sni_symbols_free(b->symbols);
+    sni_arena_free(&b->scratch);
+}
+
+static size_t plan_bytes(const sni_plan *p) {
+    size_t bytes = sizeof *p + p->arena.used + (size_t)p->n_known * sizeof(sni_datum);
+    for (int32_t i = 0; i < p->n_known; i++) bytes += sni_tensor_bytes(&p->known[i]->tensor);
+    return bytes;
+}
+
+sn_status sni_plan_build(sni_common *common, const sni_signature *signature, sni_plan **out,
+                         sn_error *err) {
+    builder b = {.graph = common->graph, .common = common, .err = err};
     b.plan = calloc(1, sizeof *b.plan);
     if (!b.plan) return sni_fail_memory(err);
     sni_arena_init(&b.plan->arena, 0);
     sni_arena_init(&b.scratch, 0);
-    b.plan->graph = g;
+    b.plan->graph = common->graph;
     sn_status status = build(&b, signature);
-    free(b.types);
-    free(b.known);
-    sni_symbols_free(b.symbols);
-    sni_arena_free(&b.scratch);
-    if (status == SN_OK)
-        *out = b.plan;
-    else
+    free_builder(&b);
+    if (status != SN_OK) {
         sni_plan_free(b.plan);
-    return status;
+        return status;
+    }
+    b.plan->bytes = plan_bytes(b.plan);
+    *out = b.plan;
+    return SN_OK;
 }
 
 void sni_plan_free(sni_plan *plan) {
     if (!plan) return;
-    for (int32_t i = 0; i < plan->n_known; i++) sni_datum_clear(&plan->known[i]);
+    for (int32_t i = 0; i < plan->n_known; i++) free_datum(plan->known[i]);
     free(plan->known);
     sni_arena_free(&plan->arena);
     free(plan);

@@ -42,15 +42,14 @@ static bool dies_at(const packer *k, int32_t from, int32_t step) {
 static int32_t shared_input(const packer *k, const sni_step *s, int32_t index) {
     const sni_plan *p = k->plan;
     const sni_node *n = s->node;
-    const int32_t *in = p->pointers + s->pointers;
-    if (n->n_out == 0 || n->out[0] == SNI_NO_ID) return SNI_NO_ID;
-    const sni_slot *out = &p->slots[n->out[0]];
+    const sni_ref *in = sni_step_inputs(p, s);
+    const sni_slot *out = &p->slots[sni_step_outputs(p, s)[0]];
     if (out->place != SNI_PLACE_ARENA) return SNI_NO_ID;
-    if ((n->op->flags & SNI_OP_VIEW) && n->n_in > 0 && in[0] != SNI_NO_ID &&
+    if ((n->op->flags & SNI_OP_VIEW) && n->n_in > 0 && in[0] >= 0 &&
         p->slots[in[0]].place == SNI_PLACE_ARENA)
         return in[0];
     for (int32_t i = 0; i < n->n_in && i < 32; i++) {
-        if (!(n->op->inplace >> i & 1) || in[i] == SNI_NO_ID || !dies_at(k, in[i], index)) continue;
+        if (!(n->op->inplace >> i & 1) || in[i] < 0 || !dies_at(k, in[i], index)) continue;
         const sni_tensor *t = &p->slots[in[i]].tensor;
         if (t->count == out->tensor.count &&
             sni_dtype_width(t->dtype) == sni_dtype_width(out->tensor.dtype))
@@ -80,8 +79,8 @@ static void make_blocks(packer *k) {
     for (int32_t i = 0; i < p->n_steps; i++) {
         const sni_step *s = &p->steps[i];
         for (int32_t o = 0; o < s->node->n_out; o++) {
-            int32_t slot = s->node->out[o];
-            if (slot == SNI_NO_ID || p->slots[slot].place != SNI_PLACE_ARENA) continue;
+            int32_t slot = sni_step_outputs(p, s)[o];
+            if (slot < 0 || p->slots[slot].place != SNI_PLACE_ARENA) continue;
             int32_t share = o == 0 ? shared_input(k, s, i) : SNI_NO_ID;
             if (share != SNI_NO_ID)
                 join_block(k, slot, share);

@@ -1,47 +1,68 @@
 /* partition.c - who runs a node: an implementation that accepts it, or its reference kernel. */
 #include "plan/plan.h"
 
+#include <stdlib.h>
+
 enum { MOST_INPUTS = 32 }; /* nodes with more run on their reference kernels */
 
-sn_status sni_plan_choose(const sni_graph *g, const sni_type *types, sni_prepared *prepared,
-                          sni_step *step, sn_error *err) {
-    const sni_node *n = step->node;
-    const sni_type *in[MOST_INPUTS] = {0};
-    sni_const *constants[MOST_INPUTS] = {0};
-    if (!prepared || n->n_in > MOST_INPUTS) return SN_OK;
-    for (int32_t i = 0; i < n->n_in; i++) {
-        const sni_value *v = sni_graph_value(g, n->in[i]);
-        if (!v) continue;
-        in[i] = &types[v->id];
-        constants[i] = v->is_input ? NULL : v->constant;
+static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl,
+                         sni_prepared **out, sn_error *err) {
+    sni_prepared *p = calloc(1, sizeof *p);
+    if (!p) return sni_fail_memory(err);
+    p->impl = impl;
+    p->pack.budget = common->packed;
+    c->pack = &p->pack;
+    sn_status status = impl->prepare ? impl->prepare(c, &p->state, err) : SN_OK;
+    if (status != SN_OK) {
+        sni_pack_clear(&p->pack);
+        free(p);
+        return status;
     }
-    sni_prepared *p = &prepared[n->id];
-    sni_choice c = {.node = n,
-                    .params = n->params,
-                    .n_in = n->n_in,
-                    .in = in,
-                    .constants = constants,
-                    .pack = &p->pack};
-    const sni_impl *impl = sni_ep_find(&c);
-    if (!impl) return SN_OK;
-    if (!p->impl) {
-        sn_status status = impl->prepare ? impl->prepare(&c, &p->state, err) : SN_OK;
-        if (status != SN_OK) {
-            sni_pack_clear(&p->pack);
-            return status;
-        }
-        p->impl = impl;
-    }
-    if (p->impl != impl) return SN_OK; /* what was prepared is another's */
-    step->impl = impl;
-    step->state = p->state;
+    p->next = common->prepared[c->node->id];
+    common->prepared[c->node->id] = p;
+    *out = p;
     return SN_OK;
 }
 
-void sni_prepared_free(sni_prepared *prepared, int32_t count) {
-    for (int32_t i = 0; prepared && i < count; i++) {
-        if (prepared[i].impl && prepared[i].impl->release)
-            prepared[i].impl->release(prepared[i].state);
-        sni_pack_clear(&prepared[i].pack);
+sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
+                          const sni_impl **impl, const void **state, sn_error *err) {
+    sni_const *constants[MOST_INPUTS] = {0};
+    *impl = NULL;
+    *state = NULL;
+    if (n->n_in > MOST_INPUTS) return SN_OK;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_value *v = sni_graph_value(common->graph, n->in[i]);
+        if (v && !v->is_input) constants[i] = v->constant;
     }
+    sni_choice c = {
+        .node = n, .params = n->params, .n_in = n->n_in, .in = in, .constants = constants};
+    const sni_impl *found = sni_ep_find(&c);
+    if (!found) return SN_OK;
+    sni_prepared *p = common->prepared[n->id];
+    while (p && p->impl != found) p = p->next;
+    if (!p) SN_TRY(prepare(common, &c, found, &p, err));
+    *impl = found;
+    *state = p->state;
+    return SN_OK;
+}
+
+sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,
+                          sn_error *err) {
+    *common = (sni_common){.graph = g, .packed = packed};
+    common->prepared = calloc((size_t)g->node_count + 1, sizeof(*common->prepared));
+    common->weights = calloc((size_t)g->value_count + 1, sizeof(*common->weights));
+    return common->prepared && common->weights ? SN_OK : sni_fail_memory(err);
+}
+
+void sni_common_free(sni_common *common) {
+    for (int32_t i = 0; common->prepared && i < common->graph->node_count; i++) {
+        for (sni_prepared *p = common->prepared[i], *next; p; p = next) {
+            next = p->next;
+            if (p->impl->release) p->impl->release(p->state);
+            sni_pack_clear(&p->pack);
+            free(p);
+        }
+    }
+    free(common->prepared);
+    free(common->weights);
 }

@@ -3,16 +3,15 @@
  * arena. Immutable once built; any number of runs may use it at once, each with a frame of its own
  * (exec/frame.h).
  *
- * A slot is a value of the graph: slot i is value i. */
+ * A slot is a value of the graph that is made or bound during a run; slots are numbered densely.
+ * What steps point to is a slot or a value whose contents are known (sni_ref). */
 #ifndef SNI_PLAN_PLAN_H
 #define SNI_PLAN_PLAN_H
 
 #include "ep/ep.h"
 
 typedef enum sni_place {
-    SNI_PLACE_UNUSED, /* not part of the plan */
     SNI_PLACE_INPUT,  /* bound by the caller: a graph input or capture */
-    SNI_PLACE_CONST,  /* contents known: a weight, or worked out from shapes */
     SNI_PLACE_ARENA,  /* at `offset` of the frame's arena */
     SNI_PLACE_OUTPUT, /* of known shape, in memory that becomes a result */
     SNI_PLACE_DYNAMIC /* size known at run time only: memory of its own, freed after its last use */
@@ -20,17 +19,31 @@ typedef enum sni_place {
 
 typedef struct sni_slot {
     sni_place place;
-    sni_tensor tensor;   /* CONST, ARENA, OUTPUT: type and shape; CONST: data too */
+    int32_t value;       /* id in the graph */
+    sni_tensor tensor;   /* ARENA, OUTPUT: type and shape */
     size_t offset;       /* ARENA */
     int32_t first, last; /* steps that make it and use it last; INT32_MAX: to the end */
 } sni_slot;
+
+/* What a step reads or writes: a slot (0 or more), known contents (sni_ref_const), or nothing. */
+typedef int32_t sni_ref;
+#define SNI_REF_NONE (-1)
+static inline sni_ref sni_ref_of_const(int32_t index) {
+    return -2 - index;
+}
+static inline bool sni_ref_is_const(sni_ref r) {
+    return r <= -2;
+}
+static inline int32_t sni_ref_const(sni_ref r) { /* index into sni_plan.consts */
+    return -2 - r;
+}
 
 typedef struct sni_step {
     const sni_node *node;
     const sni_impl *impl; /* who runs it; NULL: the reference kernel */
     const void *state;    /* what the implementation prepared; shared by all plans */
-    bool dynamic;         /* outputs get shapes and memory at run time */
-    int32_t pointers;     /* start of its slots in sni_plan.pointers: inputs, captures, outputs */
+    bool dynamic;         /* outputs get shapes and memory at run time; so does `impl` */
+    int32_t refs;         /* start of its part of sni_plan.refs: inputs, captures, outputs */
     int32_t *release;     /* DYNAMIC slots that nobody needs after it */
     int32_t n_release;
 } sni_step;
@@ -42,13 +55,27 @@ typedef struct sni_plan {
     int32_t n_slots;
     sni_step *steps;
     int32_t n_steps;
-    int32_t *pointers; /* slot ids of all steps; SNI_NO_ID: left out */
-    int32_t n_pointers;
+    sni_ref *refs; /* of all steps */
+    int32_t n_refs;
+    sni_ref *inputs;          /* by graph input and then capture: a slot, or NONE where a default
+                                 stands in */
+    sni_ref *outputs;         /* by graph output */
+    const sni_datum **consts; /* contents that steps and outputs refer to */
+    int32_t n_consts;
+    sni_datum **known; /* those of them that the plan worked out, owned */
+    int32_t n_known;
     size_t arena_bytes; /* of a frame */
     size_t lower_bound; /* most bytes of planned tensors that are alive at once */
-    sni_datum *known;   /* contents that the plan worked out, owned */
-    int32_t n_known, known_capacity;
+    size_t bytes;       /* of the plan itself, about */
 } sni_plan;
+
+/* The references of a step. */
+static inline sni_ref *sni_step_inputs(const sni_plan *p, const sni_step *s) {
+    return p->refs + s->refs;
+}
+static inline sni_ref *sni_step_outputs(const sni_plan *p, const sni_step *s) {
+    return p->refs + s->refs + s->node->n_in + s->node->n_captures;
+}
 
 /* What a plan is made for: kinds, element types and shapes of the graph's inputs and then its
  * captures. An input that is left to its default has kind NONE. */
@@ -57,24 +84,35 @@ typedef struct sni_signature {
     int32_t count;
 } sni_signature;
 
-/* What implementations made of a node's constants; one per node of a graph, for all its plans. */
+/* What one implementation made of a node's constants. */
 typedef struct sni_prepared {
-    const sni_impl *impl; /* NULL: nothing yet */
+    const sni_impl *impl;
     void *state;
     sni_pack pack; /* the data that the state points to */
+    struct sni_prepared *next;
 } sni_prepared;
 
-/* Frees states and packed data, not the array. */
-void sni_prepared_free(sni_prepared *prepared, int32_t count);
+/* What all plans of a graph share. Guarded by the owner's lock. */
+typedef struct sni_common {
+    const sni_graph *graph;
+    sni_prepared **prepared; /* by node id: a list, since shapes may decide who runs a node */
+    sni_datum *weights;      /* by value id: contents of constants, as far as used; borrowed */
+    sni_budget *packed;      /* charged for packed data; NULL: no limit */
+} sni_common;
 
-/* Builds a plan. `prepared` has an entry for every node id of the graph. Owned. */
-sn_status sni_plan_build(const sni_graph *g, const sni_signature *signature, sni_prepared *prepared,
-                         sni_plan **out, sn_error *err);
+sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,
+                          sn_error *err);
+void sni_common_free(sni_common *common);
+
+/* Builds a plan. Owned. */
+sn_status sni_plan_build(sni_common *common, const sni_signature *signature, sni_plan **out,
+                         sn_error *err);
 void sni_plan_free(sni_plan *plan);
 
-/* partition.c: sets who runs a step. `types` are by value id. */
-sn_status sni_plan_choose(const sni_graph *g, const sni_type *types, sni_prepared *prepared,
-                          sni_step *step, sn_error *err);
+/* partition.c: who runs a node whose inputs have the given types (NULL: left out), and what they
+ * prepared for it. *impl NULL: the reference kernel. */
+sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
+                          const sni_impl **impl, const void **state, sn_error *err);
 
 /* memory.c: gives every planned tensor its offset, sharing memory in place and over time. */
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err);

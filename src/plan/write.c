@@ -23,37 +23,43 @@ static void print(printer *p, const char *format, ...) {
     p->failed = p->write(p->ctx, line, size);
 }
 
-static void print_slot(printer *p, const sni_plan *plan, int32_t id) {
-    static const char *const places[] = {"unused", "input", "const", "arena", "output", "dynamic"};
-    if (id == SNI_NO_ID) {
+static void print_tensor(printer *p, const sni_tensor *t) {
+    print(p, " %s[", sn_dtype_name(t->dtype));
+    for (int i = 0; i < t->rank; i++) print(p, "%s%lld", i ? "," : "", (long long)t->dims[i]);
+    print(p, "]");
+}
+
+static void print_ref(printer *p, const sni_plan *plan, sni_ref r) {
+    static const char *const places[] = {"input", "arena", "output", "dynamic"};
+    if (r == SNI_REF_NONE) {
         print(p, "-");
         return;
     }
-    const sni_slot *s = &plan->slots[id];
-    print(p, "%%%d:%s", id, places[s->place]);
+    if (sni_ref_is_const(r)) {
+        print(p, "const");
+        print_tensor(p, &plan->consts[sni_ref_const(r)]->tensor);
+        return;
+    }
+    const sni_slot *s = &plan->slots[r];
+    print(p, "%%%d:%s", r, places[s->place]);
     if (s->place == SNI_PLACE_ARENA) print(p, "@%zu", s->offset);
-    if (s->place == SNI_PLACE_DYNAMIC || s->place == SNI_PLACE_INPUT) return;
-    print(p, " %s[", sn_dtype_name(s->tensor.dtype));
-    for (int i = 0; i < s->tensor.rank; i++)
-        print(p, "%s%lld", i ? "," : "", (long long)s->tensor.dims[i]);
-    print(p, "]");
+    if (s->place == SNI_PLACE_ARENA || s->place == SNI_PLACE_OUTPUT) print_tensor(p, &s->tensor);
 }
 
 static void print_step(printer *p, const sni_plan *plan, int32_t index) {
     const sni_step *s = &plan->steps[index];
-    const int32_t *slots = plan->pointers + s->pointers;
-    int32_t inputs = s->node->n_in + s->node->n_captures;
+    const sni_ref *in = sni_step_inputs(plan, s), *out = sni_step_outputs(plan, s);
     print(p, "%4d %s%s%s%s '%.*s' (", index, s->node->op->name, s->impl ? " by " : "",
           s->impl ? s->impl->name : "", s->dynamic ? " dynamic" : "",
           SNI_FMT(sni_node_label(plan->graph, s->node)));
-    for (int32_t i = 0; i < inputs; i++) {
+    for (int32_t i = 0; i < s->node->n_in + s->node->n_captures; i++) {
         if (i) print(p, ", ");
-        print_slot(p, plan, slots[i]);
+        print_ref(p, plan, in[i]);
     }
     print(p, ") => (");
     for (int32_t i = 0; i < s->node->n_out; i++) {
         if (i) print(p, ", ");
-        print_slot(p, plan, slots[inputs + i]);
+        print_ref(p, plan, out[i]);
     }
     print(p, ")\n");
 }
