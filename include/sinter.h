@@ -125,6 +125,9 @@ typedef struct sn_value_info {
     int64_t dims[SN_MAX_RANK];        /* -1 where not known before the run */
     const char *symbols[SN_MAX_RANK]; /* name or expression of an unknown dimension, "" if none */
     const char *type_text;            /* the whole type, such as "seq(tensor(float32[N,3]))" */
+    sn_dtype key;                     /* MAP: the keys' type */
+    /* What a sequence, a map's values or an optional holds; it has no name. NULL: not such. */
+    const struct sn_value_info *element;
 } sn_value_info;
 
 /* ---- Values ------------------------------------------------------------------------------ */
@@ -141,6 +144,13 @@ SN_API sn_status sn_tensor_create(sn_dtype dtype, int rank, const int64_t *dims,
 SN_API sn_status sn_tensor_wrap(sn_dtype dtype, int rank, const int64_t *dims, void *data,
                                 size_t bytes, sn_value **out, sn_error *err);
 
+/* The same, with a function that is called with `ctx` and `data` when the last holder has destroyed
+ * the value; it may be called in any thread. NULL: none. On failure it is not called. */
+typedef void (*sn_release_fn)(void *ctx, void *data);
+SN_API sn_status sn_tensor_adopt(sn_dtype dtype, int rank, const int64_t *dims, void *data,
+                                 size_t bytes, sn_release_fn release, void *ctx, sn_value **out,
+                                 sn_error *err);
+
 /* A sequence of `count` values, which it takes over on success. Owned. */
 SN_API sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **out,
                                     sn_error *err);
@@ -152,6 +162,9 @@ SN_API sn_status sn_map_create(sn_value *keys, sn_value *values, sn_value **out,
 /* An optional that holds nothing. Owned. */
 SN_API sn_status sn_none_create(sn_value **out, sn_error *err);
 
+/* One more holder of a value, which is gone when each holder has destroyed it. Returns `value`.
+ * Safe from any thread. */
+SN_API sn_value *sn_value_retain(sn_value *value);
 SN_API void sn_value_destroy(sn_value *value);
 
 SN_API sn_kind sn_value_kind(const sn_value *value);
@@ -171,6 +184,11 @@ SN_API sn_status sn_tensor_get_string(const sn_value *value, size_t index, const
                                       size_t *length, sn_error *err);
 SN_API sn_status sn_tensor_set_string(sn_value *value, size_t index, const char *text,
                                       size_t length, sn_error *err);
+
+/* Makes room for `length` bytes of text in an element, followed by a NUL, and gives its memory, not
+ * filled yet. Borrowed until the element is set again. */
+SN_API sn_status sn_tensor_resize_string(sn_value *value, size_t index, size_t length, char **text,
+                                         sn_error *err);
 
 /* Sequences: length (0 for another kind) and borrowed elements (NULL if out of range). */
 SN_API size_t sn_sequence_length(const sn_value *value);
@@ -198,6 +216,26 @@ SN_API sn_status sn_value_encode(const sn_value *value, const char *name, sn_wri
 /* An imported model. Sessions keep what they need of it: it may be destroyed before them. */
 typedef struct sn_model sn_model;
 
+/* A value by name, or by position when the name is NULL. */
+typedef struct sn_binding {
+    const char *name;
+    sn_value *value;
+} sn_binding;
+
+/* The size of a dimension that a model leaves open. */
+typedef struct sn_dimension {
+    const char *name;   /* as the model has it, or ... */
+    bool by_denotation; /* ... what the dimension stands for, such as "DATA_BATCH" */
+    int64_t size;
+} sn_dimension;
+
+/* A file of external data that is in memory. */
+typedef struct sn_file {
+    const char *name; /* as the model has it */
+    const void *bytes;
+    size_t size;
+} sn_file;
+
 typedef struct sn_load_options {
     size_t size;           /* sizeof(sn_load_options); set by sn_load_options_init */
     bool copy;             /* read the file into memory instead of mapping it */
@@ -206,6 +244,14 @@ typedef struct sn_load_options {
     bool allow_links;      /* follow symbolic and hard links to external data (cache layouts) */
     const char *base_path; /* sn_model_load_memory: the folder of external data; NULL: none */
     uint64_t memory_limit; /* bytes of heap that importing may take; 0: in proportion to the file */
+    const sn_dimension *dimensions; /* sizes of dimensions, wherever the model uses them; copied */
+    size_t dimension_count;
+    const sn_binding *weights; /* tensors to be used for weights of the main graph by name, in place
+                                  of the model's own; of the same type and shape. The model keeps
+                                  hold of the values; nobody may write them */
+    size_t weight_count;
+    const sn_file *files; /* looked at before the folder of external data; copied */
+    size_t file_count;
 } sn_load_options;
 
 SN_API void sn_load_options_init(sn_load_options *options);
@@ -236,11 +282,13 @@ SN_API bool sn_model_input_is_optional(const sn_model *model, size_t index);
 typedef struct sn_model_info {
     int64_t ir_version;
     int64_t model_version;
+    bool has_model_version;
     const char *producer_name;
     const char *producer_version;
     const char *domain;
     const char *doc;
     const char *graph_name;
+    const char *graph_doc;
     size_t opset_count;
     size_t metadata_count;
     size_t operator_count; /* distinct operators */
@@ -299,12 +347,6 @@ SN_API void sn_session_options_init(sn_session_options *options);
 SN_API sn_status sn_session_create(const sn_model *model, const sn_session_options *options,
                                    sn_session **out, sn_error *err);
 SN_API void sn_session_destroy(sn_session *session); /* after its last run has returned */
-
-/* A value by name, or by position when the name is NULL. */
-typedef struct sn_binding {
-    const char *name;
-    sn_value *value;
-} sn_binding;
 
 /* Lets another thread stop a run. One token may serve many runs, one after the other or at once. */
 typedef struct sn_cancel sn_cancel;

@@ -19,14 +19,24 @@ static const sni_type *innermost(const sni_type *t) {
 }
 
 static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_value_info *out,
-                           sn_error *err) {
+                           int depth, sn_error *err) {
+    if (depth > DEPTH_LIMIT)
+        return sni_fail(err, SN_LIMIT, "a type is nested more than %d deep", DEPTH_LIMIT);
     const sni_symbols *symbols = m->model->graph->symbols;
     sni_str text = sni_type_text(type, symbols, &m->arena);
     sni_str copy = sni_arena_str(&m->arena, name);
     if (!text.p || !copy.p) return sni_fail_memory(err);
+    sn_value_info *element = NULL;
+    if (type->inner) {
+        element = SNI_NEW(&m->arena, sn_value_info);
+        if (!element) return sni_fail_memory(err);
+        SN_TRY(fill_info(m, (sni_str){0}, type->inner, element, depth + 1, err));
+    }
     *out = (sn_value_info){.name = copy.p,
                            .kind = type->kind,
                            .dtype = innermost(type)->dtype,
+                           .key = type->kind == SN_KIND_MAP ? type->dtype : SN_UNDEFINED,
+                           .element = element,
                            .has_shape = type->has_shape,
                            .rank = type->has_shape ? type->rank : 0,
                            .type_text = text.p};
@@ -47,7 +57,7 @@ static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
         p->type = &v->type;
         p->graph_index = i;
         p->optional = optional;
-        SN_TRY(fill_info(m, v->name, &v->type, &p->info, err));
+        SN_TRY(fill_info(m, v->name, &v->type, &p->info, 0, err));
     }
     return SN_OK;
 }
@@ -61,7 +71,7 @@ static sn_status add_outputs(sn_model *m, sn_error *err) {
         sni_port *p = &m->outputs[m->n_outputs++];
         p->type = type;
         p->graph_index = i;
-        SN_TRY(fill_info(m, g->output_names[i], type, &p->info, err));
+        SN_TRY(fill_info(m, g->output_names[i], type, &p->info, 0, err));
     }
     return SN_OK;
 }
@@ -169,7 +179,7 @@ static sn_status add_weight(survey *s, const sni_value *v) {
     info->weight_bytes += w->bytes;
     if (v->constant->tensor.dtype != SN_STRING)
         info->parameter_count += (uint64_t)v->constant->tensor.count;
-    return fill_info(s->m, v->name, &v->type, &w->info, s->err);
+    return fill_info(s->m, v->name, &v->type, &w->info, 0, s->err);
 }
 
 static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
@@ -213,6 +223,8 @@ sn_status sni_model_describe(sn_model *m, sn_error *err) {
                               .domain = c_string(model->domain),
                               .doc = c_string(model->doc),
                               .graph_name = c_string(g->name),
+                              .graph_doc = c_string(model->graph_doc),
+                              .has_model_version = model->has_model_version,
                               .opset_count = model->n_opsets,
                               .metadata_count = model->n_metadata};
     survey s = {.m = m, .err = err};

@@ -9,6 +9,22 @@ void sn_load_options_init(sn_load_options *options) {
     if (options) *options = (sn_load_options){.size = sizeof *options};
 }
 
+static sn_status check_lists(const sn_load_options *o, sn_error *err) {
+    if ((o->dimension_count && !o->dimensions) || (o->weight_count && !o->weights) ||
+        (o->file_count && !o->files))
+        return sni_fail(err, SN_INVALID_ARGUMENT, "a list of the load options is NULL");
+    for (size_t i = 0; i < o->dimension_count; i++)
+        if (!o->dimensions[i].name || o->dimensions[i].size < 0)
+            return sni_fail(err, SN_INVALID_ARGUMENT, "dimension %zu has no name or no size", i);
+    for (size_t i = 0; i < o->weight_count; i++)
+        if (!o->weights[i].name || sn_value_kind(o->weights[i].value) != SN_KIND_TENSOR)
+            return sni_fail(err, SN_INVALID_ARGUMENT, "weight %zu has no name or is no tensor", i);
+    for (size_t i = 0; i < o->file_count; i++)
+        if (!o->files[i].name || (!o->files[i].bytes && o->files[i].size))
+            return sni_fail(err, SN_INVALID_ARGUMENT, "file %zu has no name or no contents", i);
+    return SN_OK;
+}
+
 /* Options of a caller that may know fewer of them than this library. */
 static sn_status read_options(const sn_load_options *given, sn_load_options *out, sn_error *err) {
     sn_load_options_init(out);
@@ -18,7 +34,7 @@ static sn_status read_options(const sn_load_options *given, sn_load_options *out
                         "load options without their size: use sn_load_options_init()");
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     out->size = sizeof *out;
-    return SN_OK;
+    return check_lists(out, err);
 }
 
 /* ---- Making ---- */
@@ -52,17 +68,57 @@ void sn_model_destroy(sn_model *model) {
     free(model);
 }
 
+static void destroy_value(void *value) {
+    sn_value_destroy(value);
+}
+
+static void clear_tensor(void *datum) {
+    sni_datum_clear(datum);
+    free(datum);
+}
+
+/* Weights that a caller gives, as tensors that the store keeps alive. */
+static sn_status give_weights(const sn_load_options *o, sni_store *store, sni_given *given,
+                              sn_error *err) {
+    for (size_t i = 0; i < o->weight_count; i++) {
+        sn_value *value = sn_value_retain(o->weights[i].value);
+        SN_TRY(sni_store_own(store, value, destroy_value, err));
+        sni_datum *d = calloc(1, sizeof *d);
+        if (!d) return sni_fail_memory(err);
+        SN_TRY(sni_store_own(store, d, clear_tensor, err));
+        SN_TRY(sni_value_to_datum(value, d, err));
+        given[i] = (sni_given){.name = sni_str_of(o->weights[i].name), .tensor = d->tensor};
+        given[i].tensor.buffer = NULL;
+    }
+    return SN_OK;
+}
+
+/* Takes over the store, also on failure. */
 static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
                         const sn_load_options *o, sni_mapping *file, const char *base_path,
                         sn_model **out, sn_error *err) {
+    sni_given *given = calloc(o->weight_count + 1, sizeof *given);
+    sn_status status = given ? give_weights(o, store, given, err) : sni_fail_memory(err);
+    if (status != SN_OK) {
+        free(given);
+        sni_store_release(store);
+        return status;
+    }
     sni_import_options options = {.file = file,
                                   .allow_links = o->allow_links,
                                   .copy = o->copy,
                                   .base_path = base_path,
-                                  .memory_limit = o->memory_limit};
+                                  .memory_limit = o->memory_limit,
+                                  .dimensions = o->dimensions,
+                                  .n_dimensions = o->dimension_count,
+                                  .given = given,
+                                  .n_given = o->weight_count,
+                                  .files = o->files,
+                                  .n_files = o->file_count};
     sni_model *imported;
-    SN_TRY(sni_model_import(bytes, size, store, &options, &imported, err));
-    return model_new(imported, out, err);
+    status = sni_model_import(bytes, size, store, &options, &imported, err);
+    free(given);
+    return status == SN_OK ? model_new(imported, out, err) : status;
 }
 
 static void close_mapping(void *mapping) {

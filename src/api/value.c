@@ -17,14 +17,22 @@ static sn_status check_shape(sn_dtype dtype, int rank, const int64_t *dims, sn_e
     return SN_OK;
 }
 
+/* An empty value of a kind, with one holder; NULL when memory runs out. */
+static sn_value *new_of_kind(sn_kind kind) {
+    sn_value *v = calloc(1, sizeof *v);
+    if (!v) return NULL;
+    atomic_init(&v->refs, 1);
+    v->kind = kind;
+    return v;
+}
+
 static sn_status value_new(sn_dtype dtype, int rank, const int64_t *dims, sn_value **out,
                            sn_error *err) {
     SN_TRY(check_shape(dtype, rank, dims, err));
     sni_tensor shape = {0};
     SN_TRY(sni_tensor_shape(&shape, dtype, rank, dims, err));
-    sn_value *v = calloc(1, sizeof *v);
+    sn_value *v = new_of_kind(SN_KIND_TENSOR);
     if (!v) return sni_fail_memory(err);
-    v->kind = SN_KIND_TENSOR;
     v->dtype = dtype;
     v->rank = rank;
     for (int i = 0; i < rank; i++) v->dims[i] = dims[i];
@@ -59,6 +67,11 @@ sn_status sn_tensor_create(sn_dtype dtype, int rank, const int64_t *dims, sn_val
 
 sn_status sn_tensor_wrap(sn_dtype dtype, int rank, const int64_t *dims, void *data, size_t bytes,
                          sn_value **out, sn_error *err) {
+    return sn_tensor_adopt(dtype, rank, dims, data, bytes, NULL, NULL, out, err);
+}
+
+sn_status sn_tensor_adopt(sn_dtype dtype, int rank, const int64_t *dims, void *data, size_t bytes,
+                          sn_release_fn release, void *ctx, sn_value **out, sn_error *err) {
     if (!out) return sni_fail(err, SN_INVALID_ARGUMENT, "out is NULL");
     if (dtype == SN_STRING)
         return sni_fail(err, SN_INVALID_ARGUMENT, "string tensors cannot wrap memory");
@@ -68,12 +81,15 @@ sn_status sn_tensor_wrap(sn_dtype dtype, int rank, const int64_t *dims, void *da
     if (bytes < v->bytes || (!data && v->bytes))
         status = sni_fail(err, SN_INVALID_ARGUMENT, "the tensor takes %zu bytes and %zu are there",
                           v->bytes, data ? bytes : 0);
-    v->data = data;
-    if (status == SN_OK)
-        *out = v;
-    else
+    if (status != SN_OK) {
         sn_value_destroy(v);
-    return status;
+        return status;
+    }
+    v->data = data;
+    v->release = release;
+    v->release_ctx = ctx;
+    *out = v;
+    return SN_OK;
 }
 
 sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **out, sn_error *err) {
@@ -81,7 +97,7 @@ sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **ou
         return sni_fail(err, SN_INVALID_ARGUMENT, "%s is NULL", out ? "items" : "out");
     for (size_t i = 0; i < count; i++)
         if (!items[i]) return sni_fail(err, SN_INVALID_ARGUMENT, "item %zu is NULL", i);
-    sn_value *v = calloc(1, sizeof *v);
+    sn_value *v = new_of_kind(SN_KIND_SEQUENCE);
     sn_value **copy = calloc(count + 1, sizeof *copy);
     if (!v || !copy) {
         free(v);
@@ -89,7 +105,6 @@ sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **ou
         return sni_fail_memory(err);
     }
     if (count) memcpy(copy, items, count * sizeof *copy);
-    v->kind = SN_KIND_SEQUENCE;
     v->items = copy;
     v->n_items = count;
     *out = v;
@@ -107,9 +122,8 @@ sn_status sn_map_create(sn_value *keys, sn_value *values, sn_value **out, sn_err
     if (length_of(keys) != length_of(values))
         return sni_fail(err, SN_INVALID_ARGUMENT, "%zu keys for %zu values", length_of(keys),
                         length_of(values));
-    sn_value *v = calloc(1, sizeof *v);
+    sn_value *v = new_of_kind(SN_KIND_MAP);
     if (!v) return sni_fail_memory(err);
-    v->kind = SN_KIND_MAP;
     v->keys = keys;
     v->values = values;
     *out = v;
@@ -118,15 +132,20 @@ sn_status sn_map_create(sn_value *keys, sn_value *values, sn_value **out, sn_err
 
 sn_status sn_none_create(sn_value **out, sn_error *err) {
     if (!out) return sni_fail(err, SN_INVALID_ARGUMENT, "out is NULL");
-    sn_value *v = calloc(1, sizeof *v);
+    sn_value *v = new_of_kind(SN_KIND_NONE);
     if (!v) return sni_fail_memory(err);
-    v->kind = SN_KIND_NONE;
     *out = v;
     return SN_OK;
 }
 
+sn_value *sn_value_retain(sn_value *value) {
+    if (value) atomic_fetch_add_explicit(&value->refs, 1, memory_order_relaxed);
+    return value;
+}
+
 void sn_value_destroy(sn_value *value) {
-    if (!value) return;
+    if (!value || atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) != 1) return;
+    if (value->release) value->release(value->release_ctx, value->data);
     sni_buffer_release(value->buffer);
     for (size_t i = 0; value->strings && i < value->count; i++) free((void *)value->strings[i].p);
     free(value->strings);
@@ -192,17 +211,38 @@ sn_status sn_tensor_get_string(const sn_value *value, size_t index, const char *
     return SN_OK;
 }
 
+/* Memory for `length` bytes and a NUL, which is set. */
+static char *new_text(size_t length) {
+    size_t size;
+    char *text = sni_add_size(length, 1, &size) ? malloc(size) : NULL;
+    if (text) text[length] = 0;
+    return text;
+}
+
+static void replace_text(sn_value *v, size_t index, char *text, size_t length) {
+    free((void *)v->strings[index].p);
+    v->strings[index] = (sni_str){text, length};
+}
+
 sn_status sn_tensor_set_string(sn_value *value, size_t index, const char *text, size_t length,
                                sn_error *err) {
     SN_TRY(check_string(value, index, err));
     if (!text && length) return sni_fail(err, SN_INVALID_ARGUMENT, "text is NULL");
-    size_t size;
-    char *copy = sni_add_size(length, 1, &size) ? malloc(size) : NULL;
+    char *copy = new_text(length);
     if (!copy) return sni_fail_memory(err);
-    if (length) memcpy(copy, text, length);
-    copy[length] = 0;
-    free((void *)value->strings[index].p);
-    value->strings[index] = (sni_str){copy, length};
+    if (length) memcpy(copy, text, length); /* may be the text that is there */
+    replace_text(value, index, copy, length);
+    return SN_OK;
+}
+
+sn_status sn_tensor_resize_string(sn_value *value, size_t index, size_t length, char **text,
+                                  sn_error *err) {
+    SN_TRY(check_string(value, index, err));
+    if (!text) return sni_fail(err, SN_INVALID_ARGUMENT, "text is NULL");
+    char *made = new_text(length);
+    if (!made) return sni_fail_memory(err);
+    replace_text(value, index, made, length);
+    *text = made;
     return SN_OK;
 }
 

@@ -8,16 +8,19 @@
 /* A tensor's data is in ONNX's packed layout here (types under 8 bits share bytes); strings are
  * sni_str, each with memory of its own. */
 struct sn_value {
+    atomic_int refs; /* holders */
     sn_kind kind;
     sn_dtype dtype;
     int rank;
     int64_t dims[SN_MAX_RANK];
     size_t count;
-    size_t bytes;       /* of data */
-    void *data;         /* NULL for strings */
-    sni_str *strings;   /* SN_STRING: count of them; each p is NULL or from malloc */
-    sni_buffer *buffer; /* owns data; NULL: the caller's memory */
-    sn_value **items;   /* SEQUENCE */
+    size_t bytes;          /* of data */
+    void *data;            /* NULL for strings */
+    sni_str *strings;      /* SN_STRING: count of them; each p is NULL or from malloc */
+    sni_buffer *buffer;    /* owns data; NULL: the caller's memory */
+    sn_release_fn release; /* for data that is the caller's; NULL: none */
+    void *release_ctx;
+    sn_value **items; /* SEQUENCE */
     size_t n_items;
     sn_value *keys, *values; /* MAP */
 };

@@ -108,6 +108,7 @@ static sn_status read_field(sni_importer *imp, sni_wire *w, const sni_field *f, 
     case ONNX_MODEL_IR_VERSION:
         return sni_field_int(w, f, &m->ir_version);
     case ONNX_MODEL_VERSION:
+        m->has_model_version = true;
         return sni_field_int(w, f, &m->model_version);
     case ONNX_MODEL_PRODUCER_NAME:
         return read_text(imp, w, f, &m->producer_name);
@@ -191,7 +192,7 @@ static sn_status make_model(sni_importer *imp, sni_model **out) {
     sni_model *m = SNI_NEW(&imp->store->arena, sni_model);
     if (!m) return sni_import_no_room(imp);
     m->store = imp->store;
-    m->producer_name = m->producer_version = m->domain = m->doc = (sni_str){"", 0};
+    m->producer_name = m->producer_version = m->domain = m->doc = m->graph_doc = (sni_str){"", 0};
     if (imp->options.file) {
         m->mappings = SNI_NEW(&imp->store->arena, sni_mapping *);
         if (!m->mappings) return sni_import_no_room(imp);

@@ -71,7 +71,8 @@ typedef struct sni_scope {
 
 typedef struct sni_file { /* external data */
     sni_str location;
-    sni_mapping *mapping;
+    const unsigned char *bytes; /* kept alive by the store */
+    size_t size;
 } sni_file;
 
 typedef struct sni_importer {
@@ -90,6 +91,7 @@ typedef struct sni_importer {
     int64_t nodes, expanded;
     sni_type *output_types;
     int told;         /* nodes and functions around a failure that its message names */
+    bool takes_given; /* initialisers are the main graph's: options.given counts */
     bool skip_shapes; /* sni_import_info: kinds and element types only */
     bool grows;       /* the arena's limit rises with expanded nodes */
     sn_error *err;

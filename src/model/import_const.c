@@ -53,7 +53,8 @@ static sn_status keep_mapping(sni_importer *imp, sni_mapping *mapping) {
     return SN_OK;
 }
 
-static sn_status add_file(sni_importer *imp, sni_str location, sni_mapping *mapping) {
+static sn_status add_file(sni_importer *imp, sni_str location, const unsigned char *bytes,
+                          size_t size) {
     if (imp->n_files == imp->files_capacity) {
         size_t capacity = imp->files_capacity ? imp->files_capacity * 2 : 8;
         sni_file *files = realloc(imp->files, capacity * sizeof *files);
@@ -61,16 +62,37 @@ static sn_status add_file(sni_importer *imp, sni_str location, sni_mapping *mapp
         imp->files = files;
         imp->files_capacity = capacity;
     }
-    imp->files[imp->n_files] = (sni_file){.location = location, .mapping = mapping};
+    imp->files[imp->n_files] = (sni_file){.location = location, .bytes = bytes, .size = size};
     return sni_names_add(&imp->file_index, location, (int32_t)imp->n_files++, 0, imp->err);
 }
 
-static sn_status open_file(sni_importer *imp, sni_str location, sni_mapping **out) {
-    const sni_name *known = sni_names_find(&imp->file_index, location);
-    if (known) {
-        *out = imp->files[known->value].mapping;
-        return SN_OK;
-    }
+/* "./a" names the same file as "a". */
+static sni_str without_dot(sni_str path) {
+    while (path.n > 2 && path.p[0] == '.' && path.p[1] == '/')
+        path = (sni_str){path.p + 2, path.n - 2};
+    return path;
+}
+
+/* A file that the caller of the import has in memory; NULL: none. */
+static const sn_file *file_in_memory(const sni_importer *imp, sni_str location) {
+    for (size_t i = 0; i < imp->options.n_files; i++)
+        if (sni_str_eq(without_dot(sni_str_of(imp->options.files[i].name)), without_dot(location)))
+            return &imp->options.files[i];
+    return NULL;
+}
+
+static sn_status copy_file(sni_importer *imp, sni_str location, const sn_file *file) {
+    unsigned char *copy = file->size < SIZE_MAX ? malloc(file->size + 1) : NULL;
+    if (!copy) return sni_fail_memory(imp->err);
+    if (file->size) memcpy(copy, file->bytes, file->size);
+    SN_TRY(sni_store_own(imp->store, copy, free, imp->err));
+    return add_file(imp, location, copy, file->size);
+}
+
+/* Makes the file part of imp->files unless it is there. */
+static sn_status open_file(sni_importer *imp, sni_str location) {
+    const sn_file *memory = file_in_memory(imp, location);
+    if (memory) return copy_file(imp, location, memory);
     if (!imp->options.base_path)
         return sni_fail(imp->err, SN_INVALID_ARGUMENT,
                         "it has external data in '%.*s', but no folder was given for it",
@@ -81,27 +103,32 @@ static sn_status open_file(sni_importer *imp, sni_str location, sni_mapping **ou
     SN_TRY(sni_import_copy(imp, location, &path));
     int flags = (imp->options.copy ? SNI_OPEN_COPY : 0) |
                 (imp->options.allow_links ? SNI_OPEN_ALLOW_LINKS : 0);
-    SN_TRY(sni_mapping_open_beneath(imp->options.base_path, path.p, flags, out, imp->err));
-    SN_TRY(keep_mapping(imp, *out));
-    return add_file(imp, path, *out);
+    sni_mapping *mapping;
+    SN_TRY(sni_mapping_open_beneath(imp->options.base_path, path.p, flags, &mapping, imp->err));
+    SN_TRY(keep_mapping(imp, mapping));
+    return add_file(imp, path, sni_mapping_bytes(mapping), sni_mapping_size(mapping));
+}
+
+static sn_status find_file(sni_importer *imp, sni_str location, sni_file *out) {
+    const sni_name *known = sni_names_find(&imp->file_index, location);
+    if (!known) SN_TRY(open_file(imp, location));
+    *out = imp->files[known ? (size_t)known->value : imp->n_files - 1];
+    return SN_OK;
 }
 
 /* Sets `raw` of a view whose contents are external. */
 static sn_status find_external(sni_importer *imp, sni_tensor_view *v) {
     const sni_external *e = &v->external;
     size_t bytes = sni_tensor_view_bytes(v);
-    sni_mapping *mapping = NULL;
-    sn_status status = open_file(imp, e->location, &mapping);
-    if (status == SN_OK) {
-        size_t size = sni_mapping_size(mapping);
-        if (e->offset > size || bytes > size - (size_t)e->offset)
-            status = sni_fail(imp->err, SN_INVALID_MODEL,
-                              "it needs %zu bytes at offset %" PRIu64 " of '%.*s', which has %zu",
-                              bytes, e->offset, SNI_FMT(e->location), size);
-    }
+    sni_file file = {0};
+    sn_status status = find_file(imp, e->location, &file);
+    if (status == SN_OK && (e->offset > file.size || bytes > file.size - (size_t)e->offset))
+        status = sni_fail(imp->err, SN_INVALID_MODEL,
+                          "it needs %zu bytes at offset %" PRIu64 " of '%.*s', which has %zu",
+                          bytes, e->offset, SNI_FMT(e->location), file.size);
     if (status != SN_OK)
         return sni_fail_context(imp->err, status, "tensor '%.*s'", SNI_FMT(v->name));
-    v->raw = sni_mapping_bytes(mapping) + e->offset;
+    v->raw = file.bytes + e->offset;
     v->raw_size = bytes;
     return SN_OK;
 }
@@ -112,16 +139,42 @@ static sn_status locate(sni_importer *imp, sni_tensor_view *v) {
 
 /* ---- Constants ---- */
 
+/* Contents that the caller of the import gives for an initialiser; NULL: none. */
+static const sni_given *find_given(const sni_importer *imp, sni_str name) {
+    for (size_t i = 0; i < imp->options.n_given; i++)
+        if (sni_str_eq(imp->options.given[i].name, name)) return &imp->options.given[i];
+    return NULL;
+}
+
+static sn_status check_given(const sni_importer *imp, const sni_tensor *file,
+                             const sni_given *given) {
+    const sni_tensor *t = &given->tensor;
+    bool same = t->dtype == file->dtype && t->rank == file->rank;
+    for (int i = 0; same && i < t->rank; i++) same = t->dims[i] == file->dims[i];
+    if (same) return SN_OK;
+    return sni_fail(imp->err, SN_INVALID_ARGUMENT,
+                    "the contents given for weight '%.*s' are %s of rank %d with %" PRId64
+                    " elements, and the model has %s of rank %d with %" PRId64,
+                    SNI_FMT(given->name), sn_dtype_name(t->dtype), t->rank, t->count,
+                    sn_dtype_name(file->dtype), file->rank, file->count);
+}
+
 sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni_str *name) {
     sni_tensor_view view;
     SN_TRY(sni_tensor_view_read(w, &view));
-    SN_TRY(locate(imp, &view));
+    const sni_given *given = name && imp->takes_given ? find_given(imp, view.name) : NULL;
+    if (given)
+        SN_TRY(check_given(imp, &view.shape, given));
+    else
+        SN_TRY(locate(imp, &view));
     sni_const *c = SNI_NEW(&imp->store->arena, sni_const);
     if (!c) return sni_import_no_room(imp);
     c->tensor = view.shape;
     c->store = imp->store;
     c->file_bytes = view.raw ? view.raw_size : view.data_size;
-    if (sni_tensor_view_in_place(&view)) {
+    if (given) {
+        c->tensor = given->tensor;
+    } else if (sni_tensor_view_in_place(&view)) {
         c->tensor.data = (void *)view.raw; /* only ever read */
     } else {
         sni_tensor_view *source = SNI_NEW(&imp->store->arena, sni_tensor_view);

@@ -122,14 +122,18 @@ static sn_status make_output_types(sni_importer *imp, sni_message message) {
     return imp->output_types ? SN_OK : sni_import_no_room(imp);
 }
 
-static sn_status read_name(sni_importer *imp, sni_message message, sni_str *out) {
+/* The name of a graph, and the main one's description. */
+static sn_status read_texts(sni_importer *imp, sni_message message, bool main, sni_graph *g) {
     sni_wire w = sni_import_open(imp, message);
     sni_field f;
-    sni_str name = {"", 0};
-    while (sni_wire_next(&w, &f))
+    sni_str name = {"", 0}, doc = {"", 0};
+    while (sni_wire_next(&w, &f)) {
         if (f.number == ONNX_GRAPH_NAME) SN_TRY(sni_field_str(&w, &f, &name));
+        if (f.number == ONNX_GRAPH_DOC && main) SN_TRY(sni_field_str(&w, &f, &doc));
+    }
     SN_TRY(w.status);
-    return sni_import_copy(imp, name, out);
+    if (main) SN_TRY(sni_import_copy(imp, doc, &imp->model->graph_doc));
+    return sni_import_copy(imp, name, &g->name);
 }
 
 /* Whether the operator of a node goes by the declared shapes of its subgraphs' inputs. */
@@ -140,9 +144,10 @@ static bool inputs_are_declared(const sni_node *n) {
 
 sn_status sni_import_graph(sni_importer *imp, sni_scope *scope, sni_message message) {
     bool main = is_main(scope);
-    SN_TRY(read_name(imp, message, &scope->graph->name));
+    SN_TRY(read_texts(imp, message, main, scope->graph));
     if (main) SN_TRY(make_output_types(imp, message));
     imp->skip_shapes = !main && !inputs_are_declared(scope->owner);
+    imp->takes_given = main;
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INITIALIZER, add_initializer));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_SPARSE_INITIALIZER, add_sparse));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INPUT, add_input));

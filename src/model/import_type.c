@@ -13,17 +13,29 @@ static sn_status read_dtype(sni_wire *w, const sni_field *f, sn_dtype *out) {
     return SN_OK;
 }
 
+/* The size that the caller of the import gives a dimension of this name or denotation; -1: none. */
+static int64_t given_size(const sni_importer *imp, sni_str name, sni_str denotation) {
+    for (size_t i = 0; i < imp->options.n_dimensions; i++) {
+        const sn_dimension *d = &imp->options.dimensions[i];
+        sni_str text = d->by_denotation ? denotation : name;
+        if (text.n && sni_str_is(text, d->name)) return d->size;
+    }
+    return -1;
+}
+
 /* A negative size is how some exporters say that it is not known. */
 static sn_status read_dim(sni_importer *imp, sni_wire *w, sni_dim *out) {
     sni_symbols *symbols = imp->model->graph->symbols;
     int64_t size = -1;
-    sni_str name = {0};
+    sni_str name = {0}, denotation = {0};
     sni_field f;
     while (sni_wire_next(w, &f)) {
+        if (f.number == ONNX_DIM_DENOTATION) SN_TRY(sni_field_str(w, &f, &denotation));
         if (f.number == ONNX_DIM_VALUE) SN_TRY(sni_field_int(w, &f, &size));
         if (f.number == ONNX_DIM_PARAM) SN_TRY(sni_field_str(w, &f, &name));
     }
     SN_TRY(w->status);
+    if (size < 0) size = given_size(imp, name, denotation);
     sni_dim d = size >= 0 ? size : name.n ? sni_dim_named(symbols, name) : sni_dim_fresh(symbols);
     if (d == SNI_DIM_FAIL) return sni_fail_memory(imp->err);
     *out = d;

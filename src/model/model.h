@@ -21,7 +21,8 @@ typedef struct sni_model {
     const sni_type *output_types; /* as declared, one per graph output */
     int64_t ir_version;
     int64_t model_version;
-    sni_str producer_name, producer_version, domain, doc;
+    bool has_model_version;
+    sni_str producer_name, producer_version, domain, doc, graph_doc;
     sni_opset *opsets; /* as the file imports them */
     size_t n_opsets;
     sni_pair *metadata;
@@ -30,13 +31,25 @@ typedef struct sni_model {
     size_t n_mappings;
 } sni_model;
 
+/* Contents to be used for an initialiser, whatever the file has for it. */
+typedef struct sni_given {
+    sni_str name;
+    sni_tensor tensor; /* its data is kept alive by the model's store */
+} sni_given;
+
 typedef struct sni_import_options {
     sni_mapping *file; /* what the bytes are part of, for sni_model_intact; NULL: plain memory.
                           The store owns it */
     bool allow_links;  /* see sn_load_options */
     bool copy;
-    const char *base_path; /* folder of external data; NULL: external data is refused */
-    uint64_t memory_limit; /* of the store's arena; 0: in proportion to the file */
+    const char *base_path;          /* folder of external data; NULL: external data is refused */
+    uint64_t memory_limit;          /* of the store's arena; 0: in proportion to the file */
+    const sn_dimension *dimensions; /* these lists are borrowed for the import; see sinter.h */
+    size_t n_dimensions;
+    const sni_given *given;
+    size_t n_given;
+    const sn_file *files; /* external data that is in memory; its bytes are copied */
+    size_t n_files;
 } sni_import_options;
 
 /* Reads an ONNX ModelProto. `bytes` stay in use by the model: `store` keeps them alive and is

@@ -1,0 +1,185 @@
+/* env.c - the environment: one for the process, counted, with its log and thread settings. */
+#include "ort/ort.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_SIZE = 128 };
+
+/* Calls may come after the last release, so that it is never destroyed. */
+struct OrtEnv {
+    pthread_mutex_t lock; /* guards what follows */
+    size_t holders;
+    ort_log log; /* its id is the array below */
+    char id[ID_SIZE];
+    bool has_threads; /* it was made with a thread pool for all sessions */
+    int threads;
+};
+
+static OrtEnv the_env = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                         .log = {.level = ORT_LOGGING_LEVEL_WARNING}};
+
+struct OrtThreadingOptions {
+    int threads; /* 0: all */
+};
+
+/* ---- Logging ---- */
+
+static void write_line(OrtLoggingLevel level, const char *id, const char *where, const char *text) {
+    fprintf(stderr, "[%c:%s, %s] %s\n", "VIWEF"[level], id ? id : "", where, text);
+}
+
+void ort_log_write(const ort_log *log, OrtLoggingLevel level, const char *where, const char *text) {
+    if (level < log->level || level > ORT_LOGGING_LEVEL_FATAL || level < 0) return;
+    if (log->function)
+        log->function(log->param, level, "sinter", log->id ? log->id : "", where, text);
+    else
+        write_line(level, log->id, where, text);
+}
+
+ort_log ort_env_log(void) {
+    pthread_mutex_lock(&the_env.lock);
+    ort_log log = the_env.log;
+    pthread_mutex_unlock(&the_env.lock);
+    log.id = the_env.id; /* set once, by the first holder */
+    return log;
+}
+
+int ort_env_threads(void) {
+    pthread_mutex_lock(&the_env.lock);
+    int threads = the_env.has_threads ? the_env.threads : 0;
+    pthread_mutex_unlock(&the_env.lock);
+    return threads;
+}
+
+/* ---- Making ---- */
+
+/* The first holder decides about log and threads; later ones share what there is. */
+static OrtStatus *hold(OrtLoggingFunction function, void *param, OrtLoggingLevel level,
+                       const char *id, const OrtThreadingOptions *threading, OrtEnv **out) {
+    pthread_mutex_lock(&the_env.lock);
+    if (the_env.holders++ == 0) {
+        the_env.log = (ort_log){.function = function, .param = param, .level = level};
+        snprintf(the_env.id, sizeof the_env.id, "%s", id);
+        the_env.has_threads = threading != NULL;
+        the_env.threads = threading ? threading->threads : 0;
+    }
+    pthread_mutex_unlock(&the_env.lock);
+    *out = &the_env;
+    return NULL;
+}
+
+OrtStatusPtr ort_CreateEnv(OrtLoggingLevel log_severity_level, const char *logid, OrtEnv **out) {
+    NEED(logid);
+    NEED(out);
+    return hold(NULL, NULL, log_severity_level, logid, NULL, out);
+}
+
+OrtStatusPtr ort_CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void *logger_param,
+                                           OrtLoggingLevel log_severity_level, const char *logid,
+                                           OrtEnv **out) {
+    NEED(logging_function);
+    NEED(logid);
+    NEED(out);
+    return hold(logging_function, logger_param, log_severity_level, logid, NULL, out);
+}
+
+OrtStatusPtr ort_CreateEnvWithGlobalThreadPools(OrtLoggingLevel log_severity_level,
+                                                const char *logid,
+                                                const OrtThreadingOptions *tp_options,
+                                                OrtEnv **out) {
+    NEED(logid);
+    NEED(tp_options);
+    NEED(out);
+    return hold(NULL, NULL, log_severity_level, logid, tp_options, out);
+}
+
+OrtStatusPtr ort_CreateEnvWithCustomLoggerAndGlobalThreadPools(
+    OrtLoggingFunction logging_function, void *logger_param, OrtLoggingLevel log_severity_level,
+    const char *logid, const OrtThreadingOptions *tp_options, OrtEnv **out) {
+    NEED(logging_function);
+    NEED(logid);
+    NEED(tp_options);
+    NEED(out);
+    return hold(logging_function, logger_param, log_severity_level, logid, tp_options, out);
+}
+
+void ort_ReleaseEnv(OrtEnv *input) {
+    if (!input) return;
+    pthread_mutex_lock(&the_env.lock);
+    if (the_env.holders && --the_env.holders == 0) /* the logger may be gone from now on */
+        the_env.log = (ort_log){.level = ORT_LOGGING_LEVEL_WARNING};
+    pthread_mutex_unlock(&the_env.lock);
+}
+
+OrtStatusPtr ort_UpdateEnvWithCustomLogLevel(OrtEnv *ort_env, OrtLoggingLevel log_severity_level) {
+    NEED(ort_env);
+    pthread_mutex_lock(&the_env.lock);
+    the_env.log.level = log_severity_level;
+    pthread_mutex_unlock(&the_env.lock);
+    return NULL;
+}
+
+/* Nothing is ever reported to anybody. */
+OrtStatusPtr ort_EnableTelemetryEvents(const OrtEnv *env) {
+    NEED(env);
+    return NULL;
+}
+
+OrtStatusPtr ort_DisableTelemetryEvents(const OrtEnv *env) {
+    NEED(env);
+    return NULL;
+}
+
+OrtStatusPtr ort_SetLanguageProjection(const OrtEnv *ort_env, OrtLanguageProjection projection) {
+    (void)projection;
+    NEED(ort_env);
+    return NULL;
+}
+
+/* ---- Thread settings ---- */
+
+OrtStatusPtr ort_CreateThreadingOptions(OrtThreadingOptions **out) {
+    NEED(out);
+    OrtThreadingOptions *o = calloc(1, sizeof *o);
+    if (!o) return ort_fail_memory();
+    *out = o;
+    return NULL;
+}
+
+void ort_ReleaseThreadingOptions(OrtThreadingOptions *input) {
+    free(input);
+}
+
+OrtStatusPtr ort_SetGlobalIntraOpNumThreads(OrtThreadingOptions *tp_options,
+                                            int intra_op_num_threads) {
+    NEED(tp_options);
+    if (intra_op_num_threads < 0)
+        return ort_fail(ORT_INVALID_ARGUMENT, "%d threads are asked for", intra_op_num_threads);
+    tp_options->threads = intra_op_num_threads;
+    return NULL;
+}
+
+/* Steps of one run follow each other here: there are no threads between them. */
+OrtStatusPtr ort_SetGlobalInterOpNumThreads(OrtThreadingOptions *tp_options,
+                                            int inter_op_num_threads) {
+    NEED(tp_options);
+    if (inter_op_num_threads < 0)
+        return ort_fail(ORT_INVALID_ARGUMENT, "%d threads are asked for", inter_op_num_threads);
+    return NULL;
+}
+
+/* Workers spin for some microseconds only, whatever is asked for. */
+OrtStatusPtr ort_SetGlobalSpinControl(OrtThreadingOptions *tp_options, int allow_spinning) {
+    NEED(tp_options);
+    if (allow_spinning != 0 && allow_spinning != 1)
+        return ort_fail(ORT_INVALID_ARGUMENT, "allow_spinning is %d, not 0 or 1", allow_spinning);
+    return NULL;
+}
+
+/* Results with and without denormals differ below 1e-38 only; kernels keep them. */
+OrtStatusPtr ort_SetGlobalDenormalAsZero(OrtThreadingOptions *tp_options) {
+    NEED(tp_options);
+    return NULL;
+}

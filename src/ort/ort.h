@@ -1,0 +1,219 @@
+/* ort.h - what the files of libonnxruntime.so.1 share.
+ *
+ * The function of slot X is ort_X. An OrtValue is an sn_value under another name; the other objects
+ * are the structs below. Nothing here is seen by clients but through ort_abi.h. */
+#ifndef SINTER_ORT_ORT_H
+#define SINTER_ORT_ORT_H
+
+#include "ort/ort_abi.h"
+#include "sinter.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define ORT_SLOT(since, ret, name, parameters, arguments) ret ort_##name parameters;
+#define ORT_STUB ORT_SLOT
+#include "ort/ort_slots.def"
+#undef ORT_SLOT
+#undef ORT_STUB
+
+extern const OrtApi ort_api;
+extern const OrtApiBase ort_api_base;
+
+/* ---- Status (status.c) ---- */
+
+/* A status with a formatted message; never NULL. */
+OrtStatus *ort_fail(OrtErrorCode code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* What a failed call of sinter.h says. */
+OrtStatus *ort_fail_sn(const sn_error *err);
+/* "Run: session is NULL"; `function` is a __func__ of ort_*. */
+OrtStatus *ort_fail_null(const char *function, const char *argument);
+OrtStatus *ort_fail_memory(void);
+OrtStatus *ort_not_implemented(const char *function);
+
+/* Returns from a slot when a required pointer is NULL. */
+#define NEED(pointer)                                             \
+    do {                                                          \
+        if (!(pointer)) return ort_fail_null(__func__, #pointer); \
+    } while (0)
+/* Returns from a slot with the status that `expr` gives, unless it is NULL. */
+#define ORT_TRY(expr)                                \
+    do {                                             \
+        OrtStatus *ort_try_status_ = (expr);         \
+        if (ort_try_status_) return ort_try_status_; \
+    } while (0)
+
+/* ---- Texts and lists (text.c) ---- */
+
+/* A copy of a text made with a caller's allocator. */
+OrtStatus *ort_copy_text(OrtAllocator *allocator, const char *text, char **out);
+/* Gives a text to a caller who says how much room there is and learns how much is needed: `out`
+ * NULL asks for the size, NUL included; too little room is an error that still sets it. */
+OrtStatus *ort_give_text(const char *text, size_t length, char *out, size_t *size);
+
+struct OrtKeyValuePairs {
+    char **keys, **values;
+    size_t count, capacity;
+};
+const char *ort_pairs_get(const OrtKeyValuePairs *pairs, const char *key); /* NULL: not there */
+/* Sets or replaces; false when memory runs out. */
+bool ort_pairs_set(OrtKeyValuePairs *pairs, const char *key, const char *value);
+bool ort_pairs_copy(OrtKeyValuePairs *to, const OrtKeyValuePairs *from); /* `to` is empty */
+void ort_pairs_clear(OrtKeyValuePairs *pairs);
+/* Replaces a text that is owned with a copy of another; NULL stays NULL. */
+bool ort_replace_text(char **text, const char *by);
+
+/* ---- Values (value.c) ---- */
+
+static inline sn_value *ort_sn(const OrtValue *value) {
+    return (sn_value *)value;
+}
+static inline OrtValue *ort_of_sn(const sn_value *value) {
+    return (OrtValue *)value;
+}
+/* Element types have other numbers on the two sides from 24 on. */
+sn_dtype ort_dtype_in(ONNXTensorElementDataType type);
+ONNXTensorElementDataType ort_dtype_out(sn_dtype dtype);
+
+/* ---- Types (type_info.c) ---- */
+
+struct OrtTensorTypeAndShapeInfo {
+    ONNXTensorElementDataType type;
+    bool has_shape;
+    int rank;
+    int64_t dims[SN_MAX_RANK];  /* -1: not known */
+    char *symbols[SN_MAX_RANK]; /* owned; NULL: none */
+};
+
+/* A type. What map, sequence and optional types are cast to is the same object. */
+struct OrtTypeInfo {
+    ONNXType kind;
+    OrtTensorTypeAndShapeInfo tensor; /* TENSOR */
+    ONNXTensorElementDataType key;    /* MAP */
+    OrtTypeInfo *element;             /* of a sequence or optional, or a map's value; owned */
+};
+
+OrtStatus *ort_type_of_info(const sn_value_info *info, OrtTypeInfo **out);
+OrtStatus *ort_type_of_value(const sn_value *value, OrtTypeInfo **out);
+OrtStatus *ort_type_copy(const OrtTypeInfo *type, OrtTypeInfo **out);
+OrtStatus *ort_shape_copy(const OrtTensorTypeAndShapeInfo *from, OrtTensorTypeAndShapeInfo *to);
+void ort_shape_clear(OrtTensorTypeAndShapeInfo *shape);
+
+/* ---- Memory (memory.c) ---- */
+
+struct OrtMemoryInfo {
+    char name[32];
+    OrtAllocatorType allocator;
+    int id;
+    OrtMemType type;
+    OrtMemoryInfoDeviceType device;
+    OrtDeviceMemoryType device_memory;
+    uint32_t vendor;
+    size_t alignment;
+};
+
+extern const OrtMemoryInfo ort_cpu_memory;
+extern OrtAllocator ort_cpu_allocator;
+
+/* ---- The environment (env.c): one for the process, never destroyed ---- */
+
+typedef struct ort_log {
+    OrtLoggingFunction function; /* NULL: standard error */
+    void *param;
+    OrtLoggingLevel level;
+    const char *id; /* owned by whoever owns the log */
+} ort_log;
+
+struct OrtLogger {
+    ort_log log;
+};
+
+void ort_log_write(const ort_log *log, OrtLoggingLevel level, const char *where, const char *text);
+ort_log ort_env_log(void); /* of the environment, as it is set now */
+int ort_env_threads(void); /* of its thread pool; 0: all that the process may use */
+
+/* ---- Options (session_options.c, run_options.c) ---- */
+
+typedef struct ort_dimension { /* a free dimension that is fixed */
+    char *name;
+    bool by_denotation;
+    int64_t size;
+} ort_dimension;
+
+typedef struct ort_weight { /* contents for an initialiser */
+    char *name;
+    sn_value *value; /* retained */
+} ort_weight;
+
+typedef struct ort_file { /* external data that is in memory */
+    char *name;
+    const void *bytes; /* borrowed */
+    size_t size;
+} ort_file;
+
+struct OrtSessionOptions {
+    int threads;         /* 0: all */
+    bool shared_threads; /* the environment's instead */
+    GraphOptimizationLevel optimization;
+    ExecutionMode mode;
+    bool mem_pattern, arena, deterministic;
+    char *optimized_path; /* NULL: none */
+    char *profile_prefix; /* NULL: no profiling */
+    char *log_id;
+    int log_level, verbosity; /* log_level -1: the environment's */
+    OrtLoggingFunction log_function;
+    void *log_param;
+    bool cancelled; /* loading is refused */
+    OrtKeyValuePairs config;
+    ort_dimension *dimensions;
+    size_t dimension_count;
+    ort_weight *weights;
+    size_t weight_count;
+    ort_file *files;
+    size_t file_count;
+};
+
+struct OrtRunOptions {
+    sn_cancel *cancel;
+    char *tag;
+    int log_level, verbosity;
+    OrtKeyValuePairs config;
+    char *profile_prefix; /* NULL: no profiling */
+};
+
+/* ---- Sessions (session.c, run.c, profile.c) ---- */
+
+typedef struct ort_profile ort_profile;
+
+struct OrtSession {
+    sn_model *model;
+    sn_session *session;
+    size_t input_count;       /* that must be given; those with a default come after them */
+    size_t initializer_count; /* inputs with a default */
+    size_t output_count;
+    ort_profile *profile; /* NULL: none */
+    uint64_t profile_start;
+    char *log_id;
+    ort_log log;
+    pthread_mutex_t lock; /* guards `running` */
+    pthread_cond_t idle;  /* no asynchronous run is under way */
+    size_t running;
+};
+
+/* Runs with values by name; results replace NULL entries of `outputs`. */
+OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
+                   const char *const *input_names, const OrtValue *const *inputs,
+                   size_t input_count, const char *const *output_names, size_t output_count,
+                   OrtValue **outputs);
+
+/* A file for events of runs, named after a prefix and the time. */
+OrtStatus *ort_profile_open(const char *prefix, ort_profile **out);
+void ort_profile_step(void *profile, const sn_step_event *event); /* an sn_step_fn */
+void ort_profile_run(ort_profile *profile, const char *what, uint64_t start_ns, uint64_t end_ns);
+/* Ends the file; the name is valid until ort_profile_free. */
+const char *ort_profile_close(ort_profile *profile);
+void ort_profile_free(ort_profile *profile);
+uint64_t ort_now_ns(void);
+
+#endif

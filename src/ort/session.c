@@ -1,0 +1,367 @@
+/* session.c - sessions: making them, and what can be asked of them. */
+#include "ort/ort.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Loading ---- */
+
+/* What options say about a model, as sinter.h wants it. */
+typedef struct load {
+    sn_load_options options;
+    sn_dimension *dimensions;
+    sn_binding *weights;
+    sn_file *files;
+} load;
+
+static void load_clear(load *l) {
+    free(l->dimensions);
+    free(l->weights);
+    free(l->files);
+}
+
+static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
+    *l = (load){0};
+    sn_load_options_init(&l->options);
+    if (!o) return NULL;
+    l->dimensions = calloc(o->dimension_count + 1, sizeof *l->dimensions);
+    l->weights = calloc(o->weight_count + 1, sizeof *l->weights);
+    l->files = calloc(o->file_count + 1, sizeof *l->files);
+    if (!l->dimensions || !l->weights || !l->files) {
+        load_clear(l);
+        return ort_fail_memory();
+    }
+    for (size_t i = 0; i < o->dimension_count; i++)
+        l->dimensions[i] = (sn_dimension){.name = o->dimensions[i].name,
+                                          .by_denotation = o->dimensions[i].by_denotation,
+                                          .size = o->dimensions[i].size};
+    for (size_t i = 0; i < o->weight_count; i++)
+        l->weights[i] = (sn_binding){.name = o->weights[i].name, .value = o->weights[i].value};
+    for (size_t i = 0; i < o->file_count; i++)
+        l->files[i] = (sn_file){
+            .name = o->files[i].name, .bytes = o->files[i].bytes, .size = o->files[i].size};
+    l->options.dimensions = l->dimensions;
+    l->options.dimension_count = o->dimension_count;
+    l->options.weights = l->weights;
+    l->options.weight_count = o->weight_count;
+    l->options.files = l->files;
+    l->options.file_count = o->file_count;
+    l->options.base_path =
+        ort_pairs_get(&o->config, "session.model_external_initializers_file_folder_path");
+    return NULL;
+}
+
+/* A model from a file (path set) or from memory, which may be freed afterwards. */
+static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
+                             const OrtSessionOptions *o, sn_model **out) {
+    load l;
+    sn_error err;
+    ORT_TRY(load_init(&l, o));
+    sn_status status = path ? sn_model_load(path, &l.options, out, &err)
+                            : sn_model_load_memory(bytes, size, &l.options, out, &err);
+    load_clear(&l);
+    return status == SN_OK ? NULL : ort_fail_sn(&err);
+}
+
+/* ---- Making ---- */
+
+static void log_line(void *ctx, sn_log_level level, const char *text) {
+    static const OrtLoggingLevel levels[] = {[SN_LOG_ERROR] = ORT_LOGGING_LEVEL_ERROR,
+                                             [SN_LOG_WARNING] = ORT_LOGGING_LEVEL_WARNING,
+                                             [SN_LOG_INFO] = ORT_LOGGING_LEVEL_INFO};
+    const OrtSession *s = ctx;
+    ort_log_write(&s->log, levels[level], "session", text);
+}
+
+static OrtStatus *set_log(OrtSession *s, const OrtSessionOptions *o) {
+    s->log = ort_env_log();
+    if (o && o->log_function) {
+        s->log.function = o->log_function;
+        s->log.param = o->log_param;
+    }
+    if (o && o->log_level >= 0) s->log.level = (OrtLoggingLevel)o->log_level;
+    if (o && o->log_id) {
+        if (!ort_replace_text(&s->log_id, o->log_id)) return ort_fail_memory();
+        s->log.id = s->log_id;
+    }
+    return NULL;
+}
+
+static void read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_options *out) {
+    sn_session_options_init(out);
+    out->log = log_line;
+    out->log_ctx = s;
+    if (!o) return;
+    out->threads = o->shared_threads ? ort_env_threads() : o->threads;
+    out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
+}
+
+static int write_file(void *file, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, file) == size ? 0 : 1;
+}
+
+static OrtStatus *write_optimized(const OrtSession *s, const char *path) {
+    FILE *f = fopen(path, "wb");
+    if (!f) return ort_fail(ORT_FAIL, "the optimised model cannot be written to '%s'", path);
+    sn_error err;
+    sn_status status =
+        sn_session_write(s->session, SN_STAGE_OPT, SN_FORMAT_ONNX, write_file, f, &err);
+    bool closed = fclose(f) == 0;
+    if (status != SN_OK) return ort_fail_sn(&err);
+    return closed ? NULL : ort_fail(ORT_FAIL, "the optimised model did not fit into '%s'", path);
+}
+
+static void count_ports(OrtSession *s) {
+    size_t all = sn_model_input_count(s->model);
+    while (s->input_count < all && !sn_model_input_is_optional(s->model, s->input_count))
+        s->input_count++;
+    s->initializer_count = all - s->input_count;
+    s->output_count = sn_model_output_count(s->model);
+}
+
+static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, size_t size,
+                          const OrtSessionOptions *o) {
+    ORT_TRY(set_log(s, o));
+    if (o && o->profile_prefix) ORT_TRY(ort_profile_open(o->profile_prefix, &s->profile));
+    s->profile_start = ort_now_ns();
+    ORT_TRY(load_model(path, bytes, size, o, &s->model));
+    uint64_t loaded = ort_now_ns();
+    sn_session_options so;
+    sn_error err;
+    read_options(o, s, &so);
+    if (sn_session_create(s->model, &so, &s->session, &err) != SN_OK) return ort_fail_sn(&err);
+    count_ports(s);
+    if (s->profile) {
+        ort_profile_run(s->profile, "model_loading", s->profile_start, loaded);
+        ort_profile_run(s->profile, "session_initialization", loaded, ort_now_ns());
+    }
+    return o && o->optimized_path ? write_optimized(s, o->optimized_path) : NULL;
+}
+
+static OrtStatus *make(const char *path, const void *bytes, size_t size,
+                       const OrtSessionOptions *options, OrtSession **out) {
+    if (options && options->cancelled)
+        return ort_fail(ORT_MODEL_LOAD_CANCELED, "loading the model was cancelled");
+    OrtSession *s = calloc(1, sizeof *s);
+    if (!s) return ort_fail_memory();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->idle, NULL);
+    OrtStatus *status = prepare(s, path, bytes, size, options);
+    if (status)
+        ort_ReleaseSession(s);
+    else
+        *out = s;
+    return status;
+}
+
+void ort_ReleaseSession(OrtSession *input) {
+    if (!input) return;
+    pthread_mutex_lock(&input->lock);
+    while (input->running) pthread_cond_wait(&input->idle, &input->lock);
+    pthread_mutex_unlock(&input->lock);
+    sn_session_destroy(input->session);
+    sn_model_destroy(input->model);
+    ort_profile_free(input->profile);
+    free(input->log_id);
+    pthread_cond_destroy(&input->idle);
+    pthread_mutex_destroy(&input->lock);
+    free(input);
+}
+
+OrtStatusPtr ort_CreateSession(const OrtEnv *env, const char *model_path,
+                               const OrtSessionOptions *options, OrtSession **out) {
+    NEED(env);
+    NEED(model_path);
+    NEED(out);
+    return make(model_path, NULL, 0, options, out);
+}
+
+OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_data,
+                                        size_t model_data_length, const OrtSessionOptions *options,
+                                        OrtSession **out) {
+    NEED(env);
+    NEED(model_data);
+    NEED(out);
+    return make(NULL, model_data, model_data_length, options, out);
+}
+
+/* ---- Packed weights are the session's own: a container has nothing to share ---- */
+
+struct OrtPrepackedWeightsContainer {
+    char unused;
+};
+
+OrtStatusPtr ort_CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer **out) {
+    NEED(out);
+    OrtPrepackedWeightsContainer *c = calloc(1, sizeof *c);
+    if (!c) return ort_fail_memory();
+    *out = c;
+    return NULL;
+}
+
+void ort_ReleasePrepackedWeightsContainer(OrtPrepackedWeightsContainer *input) {
+    free(input);
+}
+
+OrtStatusPtr ort_CreateSessionWithPrepackedWeightsContainer(
+    const OrtEnv *env, const char *model_path, const OrtSessionOptions *options,
+    OrtPrepackedWeightsContainer *prepacked_weights_container, OrtSession **out) {
+    NEED(prepacked_weights_container);
+    return ort_CreateSession(env, model_path, options, out);
+}
+
+OrtStatusPtr ort_CreateSessionFromArrayWithPrepackedWeightsContainer(
+    const OrtEnv *env, const void *model_data, size_t model_data_length,
+    const OrtSessionOptions *options, OrtPrepackedWeightsContainer *prepacked_weights_container,
+    OrtSession **out) {
+    NEED(prepacked_weights_container);
+    return ort_CreateSessionFromArray(env, model_data, model_data_length, options, out);
+}
+
+/* ---- Inputs, outputs and initialisers that may be overridden ---- */
+
+typedef enum port { INPUT, INITIALIZER, OUTPUT } port;
+
+static OrtStatus *port_info(const OrtSession *s, port which, size_t index, sn_value_info *out) {
+    static const char *const names[] = {"input", "overridable initialiser", "output"};
+    size_t count = which == INPUT         ? s->input_count
+                   : which == INITIALIZER ? s->initializer_count
+                                          : s->output_count;
+    if (index >= count)
+        return ort_fail(ORT_INVALID_ARGUMENT, "the model has no %s %zu, it has %zu of them",
+                        names[which], index, count);
+    sn_error err;
+    size_t at = which == INITIALIZER ? s->input_count + index : index;
+    sn_status status = which == OUTPUT ? sn_model_output(s->model, at, out, &err)
+                                       : sn_model_input(s->model, at, out, &err);
+    return status == SN_OK ? NULL : ort_fail_sn(&err);
+}
+
+OrtStatusPtr ort_SessionGetInputCount(const OrtSession *session, size_t *out) {
+    NEED(session);
+    NEED(out);
+    *out = session->input_count;
+    return NULL;
+}
+
+OrtStatusPtr ort_SessionGetOutputCount(const OrtSession *session, size_t *out) {
+    NEED(session);
+    NEED(out);
+    *out = session->output_count;
+    return NULL;
+}
+
+OrtStatusPtr ort_SessionGetOverridableInitializerCount(const OrtSession *session, size_t *out) {
+    NEED(session);
+    NEED(out);
+    *out = session->initializer_count;
+    return NULL;
+}
+
+static OrtStatus *port_type(const OrtSession *s, port which, size_t index, OrtTypeInfo **out) {
+    sn_value_info info;
+    ORT_TRY(port_info(s, which, index, &info));
+    return ort_type_of_info(&info, out);
+}
+
+OrtStatusPtr ort_SessionGetInputTypeInfo(const OrtSession *session, size_t index,
+                                         OrtTypeInfo **type_info) {
+    NEED(session);
+    NEED(type_info);
+    return port_type(session, INPUT, index, type_info);
+}
+
+OrtStatusPtr ort_SessionGetOutputTypeInfo(const OrtSession *session, size_t index,
+                                          OrtTypeInfo **type_info) {
+    NEED(session);
+    NEED(type_info);
+    return port_type(session, OUTPUT, index, type_info);
+}
+
+OrtStatusPtr ort_SessionGetOverridableInitializerTypeInfo(const OrtSession *session, size_t index,
+                                                          OrtTypeInfo **type_info) {
+    NEED(session);
+    NEED(type_info);
+    return port_type(session, INITIALIZER, index, type_info);
+}
+
+static OrtStatus *port_name(const OrtSession *s, port which, size_t index, OrtAllocator *allocator,
+                            char **out) {
+    sn_value_info info;
+    ORT_TRY(port_info(s, which, index, &info));
+    return ort_copy_text(allocator, info.name, out);
+}
+
+OrtStatusPtr ort_SessionGetInputName(const OrtSession *session, size_t index,
+                                     OrtAllocator *allocator, char **value) {
+    NEED(session);
+    NEED(allocator);
+    NEED(value);
+    return port_name(session, INPUT, index, allocator, value);
+}
+
+OrtStatusPtr ort_SessionGetOutputName(const OrtSession *session, size_t index,
+                                      OrtAllocator *allocator, char **value) {
+    NEED(session);
+    NEED(allocator);
+    NEED(value);
+    return port_name(session, OUTPUT, index, allocator, value);
+}
+
+OrtStatusPtr ort_SessionGetOverridableInitializerName(const OrtSession *session, size_t index,
+                                                      OrtAllocator *allocator, char **value) {
+    NEED(session);
+    NEED(allocator);
+    NEED(value);
+    return port_name(session, INITIALIZER, index, allocator, value);
+}
+
+static OrtStatus *all_on_cpu(size_t count, const OrtMemoryInfo **out, size_t room) {
+    if (room != count)
+        return ort_fail(ORT_INVALID_ARGUMENT, "room for %zu entries, but there are %zu", room,
+                        count);
+    for (size_t i = 0; i < count; i++) out[i] = &ort_cpu_memory;
+    return NULL;
+}
+
+OrtStatusPtr ort_SessionGetMemoryInfoForInputs(const OrtSession *session,
+                                               const OrtMemoryInfo **inputs_memory_info,
+                                               size_t num_inputs) {
+    NEED(session);
+    NEED(inputs_memory_info);
+    return all_on_cpu(session->input_count, inputs_memory_info, num_inputs);
+}
+
+OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
+                                                const OrtMemoryInfo **outputs_memory_info,
+                                                size_t num_outputs) {
+    NEED(session);
+    NEED(outputs_memory_info);
+    return all_on_cpu(session->output_count, outputs_memory_info, num_outputs);
+}
+
+OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
+                                     const char *const *values, size_t kv_len) {
+    NEED(sess);
+    if (kv_len) NEED(keys);
+    if (kv_len) NEED(values);
+    return NULL;
+}
+
+/* ---- Profiling ---- */
+
+OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocator, char **out) {
+    NEED(session);
+    NEED(allocator);
+    NEED(out);
+    return ort_copy_text(allocator, session->profile ? ort_profile_close(session->profile) : "",
+                         out);
+}
+
+OrtStatusPtr ort_SessionGetProfilingStartTimeNs(const OrtSession *session, uint64_t *out) {
+    NEED(session);
+    NEED(out);
+    *out = session->profile_start;
+    return NULL;
+}
