@@ -67,11 +67,6 @@ int cli_text_write(void *ctx, const void *bytes, size_t size);
 /* Writes text to stdout and empties it; false when stdout refuses. */
 bool cli_text_print(cli_text *text);
 
-/* Bytes of the valid UTF-8 sequence at `bytes`, 0 when there is none. */
-size_t cli_utf8_length(const char *bytes, size_t length);
-/* Writes a character as UTF-8 and returns its bytes; 0 for a surrogate and past U+10FFFF. */
-size_t cli_utf8_encode(uint32_t code, char bytes[4]);
-
 /* Milliseconds of a clock that never goes back. */
 double cli_now_ms(void);
 

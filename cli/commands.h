@@ -37,7 +37,37 @@ enum {
     OPT_WARMUP,
     OPT_MARKDOWN,
     OPT_TRACE,
-    OPT_HTML
+    OPT_HTML,
+    OPT_HTTP,
+    OPT_GRPC,
+    OPT_METRICS,
+    OPT_HOST,
+    OPT_IO_THREADS,
+    OPT_MODEL,
+    OPT_AUTH,
+    OPT_ADMIN,
+    OPT_EXPLICIT,
+    OPT_POLL,
+    OPT_DRAIN,
+    OPT_TLS_CERT,
+    OPT_TLS_KEY,
+    OPT_TLS_CLIENT_CA,
+    OPT_TRACE_RATE,
+    OPT_LOG_JSON,
+    OPT_QUIET,
+    OPT_MAX_BODY,
+    OPT_MAX_HEADER,
+    OPT_MAX_MEMORY,
+    OPT_MAX_QUEUE,
+    OPT_MAX_CONNECTIONS,
+    OPT_MAX_PER_ADDRESS,
+    OPT_HEAD_SECONDS,
+    OPT_BODY_SECONDS,
+    OPT_BODY_RATE,
+    OPT_IDLE_SECONDS,
+    OPT_RUN_MEMORY,
+    OPT_RUN_SECONDS,
+    OPT_CACHE
 };
 
 /* Ends with a NULL name. */
@@ -49,5 +79,6 @@ int cli_cmd_inspect(cli_args *args);
 int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
 int cli_cmd_ops(cli_args *args);
+int cli_cmd_serve(cli_args *args);
 
 #endif

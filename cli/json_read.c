@@ -1,6 +1,8 @@
 /* json_read.c - a small strict JSON reader: RFC 8259, depth-limited, no duplicate keys. */
 #include "json_read.h"
 
+#include "common/utf8.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -46,42 +48,13 @@ static sn_status add_node(reader *in, cli_json_kind kind, size_t *index) {
     return SN_OK;
 }
 
-static bool hex4(const reader *in, size_t at, uint32_t *out) {
-    uint32_t code = 0;
-    if (in->size - at < 4) return false;
-    for (size_t i = 0; i < 4; i++) {
-        char c = in->bytes[at + i];
-        if (!isxdigit((unsigned char)c)) return false;
-        code = code * 16 + (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 32) - 'a' + 10);
-    }
-    *out = code;
-    return true;
-}
-
 /* The escape whose backslash has just been passed. */
 static sn_status read_escape(reader *in) {
-    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
-    if (in->at >= in->size) return wrong(in, "unfinished string");
-    char c = in->bytes[in->at++];
-    const char *found = c ? strchr(names, c) : NULL;
-    if (found) {
-        *in->store++ = values[found - names];
-        return SN_OK;
-    }
-    uint32_t code = 0, low = 0;
-    if (c != 'u' || !hex4(in, in->at, &code)) return wrong(in, "unknown escape");
-    in->at += 4;
-    if (code >= 0xD800 && code < 0xDC00) {
-        bool pair = in->size - in->at >= 6 && memcmp(in->bytes + in->at, "\\u", 2) == 0 &&
-                    hex4(in, in->at + 2, &low) && low >= 0xDC00 && low < 0xE000;
-        if (!pair) return wrong(in, "half a surrogate pair");
-        in->at += 6;
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    } else if (code >= 0xDC00 && code < 0xE000) {
-        return wrong(in, "half a surrogate pair");
-    }
+    size_t used = 0, length = 0;
     char bytes[4];
-    size_t length = cli_utf8_encode(code, bytes);
+    const char *bad = co_json_escape(in->bytes + in->at, in->size - in->at, &used, bytes, &length);
+    if (bad) return wrong(in, bad);
+    in->at += used;
     memcpy(in->store, bytes, length);
     in->store += length;
     return SN_OK;
@@ -103,7 +76,7 @@ static sn_status read_string(reader *in) {
             if (status != SN_OK) return status;
             continue;
         }
-        size_t step = cli_utf8_length(in->bytes + in->at, in->size - in->at);
+        size_t step = co_utf8_length(in->bytes + in->at, in->size - in->at);
         if (step == 0) return wrong(in, "invalid UTF-8");
         memcpy(in->store, in->bytes + in->at, step);
         in->store += step;

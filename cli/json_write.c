@@ -1,6 +1,8 @@
 /* json_write.c - writes JSON: commas, indentation and escapes are this file's business. */
 #include "json_write.h"
 
+#include "common/utf8.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ void cli_json_end(cli_json *json, char bracket) {
 static void add_quoted(cli_text *out, const char *text, size_t length) {
     cli_text_add(out, "\"", 1);
     for (size_t at = 0; at < length;) {
-        size_t step = cli_utf8_length(text + at, length - at);
+        size_t step = co_utf8_length(text + at, length - at);
         unsigned char c = (unsigned char)text[at];
         if (step == 0) {
             cli_text_add(out, "\\ufffd", 6);

@@ -2,6 +2,8 @@
 #include "npy.h"
 #include "element.h"
 
+#include "common/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,7 +249,7 @@ static bool decode_string(const header *h, const char *source, cli_text *out) {
         uint32_t little = c[0] | (uint32_t)c[1] << 8 | (uint32_t)c[2] << 16 | (uint32_t)c[3] << 24;
         uint32_t big = c[3] | (uint32_t)c[2] << 8 | (uint32_t)c[1] << 16 | (uint32_t)c[0] << 24;
         char bytes[4];
-        size_t used = cli_utf8_encode(h->order == '>' ? big : little, bytes);
+        size_t used = co_utf8_encode(h->order == '>' ? big : little, bytes);
         if (used == 0) return false;
         cli_text_add(out, bytes, used);
     }
@@ -335,7 +337,7 @@ sn_dtype cli_npy_dtype(sn_dtype dtype) {
 static bool count_characters(const char *text, size_t length, size_t *out) {
     size_t count = 0;
     for (size_t at = 0; at < length;) {
-        size_t step = cli_utf8_length(text + at, length - at);
+        size_t step = co_utf8_length(text + at, length - at);
         if (step == 0 || text[at] == 0) return false;
         at += step;
         count++;
@@ -391,7 +393,7 @@ static sn_status write_strings(const sn_value *tensor, FILE *stream, sn_error *e
         status = sn_tensor_get_string(tensor, i, &text, &length, err);
         if (status != SN_OK) return status;
         for (size_t at = 0; at < length; written++) {
-            size_t step = cli_utf8_length(text + at, length - at);
+            size_t step = co_utf8_length(text + at, length - at);
             uint32_t code = (unsigned char)text[at];
             if (step > 1) code &= 0x7Fu >> step;
             for (size_t j = 1; j < step; j++) {

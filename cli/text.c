@@ -1,6 +1,8 @@
 /* text.c - growing text, safe printing of foreign names, and errors. */
 #include "cli.h"
 
+#include "common/utf8.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,40 +82,9 @@ void cli_text_addf(cli_text *text, const char *fmt, ...) {
     va_end(args);
 }
 
-size_t cli_utf8_length(const char *bytes, size_t length) {
-    const unsigned char *s = (const unsigned char *)bytes;
-    if (length == 0) return 0;
-    if (s[0] < 0x80) return 1;
-    size_t need = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
-    if (s[0] < 0xC2 || s[0] > 0xF4 || need > length) return 0;
-    for (size_t i = 1; i < need; i++) {
-        if ((s[i] & 0xC0) != 0x80) return 0;
-    }
-    if (s[0] == 0xE0 && s[1] < 0xA0) return 0; /* overlong */
-    if (s[0] == 0xED && s[1] > 0x9F) return 0; /* surrogate */
-    if (s[0] == 0xF0 && s[1] < 0x90) return 0; /* overlong */
-    if (s[0] == 0xF4 && s[1] > 0x8F) return 0; /* past U+10FFFF */
-    return need;
-}
-
-size_t cli_utf8_encode(uint32_t code, char bytes[4]) {
-    if ((code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return 0;
-    if (code < 0x80) {
-        bytes[0] = (char)code;
-        return 1;
-    }
-    size_t more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
-    bytes[0] = (char)(lead[more] | (code >> (6 * more)));
-    for (size_t i = 1; i <= more; i++) {
-        bytes[i] = (char)(0x80 | ((code >> (6 * (more - i))) & 0x3F));
-    }
-    return more + 1;
-}
-
 void cli_text_add_safe(cli_text *text, const char *bytes, size_t length) {
     for (size_t at = 0; at < length;) {
-        size_t step = cli_utf8_length(bytes + at, length - at);
+        size_t step = co_utf8_length(bytes + at, length - at);
         unsigned char c = (unsigned char)bytes[at];
         bool c1 = step == 2 && c == 0xC2 && (unsigned char)bytes[at + 1] < 0xA0;
         if (step > 0 && c >= 0x20 && c != 0x7F && !c1) {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # install-deps.sh build|test|export|clients - installs the Debian packages that a job needs, if missing.
-#   build   compiler, CMake and what the sinter program reads pictures with
+#   build   compiler, CMake, what the sinter program reads pictures with, and TLS for the server
 #   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
 #   clients compilers of the other languages that examples are written in
@@ -8,7 +8,7 @@
 set -e
 
 case "$1" in
-build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev" ;;
+build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libgnutls28-dev" ;;
 test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx
     libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;

@@ -1,0 +1,29 @@
+# server.cmake - the server (`sinter serve`), a static library that the program links, and what it
+# shares with the program. Neither is part of libsinter.
+#
+# GnuTLS gives it TLS, zlib packed bodies; without them it is built all the same and says so when it
+# is asked for what it lacks.
+
+file(GLOB SINTER_COMMON_SOURCES CONFIGURE_DEPENDS common/*.c)
+add_library(sinter_common STATIC ${SINTER_COMMON_SOURCES})
+target_include_directories(sinter_common PUBLIC ${PROJECT_SOURCE_DIR})
+
+file(GLOB SINTER_SERVER_SOURCES CONFIGURE_DEPENDS server/*.c)
+add_library(sinter_server STATIC ${SINTER_SERVER_SOURCES})
+target_include_directories(sinter_server PRIVATE ${PROJECT_SOURCE_DIR} src)
+target_link_libraries(sinter_server PUBLIC sinter_common sinter_static Threads::Threads m)
+
+find_package(PkgConfig QUIET)
+function(sinter_server_library name module package what)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(SERVER_${name} QUIET IMPORTED_TARGET ${module})
+  endif()
+  if(SERVER_${name}_FOUND)
+    target_link_libraries(sinter_server PUBLIC PkgConfig::SERVER_${name})
+    target_compile_definitions(sinter_server PRIVATE SINTER_HAVE_${name}=1)
+  else()
+    message(STATUS "${module} not found: the server will have no ${what} (Debian: ${package})")
+  endif()
+endfunction()
+sinter_server_library(GNUTLS gnutls libgnutls28-dev TLS)
+sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")

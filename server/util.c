@@ -1,0 +1,195 @@
+/* util.c - what every part of the server shares: growing text, the clock, aligned memory. */
+#include "util.h"
+
+#include "base/checked.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t srv_now_ns(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t srv_wall_ns(void) {
+    return read_clock(CLOCK_REALTIME);
+}
+
+/* ---- Growing text ------------------------------------------------------------------------- */
+
+void srv_text_free(srv_text *text) {
+    free(text->data);
+    *text = (srv_text){0};
+}
+
+void srv_text_clear(srv_text *text) {
+    text->length = 0;
+    text->failed = false;
+    if (text->data) text->data[0] = 0;
+}
+
+char *srv_text_room(srv_text *text, size_t more) {
+    size_t need;
+    if (text->failed || !sni_add_size(text->length, more, &need) || need > SIZE_MAX / 4) {
+        text->failed = true;
+        return NULL;
+    }
+    if (need + 1 > text->capacity) {
+        size_t capacity = text->capacity ? text->capacity : 256;
+        while (capacity < need + 1) capacity *= 2;
+        char *data = realloc(text->data, capacity);
+        if (!data) {
+            text->failed = true;
+            return NULL;
+        }
+        text->data = data;
+        text->capacity = capacity;
+    }
+    return text->data + text->length;
+}
+
+void srv_text_add(srv_text *text, const void *bytes, size_t length) {
+    char *to = srv_text_room(text, length);
+    if (!to) return;
+    if (length) memcpy(to, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+void srv_text_adds(srv_text *text, const char *string) {
+    srv_text_add(text, string, strlen(string));
+}
+
+void srv_text_vaddf(srv_text *text, const char *fmt, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *to = length < 0 ? NULL : srv_text_room(text, (size_t)length);
+    if (!to) return;
+    vsnprintf(to, (size_t)length + 1, fmt, args);
+    text->length += (size_t)length;
+}
+
+void srv_text_addf(srv_text *text, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    srv_text_vaddf(text, fmt, args);
+    va_end(args);
+}
+
+void srv_text_add_uint(srv_text *text, uint64_t number) {
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    srv_text_add(text, digits + at, sizeof digits - at);
+}
+
+void srv_text_add_int(srv_text *text, int64_t number) {
+    if (number < 0) srv_text_add(text, "-", 1);
+    srv_text_add_uint(text, number < 0 ? (uint64_t)(-(number + 1)) + 1 : (uint64_t)number);
+}
+
+sni_str srv_text_str(const srv_text *text) {
+    return (sni_str){text->data, text->length};
+}
+
+/* ---- Aligned memory ----------------------------------------------------------------------- */
+
+/* Sizes are rounded up to a power of two, or three quarters of one, from 4 KiB on; smaller ones go
+ * to the allocator. What is kept is bounded by KEEP_BYTES in all and KEEP_EACH per size. */
+#define SMALLEST_BITS 12
+#define CLASSES 48
+#define KEEP_EACH 32
+#define KEEP_BYTES ((size_t)64 << 20)
+
+static struct {
+    pthread_mutex_t lock;
+    size_t bytes;
+    int count[CLASSES];
+    void *kept[CLASSES][KEEP_EACH];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The class of a size and what a block of that class holds; -1: not kept. */
+static int class_of(size_t size, size_t *rounded) {
+    if (size <= (size_t)1 << (SMALLEST_BITS - 1) || size > (size_t)1 << 34) {
+        *rounded = size < 64 ? 64 : (size + 63) & ~(size_t)63;
+        return -1;
+    }
+    int bits = SMALLEST_BITS;
+    while ((size_t)1 << bits < size) bits++;
+    size_t three = (size_t)3 << (bits - 2);
+    *rounded = size <= three ? three : (size_t)1 << bits;
+    return (bits - SMALLEST_BITS) * 2 + (size <= three ? 0 : 1);
+}
+
+void *srv_memory_take(size_t size) {
+    size_t rounded;
+    int class = class_of(size, &rounded);
+    void *memory = NULL;
+    if (size > SIZE_MAX / 2) return NULL;
+    if (class >= 0) {
+        pthread_mutex_lock(&cache.lock);
+        if (cache.count[class] > 0) {
+            memory = cache.kept[class][--cache.count[class]];
+            cache.bytes -= rounded;
+        }
+        pthread_mutex_unlock(&cache.lock);
+    }
+    return memory ? memory : aligned_alloc(64, rounded);
+}
+
+void srv_memory_give(void *memory, size_t size) {
+    size_t rounded;
+    int class = class_of(size, &rounded);
+    if (memory && class >= 0) {
+        pthread_mutex_lock(&cache.lock);
+        if (cache.count[class] < KEEP_EACH && rounded <= KEEP_BYTES - cache.bytes) {
+            cache.kept[class][cache.count[class]++] = memory;
+            cache.bytes += rounded;
+            memory = NULL;
+        }
+        pthread_mutex_unlock(&cache.lock);
+    }
+    free(memory);
+}
+
+/* ---- Strings ------------------------------------------------------------------------------ */
+
+char *srv_strndup(const char *text, size_t length) {
+    char *copy = malloc(length + 1);
+    if (!copy) return NULL;
+    if (length) memcpy(copy, text, length);
+    copy[length] = 0;
+    return copy;
+}
+
+bool srv_parse_uint(sni_str text, uint64_t most, uint64_t *out) {
+    uint64_t number = 0;
+    if (text.n == 0 || text.n > 20) return false;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9') return false;
+        if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.p[i] - '0'), &number)) {
+            return false;
+        }
+    }
+    if (number > most) return false;
+    *out = number;
+    return true;
+}
+
+bool srv_str_equal_nocase(sni_str a, const char *b) {
+    return a.n == strlen(b) && (a.n == 0 || strncasecmp(a.p, b, a.n) == 0);
+}
