@@ -140,7 +140,8 @@ def contrib_quantised(c):
         extra = {'alpha': 0.1} if op == 'QLinearLeakyRelu' else {}
         c.node(MS + op, [c.input(data(shape))] + params(0.05, 3) + params(0.01, 1), **extra)
     elif op == 'QLinearSoftmax':
-        c.node(MS + op, [c.input(data(shape))] + params(0.05, 3) + params(1 / 255, 0 if dtype == np.uint8 else -128), axis=-1, opset=13)
+        shape[-1] += 2
+        c.node(MS + op, [c.input(data(shape))] + params(0.01, 3) + params(1 / 128, 0), axis=-1, opset=13)
     elif op == 'QLinearAveragePool':
         c.node(MS + op, [c.input(data([1, 3, 8, 9]))] + params(0.05, 3) + params(0.04, 1),
                kernel_shape=c.shape(2, 1, 3), strides=c.shape(2, 1, 2), count_include_pad=int(c.chance()))
