@@ -36,7 +36,9 @@ typedef struct sni_epilogue {
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
                                  bool add, const float *first, const float *second);
 
-typedef struct sni_conv_kernels sni_conv_kernels; /* cpu/conv.h */
+typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv.h */
+typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/winograd.h */
+typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/depthwise.h */
 
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
@@ -66,6 +68,8 @@ typedef struct sni_cpu_kernels {
     float (*fma_chain)(int64_t rounds);
     float (*read_sum)(const float *x, int64_t n);
     const sni_conv_kernels *conv;
+    const sni_wino_kernels *wino;
+    const sni_depthwise_kernels *depthwise;
 } sni_cpu_kernels;
 
 /* The kernels of the tier in force (SINTER_ISA or the best there is). */

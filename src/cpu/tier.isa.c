@@ -23,6 +23,8 @@ static void axpy(float w, const float *x, float *y, int64_t n) {
 #define PASTE(a, b) PASTE_(a, b)
 
 extern const sni_conv_kernels PASTE(sni_conv_kernels_, TIER);
+extern const sni_wino_kernels PASTE(sni_wino_kernels_, TIER);
+extern const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER);
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
 const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
@@ -61,4 +63,6 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .fma_chain = fma_chain,
     .read_sum = read_sum,
     .conv = &PASTE(sni_conv_kernels_, TIER),
+    .wino = &PASTE(sni_wino_kernels_, TIER),
+    .depthwise = &PASTE(sni_depthwise_kernels_, TIER),
 };

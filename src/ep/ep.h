@@ -21,6 +21,9 @@ typedef struct sni_impl {
     const char *domain; /* NULL: ai.onnx */
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
+    /* May look at shapes as well, which are those of the node's first plan, to leave it to a later
+     * one in the registry. An implementation that took a node once keeps it wherever it accepts. */
+    bool (*pays)(const sni_choice *c); /* NULL: always */
     /* Once per node and session: what follows from constants alone, such as packed weights. Large
      * data comes from sni_pack_alloc(); `state` itself is a small struct that points to it. */
     sn_status (*prepare)(const sni_choice *c, void **state, sn_error *err); /* NULL: nothing */

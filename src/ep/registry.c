@@ -16,6 +16,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_fused_matmul_activation,
     &sni_cpu_transpose_matmul,
     &sni_cpu_linear,
+    &sni_cpu_blocked_depthwise,
+    &sni_cpu_conv_wino,
     &sni_cpu_conv_direct,
     /* clang-format on */
 };
@@ -24,7 +26,8 @@ const sni_impl *sni_ep_find(const sni_choice *c) {
     for (size_t i = 0; i < sizeof impls / sizeof *impls; i++) {
         const sni_impl *impl = impls[i];
         if (sni_str_is(c->node->type, impl->op) &&
-            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c))
+            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
+            (!impl->pays || impl->pays(c)))
             return impl;
     }
     return NULL;

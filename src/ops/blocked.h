@@ -22,10 +22,11 @@ typedef struct sni_blocked_params {
 } sni_blocked_params;
 
 /* BlockedConv: Y = activation(Conv(X, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
- * (M,C/group,kH,kW) and B (M); Y and Z are blocked. Attributes are FusedConv's and `block`. */
+ * (M,C/group,kH,kW) and B (M); Y and Z are blocked. Attributes are FusedConv's, `block`, and
+ * `winograd`: that it may be computed with fewer products and somewhat larger rounding errors. */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
-    int64_t block;
+    int64_t block, winograd;
 } sni_blocked_conv_params;
 
 /* y (n, ceil(channels/block), pixels, block) from x (n, channels, pixels), zeros beyond `channels`;

@@ -113,7 +113,8 @@ const sni_op sni_op_sinter_BlockedConv = {
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         SNI_FUSED_CONV_FIELDS,
-        {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true}),
+        {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
+        {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)}),
     .params_size = sizeof(sni_blocked_conv_params),
     .prepare = sni_fused_conv_prepare,
     .infer = blocked_conv_infer,

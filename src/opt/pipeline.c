@@ -17,6 +17,7 @@ static const sni_pass passes[] = {
     {"widen-floats", 2, sni_pass_widen_floats},
     {"fold-constants", 1, sni_pass_fold_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
+    {"winograd", 2, sni_pass_winograd},
 };
 
 enum { PASSES = sizeof passes / sizeof *passes };

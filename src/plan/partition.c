@@ -36,12 +36,14 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
     }
     sni_choice c = {
         .node = n, .params = n->params, .n_in = n->n_in, .in = in, .constants = constants};
-    const sni_impl *found = sni_ep_find(&c);
-    if (!found) return SN_OK;
     sni_prepared *p = common->prepared[n->id];
-    while (p && p->impl != found) p = p->next;
-    if (!p) SN_TRY(prepare(common, &c, found, &p, err));
-    *impl = found;
+    while (p && !p->impl->accepts(&c)) p = p->next;
+    if (!p) {
+        const sni_impl *found = sni_ep_find(&c);
+        if (!found) return SN_OK;
+        SN_TRY(prepare(common, &c, found, &p, err));
+    }
+    *impl = p->impl;
     *state = p->state;
     return SN_OK;
 }

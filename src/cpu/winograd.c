@@ -1,0 +1,431 @@
+/* winograd.c - cutting and threads of Winograd convolution.
+ *
+ * Tiles are taken in blocks whose transformed input stays in the second-level cache. For each
+ * block, transformed input is laid out V(point, tile group, channel block, tile, c), where a group
+ * is what one product takes; weights are U(pair of output channel blocks, point, channel, 2 c) and
+ * stream by once per block; sums are M(point, channel block, tile, c) for a few pairs at a time,
+ * which are transformed back while they are still near.
+ *
+ * Threads take blocks of tiles, or, where there are few tiles and many weights, share each block:
+ * first its channels of input, then its channels of output. Every element is computed in the same
+ * order in either case. */
+#include "cpu/winograd.h"
+
+#include "base/threadpool.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* ---- Forms ---- */
+
+static bool axis_form(int64_t kernel, int points, int *t, int *m, int *r) {
+    if (kernel == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
+        return false;
+    if (kernel != 1 && kernel != 3 && kernel != 5 && kernel != 7) return false;
+    if (points <= kernel && points > 1) return false;
+    *t = points;
+    *r = (int)kernel;
+    *m = points - (int)kernel + 1;
+    return true;
+}
+
+bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form) {
+    sni_wino_form f;
+    if (g->groups != 1 || g->stride_h != 1 || g->stride_w != 1 || g->dilation_h != 1 ||
+        g->dilation_w != 1 || (t_h == 1 && t_w == 1))
+        return false;
+    if (!axis_form(g->kernel_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
+        !axis_form(g->kernel_w, t_w, &f.t_w, &f.m_w, &f.r_w))
+        return false;
+    *form = f;
+    return true;
+}
+
+/* ---- Weights ---- */
+
+static int64_t points_of(const sni_wino_form *f) {
+    return (int64_t)f->t_h * f->t_w;
+}
+
+size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    return (size_t)(points_of(form) * g->in_channels * sni_blocks(g->out_channels, block) * block);
+}
+
+typedef struct pack_job {
+    const sni_conv_geometry *g;
+    const sni_wino_form *form;
+    const sni_cpu_kernels *kernels;
+    const float *w;
+    float *to;
+} pack_job;
+
+/* Input channels [begin, end) of all pairs, counted over pairs and then channels. */
+static void pack_some(void *ctx, int64_t begin, int64_t end) {
+    const pack_job *j = ctx;
+    const sni_conv_geometry *g = j->g;
+    int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w;
+    int64_t blocks = sni_blocks(g->out_channels, block), points = points_of(j->form);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t pair = i / g->in_channels, channel = i % g->in_channels;
+        int64_t nv = smaller(2, blocks - 2 * pair);
+        float *u = j->to + pair * points * g->in_channels * 2 * block + channel * nv * block;
+        for (int64_t v = 0; v < nv; v++) {
+            int64_t out = (2 * pair + v) * block;
+            const float *w = j->w + (out * g->in_channels + channel) * taps;
+            j->kernels->wino->weights(j->form, w, g->in_channels * taps,
+                                      (int)smaller(block, g->out_channels - out), u + v * block,
+                                      g->in_channels * nv * block);
+        }
+    }
+}
+
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const float *w, float *to,
+                   int threads) {
+    pack_job j = {.g = g, .form = form, .kernels = sni_cpu_kernels_get(), .w = w, .to = to};
+    int64_t pairs = ceil_div(sni_blocks(g->out_channels, j.kernels->block), 2);
+    sni_parallel_for(threads, pairs * g->in_channels, 32, pack_some, &j);
+}
+
+/* ---- How a run is cut ---- */
+
+typedef struct cut {
+    int64_t tiles_h, tiles_w, tiles; /* the last over all images */
+    int64_t in_blocks, out_blocks, pairs, points;
+    int64_t most;           /* tiles of a block */
+    int64_t rows;           /* tiles of a group */
+    int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
+    bool by_channels;       /* threads share a block of tiles */
+    int parts;              /* threads */
+    int64_t v_step, m_step; /* from point to point; not a multiple of a page */
+    size_t v_size, m_size;  /* floats of one block's V, one part's M */
+} cut;
+
+static int64_t limit(int64_t v, int64_t least, int64_t most) {
+    return v < least ? least : v > most ? most : v;
+}
+
+/* Sets the sizes of a block to at most `most` tiles. */
+static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most) {
+    int64_t block = k->block;
+    c->most = most;
+    int64_t groups = ceil_div(most, k->wino->rows);
+    c->rows = ceil_div(most, groups);
+    groups = ceil_div(most, c->rows);
+    c->v_step = groups * c->in_blocks * c->rows * block + block;
+    c->v_size = (size_t)(c->points * c->v_step);
+    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
+    int64_t pair = c->points * most * 2 * block;
+    c->together = limit(cache / 5 / pair, 1, c->pairs);
+    c->m_step = c->together * 2 * most * block + block;
+    c->m_size = (size_t)(c->points * c->m_step);
+}
+
+static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
+                  int threads) {
+    cut c = {.tiles_h = ceil_div(g->out_h, f->m_h), .tiles_w = ceil_div(g->out_w, f->m_w)};
+    c.tiles = g->n * c.tiles_h * c.tiles_w;
+    c.in_blocks = sni_blocks(g->in_channels, k->block);
+    c.out_blocks = sni_blocks(g->out_channels, k->block);
+    c.pairs = ceil_div(c.out_blocks, 2);
+    c.points = points_of(f);
+    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
+    int64_t tile = c.points * (c.in_blocks + 2) * k->block;
+    int64_t most = limit(cache * 6 / 10 / tile, k->wino->rows, 16 * k->wino->rows);
+    most = smaller(most / k->wino->rows * k->wino->rows, c.tiles);
+    c.parts = threads < 1 ? 1 : threads;
+    if (c.parts > 1) {
+        int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
+        int64_t share = ceil_div(c.tiles, c.parts);
+        c.by_channels = share < most && weights > cache / 2 && c.pairs >= c.parts;
+        if (!c.by_channels) {
+            c.parts = (int)smaller(c.parts, c.tiles);
+            int64_t blocks = ceil_div(ceil_div(c.tiles, most), c.parts) * c.parts;
+            most = ceil_div(c.tiles, smaller(blocks, c.tiles));
+        }
+    }
+    cut_block(&c, k, most);
+    return c;
+}
+
+size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads) {
+    cut c = cut_of(g, form, sni_cpu_kernels_get(), threads);
+    size_t blocks = c.by_channels ? 1 : (size_t)c.parts;
+    return blocks * c.v_size + (size_t)c.parts * c.m_size;
+}
+
+/* ---- What it costs ---- */
+
+enum {
+    NEAR_WEIGHTS = 8 << 20 /* bytes of one layer's weights that may still be in a cache when the
+                              next run comes; more come from memory */
+};
+
+/* Cycles to bring weights of so many bytes in once. */
+static double stream_cost(double bytes) {
+    if (bytes <= (double)sni_cpu_cache(2) / 2) return 0;
+    return bytes / (bytes <= NEAR_WEIGHTS ? 24 : 8);
+}
+
+static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) {
+    double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
+    double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
+    double weights = (double)g->out_channels * taps * sizeof(float);
+    double products = outs * taps / 2 / 0.88;
+    double stream = stream_cost(weights);
+    return products > stream ? products + stream / 4 : stream + products / 4;
+}
+
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    if (!f) return direct_cost(g, k);
+    cut c = cut_of(g, f, k, 1);
+    double tiles = (double)c.tiles, rows = (double)c.rows;
+    double pixels_in = (double)f->t_h * (f->m_w + f->t_w);
+    double pixels_out = (double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w);
+    double transforms =
+        tiles * (1.3 * pixels_in * (double)c.in_blocks + 0.65 * pixels_out * (double)c.out_blocks);
+    /* A product of few rows waits for the sums and for its weights. */
+    double step = rows < 5 ? 5 : rows;
+    double products = ceil(tiles / rows) * step * (double)(c.points * g->in_channels * c.pairs);
+    double weights = (double)(c.points * g->in_channels * c.out_blocks * k->block) * sizeof(float);
+    double stream = ceil(tiles / (double)c.most) * stream_cost(weights);
+    double work = products / 0.9 + transforms;
+    return 2000 + (work > stream ? work + stream / 4 : stream + work / 4);
+}
+
+bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
+    static const int points[] = {4, 6, 8, 10};
+    sni_conv_geometry known = *g;
+    if (known.n < 1) known.n = 1;
+    if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
+        known.in_h = known.in_w = known.out_h = known.out_w = 40;
+    double best = sni_wino_cost(&known, NULL) * 0.95;
+    bool found = false;
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        sni_wino_form f;
+        int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
+        if ((t_h == 10 && t_w == 10) || !sni_wino_form_of(g, t_h, t_w, &f)) continue;
+        double cost = sni_wino_cost(&known, &f);
+        if (cost >= best) continue;
+        best = cost;
+        *form = f;
+        found = true;
+    }
+    return found;
+}
+
+/* ---- One block of tiles ---- */
+
+typedef struct job {
+    const sni_conv_geometry *g;
+    const sni_wino_form *form;
+    const sni_cpu_kernels *kernels;
+    const cut *c;
+    const float *packed, *x;
+    float *y;
+    const sni_conv_epilogue *e;
+    float least, most; /* what the output transform clamps to */
+    bool finish;       /* an activation that it has not got follows */
+    float *scratch;
+    int64_t first, count; /* by_channels: the block of tiles */
+} job;
+
+static const float zeros[SNI_WINO_STRIP * 16];
+
+/* Where tile number `tile` (of all images) is. */
+static void tile_place(const cut *c, int64_t tile, int64_t *image, int64_t *row, int64_t *column) {
+    *column = tile % c->tiles_w;
+    *row = tile / c->tiles_w % c->tiles_h;
+    *image = tile / c->tiles_w / c->tiles_h;
+}
+
+/* Transforms `s->tiles` tiles that lie side by side, from tile `tile` on, of one channel block. */
+static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t channel_block) {
+    const sni_conv_geometry *g = j->g;
+    int64_t image, row, column, block = j->kernels->block;
+    tile_place(j->c, tile, &image, &row, &column);
+    int64_t top = row * j->form->m_h - g->pad_top, left = column * j->form->m_w - g->pad_left;
+    s->columns = (s->tiles - 1) * s->m_w + s->t_w;
+    s->from = limit(-left, 0, s->columns);
+    s->to = limit(g->in_w - left, s->from, s->columns);
+    const float *plane =
+        j->x + (image * j->c->in_blocks + channel_block) * g->in_h * g->in_w * block;
+    for (int i = 0; i < s->t_h; i++) {
+        bool inside = top + i >= 0 && top + i < g->in_h && s->from < s->to;
+        s->rows[i] = inside ? plane + ((top + i) * g->in_w + left + s->from) * block : zeros;
+    }
+    j->kernels->wino->input(s);
+}
+
+/* Input channel blocks [from, to) of tiles [first, first + count) to V. */
+static void input_block(const job *j, int64_t first, int64_t count, int64_t from, int64_t to,
+                        float *v) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block;
+    sni_wino_input s = {
+        .t_h = j->form->t_h, .t_w = j->form->t_w, .m_w = j->form->m_w, .step = c->v_step};
+    int64_t fits = (SNI_WINO_STRIP - s.t_w) / s.m_w + 1;
+    fits = smaller(fits, SNI_WINO_TILES);
+    for (int64_t tile = 0; tile < count; tile += s.tiles) {
+        int64_t in_row = c->tiles_w - (first + tile) % c->tiles_w;
+        s.tiles = (int)smaller(smaller(fits, in_row), count - tile);
+        for (int64_t b = from; b < to; b++) {
+            for (int i = 0; i < s.tiles; i++) {
+                int64_t group = (tile + i) / c->rows, at = (tile + i) % c->rows;
+                s.v[i] = v + ((group * c->in_blocks + b) * c->rows + at) * block;
+            }
+            input_strip(j, &s, first + tile, b);
+        }
+    }
+}
+
+/* Products of `pairs` pairs of output channel blocks from `pair` on. */
+static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, const float *v,
+                     float *m) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block, channels = j->g->in_channels;
+    int64_t group_size = c->in_blocks * c->rows * block;
+    for (int64_t point = 0; point < c->points; point++) {
+        for (int64_t p = 0; p < pairs; p++) {
+            int nv = (int)smaller(2, c->out_blocks - 2 * (pair + p));
+            const float *u = j->packed + (pair + p) * c->points * channels * 2 * block +
+                             point * channels * nv * block;
+            const float *a = v + point * c->v_step;
+            float *to = m + point * c->m_step + p * 2 * c->most * block;
+            for (int64_t t = 0; t < count; t += c->rows, a += group_size, to += c->rows * block)
+                j->kernels->wino->product((int)smaller(c->rows, count - t), nv, channels, a,
+                                          c->rows * block, u, to, c->most * block);
+        }
+    }
+}
+
+static void finish_tile(const job *j, const sni_wino_output *s) {
+    sni_epilogue e = {.act = j->e->act, .p0 = j->e->p0, .p1 = j->e->p1};
+    int64_t block = j->kernels->block;
+    for (int i = 0; i < s->rows; i++)
+        j->kernels->finish_row(&e, s->y + i * s->row, 0, NULL, NULL, s->columns * block);
+}
+
+/* One block of output channels of all tiles from M. */
+static void output_block(const job *j, int64_t first, int64_t count, int64_t out_block,
+                         const float *m) {
+    const sni_conv_geometry *g = j->g;
+    const sni_wino_form *f = j->form;
+    const cut *c = j->c;
+    int64_t block = j->kernels->block;
+    sni_wino_output s = {.t_h = f->t_h,
+                         .t_w = f->t_w,
+                         .m_h = f->m_h,
+                         .m_w = f->m_w,
+                         .step = c->m_step,
+                         .least = j->least,
+                         .most = j->most,
+                         .bias = j->e->bias ? j->e->bias + out_block * block : NULL,
+                         .row = g->out_w * block};
+    for (int64_t t = 0; t < count; t++) {
+        int64_t image, row, column;
+        tile_place(c, first + t, &image, &row, &column);
+        row *= f->m_h;
+        column *= f->m_w;
+        s.rows = (int)smaller(f->m_h, g->out_h - row);
+        s.columns = (int)smaller(f->m_w, g->out_w - column);
+        s.from = m + t * block;
+        int64_t at =
+            (((image * c->out_blocks + out_block) * g->out_h + row) * g->out_w + column) * block;
+        s.y = j->y + at;
+        s.residual = j->e->residual ? j->e->residual + at : NULL;
+        j->kernels->wino->output(&s);
+        if (j->finish) finish_tile(j, &s);
+    }
+}
+
+/* Pairs [from, to) of output channel blocks of a block of tiles. */
+static void output_pairs(const job *j, int64_t first, int64_t count, int64_t from, int64_t to,
+                         const float *v, float *m) {
+    const cut *c = j->c;
+    for (int64_t pair = from; pair < to; pair += c->together) {
+        int64_t pairs = smaller(c->together, to - pair);
+        multiply(j, count, pair, pairs, v, m);
+        int64_t blocks = smaller(2 * pairs, c->out_blocks - 2 * pair);
+        for (int64_t b = 0; b < blocks; b++)
+            output_block(j, first, count, 2 * pair + b, m + b * c->most * j->kernels->block);
+    }
+}
+
+/* ---- Threads ---- */
+
+static void run_blocks(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const cut *c = j->c;
+    int64_t blocks = ceil_div(c->tiles, c->most);
+    for (int64_t part = begin; part < end; part++) {
+        float *v = j->scratch + (size_t)part * (c->v_size + c->m_size);
+        int64_t last = (part + 1) * blocks / c->parts;
+        for (int64_t b = part * blocks / c->parts; b < last; b++) {
+            int64_t first = b * c->most, count = smaller(c->most, c->tiles - first);
+            input_block(j, first, count, 0, c->in_blocks, v);
+            output_pairs(j, first, count, 0, c->pairs, v, v + c->v_size);
+        }
+    }
+}
+
+static void share_input(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    input_block(j, j->first, j->count, begin, end, j->scratch);
+}
+
+static void share_output(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const cut *c = j->c;
+    for (int64_t part = begin; part < end; part++)
+        output_pairs(j, j->first, j->count, part * c->pairs / c->parts,
+                     (part + 1) * c->pairs / c->parts, j->scratch,
+                     j->scratch + c->v_size + (size_t)part * c->m_size);
+}
+
+static void set_clamp(job *j) {
+    const sni_conv_epilogue *e = j->e;
+    j->least = -INFINITY;
+    j->most = INFINITY;
+    if (e->act == SNI_ACT_RELU) j->least = 0;
+    if (e->act == SNI_ACT_CLIP) {
+        j->least = e->p0;
+        j->most = e->p1;
+    }
+    j->finish = e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP;
+}
+
+void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const float *packed,
+                  const float *x, float *y, const sni_conv_epilogue *e, int threads,
+                  float *scratch) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    cut c = cut_of(g, form, k, threads);
+    job j = {.g = g,
+             .form = form,
+             .kernels = k,
+             .c = &c,
+             .packed = packed,
+             .x = x,
+             .y = y,
+             .e = e,
+             .scratch = scratch};
+    set_clamp(&j);
+    if (!c.by_channels) {
+        sni_parallel_for(c.parts, c.parts, 1, run_blocks, &j);
+        return;
+    }
+    for (; j.first < c.tiles; j.first += c.most) {
+        j.count = smaller(c.most, c.tiles - j.first);
+        sni_parallel_for(c.parts, c.in_blocks, 1, share_input, &j);
+        sni_parallel_for(c.parts, c.parts, 1, share_output, &j);
+    }
+}

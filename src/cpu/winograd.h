@@ -1,0 +1,89 @@
+/* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): stride 1,
+ * no dilation, kernels of 1, 3, 5 or 7 along each axis.
+ *
+ * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are
+ * transformed to as many points; at each point the tiles' channels are multiplied with transformed
+ * weights; the sums are transformed back. An axis with t = 1 has no transform (kernel size 1). */
+#ifndef SNI_CPU_WINOGRAD_H
+#define SNI_CPU_WINOGRAD_H
+
+#include "cpu/conv.h"
+
+/* How a convolution is cut; t = m + r - 1 is 1, 4, 6, 8 or 10. */
+typedef struct sni_wino_form {
+    int t_h, t_w; /* points */
+    int m_h, m_w; /* outputs */
+    int r_h, r_w; /* taps */
+} sni_wino_form;
+
+enum {
+    SNI_WINO_POINTS = 10, /* most along an axis */
+    SNI_WINO_TAPS = 7,
+    SNI_WINO_STRIP = 48, /* most columns of input that are transformed at once */
+    SNI_WINO_TILES = 16  /* most tiles that are transformed at once */
+};
+
+/* What the vector parts are given. Strides are in floats. */
+typedef struct sni_wino_input {
+    int t_h, t_w, m_w, tiles;
+    int64_t columns, from, to;          /* of the strip; zeros outside [from, to) */
+    const float *rows[SNI_WINO_POINTS]; /* of the input from column `from` of the strip on */
+    float *v[SNI_WINO_TILES];           /* point 0 of each tile */
+    int64_t step;                       /* from point to point */
+} sni_wino_input;
+
+typedef struct sni_wino_output {
+    int t_h, t_w, m_h, m_w;
+    int rows, columns; /* that lie in the picture */
+    const float *from; /* point 0 */
+    int64_t step;
+    const float *bias, *residual; /* NULL: none */
+    float least, most;            /* results are clamped */
+    float *y;
+    int64_t row; /* of y and residual */
+} sni_wino_output;
+
+struct sni_wino_kernels {
+    int rows; /* tiles that one product takes */
+    void (*input)(const sni_wino_input *s);
+    void (*output)(const sni_wino_output *s);
+    /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is blocks of channels,
+     * a_step apart, of `rows` tiles; b is `channels` rows of nv blocks. */
+    void (*product)(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
+                    const float *b, float *c, int64_t c_step);
+    /* One block of output channels, `next` floats apart, of one input channel: points to `u`,
+     * `step` apart, zeros from channel `lanes` on. */
+    void (*weights)(const sni_wino_form *f, const float *w, int64_t next, int lanes, float *u,
+                    int64_t step);
+};
+
+/* The form with so many points along the axes (1 along an axis with one tap). False if there is
+ * none for this convolution. */
+bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
+
+/* Cycles that the convolution is expected to take on one thread: with a form, or directly (form
+ * NULL). Sizes must be known. Not for comparing machines. */
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
+
+/* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
+ * not depend on threads, because results do on the form. Sizes that are not known (below 1) are
+ * taken to be those of a middling picture. */
+bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form);
+
+/* Floats of transformed weights. */
+size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);
+
+/* Transforms weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const float *w, float *to,
+                   int threads);
+
+/* Floats of scratch that a run with so many threads needs. */
+size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads);
+
+/* Runs it; x, y and `scratch` are aligned to 64 bytes. Results are the same for any number of
+ * threads. */
+void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const float *packed,
+                  const float *x, float *y, const sni_conv_epilogue *e, int threads,
+                  float *scratch);
+
+#endif

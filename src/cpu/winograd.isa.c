@@ -1,0 +1,359 @@
+/* winograd.isa.c - the vector parts, for one instruction-set tier (see tier.isa.c), of Winograd
+ * convolution: transforms of input, weights and output, and the products between them.
+ *
+ * A transform along one axis has t = 2 p + 2 points: 0, infinity and p pairs +-a. With P(z) the
+ * product of (z - a^2) over all pairs and Q_j the same without pair j, the input transform is
+ *   y[0] = sum P[k] d[2k], y[t-1] = sum P[k] d[2k+1],
+ *   y[1+2j], y[2+2j] = sum Qj[k] d[2k+2] +- a_j sum Qj[k] d[2k+1],
+ * and the output transform gives row i the sum of a^i over the points, infinity going to the last
+ * row alone. Points were chosen for small errors; all constants are exact in float. */
+#include "cpu/block.h"
+#include "cpu/winograd.h"
+
+#if LANES == 16
+enum { ROWS = 14 };
+#elif LANES == 8
+enum { ROWS = 6 };
+#else
+enum { ROWS = 2 };
+#endif
+enum { PAIRS = 4, POINTS = SNI_WINO_POINTS };
+
+/* By p - 1. */
+static const float points[PAIRS][PAIRS] = {
+    {1}, {0.75f, 1.5f}, {0.5f, 1, 2}, {0.375f, 0.75f, 1.25f, 2.5f}};
+static const float whole[PAIRS][PAIRS + 1] = {
+    {-1, 1},
+    {1.265625f, -2.8125f, 1},
+    {-1, 5.25f, -5.25f, 1},
+    {0.7724761962890625f, -7.48443603515625f, 15.337890625f, -8.515625f, 1}};
+static const float partial[PAIRS][PAIRS][PAIRS] = {
+    {{1}},
+    {{-2.25f, 1}, {-0.5625f, 1}},
+    {{4, -5, 1}, {1, -4.25f, 1}, {0.25f, -1.25f, 1}},
+    {{-5.4931640625f, 14.16015625f, -8.375f, 1},
+     {-1.373291015625f, 10.8642578125f, -7.953125f, 1},
+     {-0.494384765625f, 4.4736328125f, -6.953125f, 1},
+     {-0.12359619140625f, 1.177734375f, -2.265625f, 1}}};
+
+/* ---- Along one axis; `t` and `m` are constants at every call ---- */
+
+INLINE void in_line(int t, const vb *d, vb *y) {
+    const int p = t / 2 - 1;
+    if (t == 1) { /* no transform along this axis */
+        y[0] = d[0];
+        return;
+    }
+    vb zero = whole[p - 1][0] * d[0], last = whole[p - 1][0] * d[1];
+    UNROLL
+    for (int k = 1; k < p; k++) {
+        zero += whole[p - 1][k] * d[2 * k];
+        last += whole[p - 1][k] * d[2 * k + 1];
+    }
+    y[0] = zero + d[t - 2];
+    y[t - 1] = last + d[t - 1];
+    UNROLL
+    for (int j = 0; j < p; j++) {
+        vb even = d[2 * p], odd = d[2 * p - 1];
+        UNROLL
+        for (int k = p - 2; k >= 0; k--) {
+            even += partial[p - 1][j][k] * d[2 * k + 2];
+            odd += partial[p - 1][j][k] * d[2 * k + 1];
+        }
+        y[1 + 2 * j] = even + points[p - 1][j] * odd;
+        y[2 + 2 * j] = even - points[p - 1][j] * odd;
+    }
+}
+
+INLINE void out_line(int t, int m, const vb *d, vb *y) {
+    const int p = t / 2 - 1;
+    if (t == 1) {
+        y[0] = d[0];
+        return;
+    }
+    vb sum[PAIRS], difference[PAIRS];
+    UNROLL
+    for (int j = 0; j < p; j++) {
+        sum[j] = d[1 + 2 * j] + d[2 + 2 * j];
+        difference[j] = d[1 + 2 * j] - d[2 + 2 * j];
+    }
+    float power[PAIRS] = {1, 1, 1, 1};
+    UNROLL
+    for (int i = 0; i < m; i++) {
+        vb v = i == 0 ? d[0] : i == m - 1 ? d[t - 1] : (vb){0};
+        UNROLL
+        for (int j = 0; j < p; j++) {
+            v += power[j] * (i % 2 ? difference[j] : sum[j]);
+            power[j] *= points[p - 1][j];
+        }
+        y[i] = v;
+    }
+}
+
+/* ---- Input: (t_h x t_w) pixels of one channel block for each of some tiles in a row ---- */
+
+/* Columns [from, to) of `rows` down into `strip`, whose rows are `pitch` vectors apart. */
+INLINE void in_columns(int t, const float *const *rows, int64_t from, int64_t to, float *strip,
+                       int64_t pitch) {
+    for (int64_t w = from; w < to; w++) {
+        vb d[POINTS], y[POINTS];
+        UNROLL
+        for (int i = 0; i < t; i++) d[i] = VB_CONST(rows[i] + (w - from) * BLOCK);
+        in_line(t, d, y);
+        UNROLL
+        for (int i = 0; i < t; i++) VB(strip + (i * pitch + w) * BLOCK) = y[i];
+    }
+}
+
+/* One row of a tile across into elements `step` floats apart. */
+INLINE void in_rows(int t, int rows, const float *strip, int64_t pitch, float *v, int64_t step) {
+    for (int i = 0; i < rows; i++, strip += pitch * BLOCK, v += t * step) {
+        vb d[POINTS], y[POINTS];
+        UNROLL
+        for (int j = 0; j < t; j++) d[j] = VB_CONST(strip + j * BLOCK);
+        in_line(t, d, y);
+        UNROLL
+        for (int j = 0; j < t; j++) VB(v + j * step) = y[j];
+    }
+}
+
+static void input(const sni_wino_input *s) {
+    float strip[POINTS * SNI_WINO_STRIP * BLOCK] __attribute__((aligned(64)));
+    const int64_t pitch = SNI_WINO_STRIP;
+    for (int i = 0; i < s->t_h; i++) {
+        float *row = strip + i * pitch * BLOCK;
+        for (int64_t w = 0; w < s->from; w++) VB(row + w * BLOCK) = (vb){0};
+        for (int64_t w = s->to; w < s->columns; w++) VB(row + w * BLOCK) = (vb){0};
+    }
+    switch (s->t_h) {
+    case 1:
+        in_columns(1, s->rows, s->from, s->to, strip, pitch);
+        break;
+    case 4:
+        in_columns(4, s->rows, s->from, s->to, strip, pitch);
+        break;
+    case 6:
+        in_columns(6, s->rows, s->from, s->to, strip, pitch);
+        break;
+    case 8:
+        in_columns(8, s->rows, s->from, s->to, strip, pitch);
+        break;
+    default:
+        in_columns(10, s->rows, s->from, s->to, strip, pitch);
+        break;
+    }
+    for (int k = 0; k < s->tiles; k++) {
+        const float *at = strip + k * s->m_w * BLOCK;
+        switch (s->t_w) {
+        case 1:
+            in_rows(1, s->t_h, at, pitch, s->v[k], s->step);
+            break;
+        case 4:
+            in_rows(4, s->t_h, at, pitch, s->v[k], s->step);
+            break;
+        case 6:
+            in_rows(6, s->t_h, at, pitch, s->v[k], s->step);
+            break;
+        case 8:
+            in_rows(8, s->t_h, at, pitch, s->v[k], s->step);
+            break;
+        default:
+            in_rows(10, s->t_h, at, pitch, s->v[k], s->step);
+            break;
+        }
+    }
+}
+
+/* ---- Output: one tile of one channel block ---- */
+
+INLINE void out_columns(int t, int m, int t_w, const float *from, int64_t step, float *tile) {
+    for (int j = 0; j < t_w; j++) {
+        vb d[POINTS], y[POINTS];
+        UNROLL
+        for (int i = 0; i < t; i++) d[i] = VB_CONST(from + (i * t_w + j) * step);
+        out_line(t, m, d, y);
+        UNROLL
+        for (int i = 0; i < m; i++) VB(tile + (i * t_w + j) * BLOCK) = y[i];
+    }
+}
+
+INLINE void out_rows(int t, int m, const sni_wino_output *s, const float *tile) {
+    vb bias = {0};
+    const vb least = VB_SPLAT(s->least), most = VB_SPLAT(s->most);
+    if (s->bias) bias = VB_CONST(s->bias);
+    for (int i = 0; i < s->rows; i++, tile += t * BLOCK) {
+        vb d[POINTS], y[POINTS];
+        UNROLL
+        for (int j = 0; j < t; j++) d[j] = VB_CONST(tile + j * BLOCK);
+        out_line(t, m, d, y);
+        UNROLL
+        for (int j = 0; j < m; j++) {
+            if (j >= s->columns) break;
+            int64_t at = i * s->row + j * BLOCK;
+            vb v = y[j] + bias;
+            if (s->residual) v += VB_CONST(s->residual + at);
+            clamp_vb(&v, &least, &most);
+            VB(s->y + at) = v;
+        }
+    }
+}
+
+/* The pairs of points and outputs per axis: kernels of 3, 5 and 7. */
+static void output(const sni_wino_output *s) {
+    float tile[POINTS * POINTS * BLOCK] __attribute__((aligned(64)));
+    switch (s->t_h * 16 + s->m_h) {
+#define CASE(t, m)                                         \
+    case t * 16 + m:                                       \
+        out_columns(t, m, s->t_w, s->from, s->step, tile); \
+        break;
+        CASE(1, 1)
+        CASE(4, 2)
+        CASE(6, 4)
+        CASE(6, 2)
+        CASE(8, 6)
+        CASE(8, 4)
+        CASE(8, 2)
+        CASE(10, 8)
+        CASE(10, 6)
+        CASE(10, 4)
+#undef CASE
+    }
+    switch (s->t_w * 16 + s->m_w) {
+#define CASE(t, m)               \
+    case t * 16 + m:             \
+        out_rows(t, m, s, tile); \
+        break;
+        CASE(1, 1)
+        CASE(4, 2)
+        CASE(6, 4)
+        CASE(6, 2)
+        CASE(8, 6)
+        CASE(8, 4)
+        CASE(8, 2)
+        CASE(10, 8)
+        CASE(10, 6)
+        CASE(10, 4)
+#undef CASE
+    }
+}
+
+/* ---- Products ---- */
+
+/* `rows` tiles by `nv` channel blocks; both are constants at every call. */
+INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a, int64_t a_step,
+                     const float *restrict b, float *restrict c, int64_t c_step) {
+    vb sum[ROWS][2];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < nv; j++) sum[i][j] = (vb){0};
+    for (; channels > 0; channels -= BLOCK, a += a_step) {
+        const int64_t n = channels < BLOCK ? channels : BLOCK;
+        for (int64_t q = 0; q < n; q++, b += nv * BLOCK) {
+            vb right[2];
+            UNROLL
+            for (int j = 0; j < nv; j++) right[j] = VB_CONST(b + j * BLOCK);
+            UNROLL
+            for (int i = 0; i < rows; i++) {
+                vb left = VB_SPLAT(a[i * BLOCK + q]);
+                UNROLL
+                for (int j = 0; j < nv; j++) sum[i][j] += left * right[j];
+            }
+        }
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < nv; j++) VB(c + j * c_step + i * BLOCK) = sum[i][j];
+}
+
+static void product(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
+                    const float *b, float *c, int64_t c_step) {
+    switch (rows * 2 + nv - 1) {
+#define CASE(rows_)                                            \
+    case rows_ * 2:                                            \
+        multiply(rows_, 1, channels, a, a_step, b, c, c_step); \
+        break;                                                 \
+    case rows_ * 2 + 1:                                        \
+        multiply(rows_, 2, channels, a, a_step, b, c, c_step); \
+        break;
+        CASE(1)
+        CASE(2)
+#if LANES > 4
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+#endif
+#if LANES > 8
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+        CASE(13)
+        CASE(14)
+#endif
+#undef CASE
+    }
+}
+
+/* ---- Weights, in double ---- */
+
+/* `r` taps along one axis to `t` points; both step as told, in vectors. */
+static void weight_line(int t, int r, const vbd *w, int w_step, vbd *u, int u_step) {
+    const int p = t / 2 - 1;
+    if (t == 1) {
+        u[0] = w[0];
+        return;
+    }
+    u[0] = w[0] / (double)whole[p - 1][0];
+    u[(t - 1) * u_step] = w[(r - 1) * w_step];
+    for (int j = 0; j < p; j++) {
+        const double a = points[p - 1][j];
+        double scale = 2 * a * a, power = a;
+        for (int i = 0; i < p; i++) {
+            double other = points[p - 1][i];
+            if (i != j) scale *= a * a - other * other;
+        }
+        vbd even = w[0], odd = {0};
+        for (int k = 1; k < r; k++, power *= a) {
+            if (k % 2)
+                odd += power * w[k * w_step];
+            else
+                even += power * w[k * w_step];
+        }
+        u[(1 + 2 * j) * u_step] = (even + odd) / scale;
+        u[(2 + 2 * j) * u_step] = (even - odd) / scale;
+    }
+}
+
+/* `lanes` output channels, `next` floats apart, of one input channel. */
+static void weights(const sni_wino_form *f, const float *w, int64_t next, int lanes, float *u,
+                    int64_t step) {
+    vbd taps[SNI_WINO_TAPS * SNI_WINO_TAPS], half[POINTS * SNI_WINO_TAPS];
+    vbd out[POINTS * POINTS];
+    for (int k = 0; k < f->r_h * f->r_w; k++) {
+        vbd v = {0};
+        for (int i = 0; i < lanes; i++) v[i] = w[i * next + k];
+        taps[k] = v;
+    }
+    for (int k = 0; k < f->r_w; k++)
+        weight_line(f->t_h, f->r_h, taps + k, f->r_w, half + k, f->r_w);
+    for (int i = 0; i < f->t_h; i++)
+        weight_line(f->t_w, f->r_w, half + i * f->r_w, 1, out + i * f->t_w, 1);
+    for (int k = 0; k < f->t_h * f->t_w; k++)
+        VB(u + k * step) = __builtin_convertvector(out[k], vb);
+}
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_wino_kernels PASTE(sni_wino_kernels_, TIER);
+
+const sni_wino_kernels PASTE(sni_wino_kernels_, TIER) = {
+    .rows = ROWS,
+    .input = input,
+    .output = output,
+    .product = product,
+    .weights = weights,
+};

@@ -1,0 +1,53 @@
+/* conv_depthwise.c - blocked convolution where each channel stays by itself. */
+#include "cpu/depthwise.h"
+#include "ep/cpu/blocked.h"
+
+#include <stdlib.h>
+
+typedef struct depthwise_weights {
+    float *taps, *bias; /* bias NULL: none */
+} depthwise_weights;
+
+static bool depthwise_accepts(const sni_choice *c) {
+    sni_conv_geometry g;
+    bool plain;
+    return sni_blocked_geometry(c, &g, &plain) && !plain && sni_depthwise_fits(&g);
+}
+
+static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {
+    sni_conv_geometry g;
+    const sni_tensor *w;
+    depthwise_weights made = {0};
+    bool plain, filled;
+    sni_blocked_geometry(c, &g, &plain);
+    SN_TRY(sni_cpu_floats(c, sni_depthwise_packed_size(&g), &made.taps, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, 1, &w, err));
+        sni_depthwise_pack(&g, w->data, made.taps);
+    }
+    SN_TRY(sni_blocked_bias(c, &made.bias, err));
+    depthwise_weights *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = made;
+    *state = kept;
+    return SN_OK;
+}
+
+static sn_status depthwise_run(sni_kernel *k) {
+    const depthwise_weights *w = k->state;
+    sni_blocked_call call;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_call_init(k, w->bias, &call));
+    sni_depthwise_run(&call.geometry, w->taps, call.x, call.y, &call.epilogue, k->threads);
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_blocked_depthwise = {
+    .name = "conv_depthwise_blocked_f32",
+    .op = "BlockedConv",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = depthwise_accepts,
+    .prepare = depthwise_prepare,
+    .release = free,
+    .run = depthwise_run,
+};
