@@ -113,8 +113,8 @@ static int64_t limit(int64_t v, int64_t least, int64_t most) {
     return v < least ? least : v > most ? most : v;
 }
 
-/* Sets the sizes of a block to at most `most` tiles. */
-static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most) {
+/* Sets the sizes of a block of at most `most` tiles with the sums of `together` pairs. */
+static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
     int64_t block = k->block;
     c->most = most;
     int64_t groups = ceil_div(most, k->wino->rows);
@@ -122,11 +122,48 @@ static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most) {
     groups = ceil_div(most, c->rows);
     c->v_step = groups * c->in_blocks * c->rows * block + block;
     c->v_size = (size_t)(c->points * c->v_step);
-    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t pair = c->points * most * 2 * block;
-    c->together = limit(cache / 5 / pair, 1, c->pairs);
+    c->together = together;
     c->m_step = c->together * 2 * most * block + block;
     c->m_size = (size_t)(c->points * c->m_step);
+}
+
+/* Floats that go through the level behind the second cache for blocks of `most` tiles with
+ * `together` pairs at a time. */
+static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t channels, int64_t most,
+                      int64_t together) {
+    double cache = (double)sni_cpu_cache(2) / sizeof(float), block = k->block;
+    double blocks = ceil((double)c->tiles / (double)most);
+    double weights = (double)(c->points * channels * c->out_blocks) * block;
+    double v = (double)(c->points * c->in_blocks * most) * block;
+    double m = (double)(c->points * 2 * together * most) * block;
+    double rounds = ceil((double)c->pairs / (double)together), sum = 0;
+    if (weights > cache / 2 || c->tiles <= most) sum += weights;
+    if (v + m > 0.7 * cache) sum += v * (1 + rounds) + 2 * m * rounds;
+    return sum * blocks;
+}
+
+/* Tiles of a block: what fits the second cache, or more if the weights that then pass by less often
+ * outweigh what spills. */
+static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t channels, int64_t least) {
+    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
+    int64_t tile = c->points * (c->in_blocks + 2) * k->block;
+    int64_t fit = limit(cache * 6 / 10 / tile / k->wino->rows, 1, 16) * k->wino->rows;
+    double best = -1;
+    int64_t best_most = 0, best_together = 0;
+    for (int64_t most = smaller(fit, least);; most *= 2) {
+        most = smaller(most, least);
+        int64_t few = limit(cache / 5 / (c->points * most * 2 * k->block), 1, c->pairs);
+        for (int all = 0; all <= 1; all++) {
+            int64_t together = all ? c->pairs : few;
+            double cost = traffic(c, k, channels, most, together);
+            if (best >= 0 && cost >= 0.9 * best) continue;
+            best = cost;
+            best_most = most;
+            best_together = together;
+        }
+        if (most == least || most >= 16 * fit) break;
+    }
+    cut_block(c, k, best_most, best_together);
 }
 
 static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
@@ -137,22 +174,20 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.out_blocks = sni_blocks(g->out_channels, k->block);
     c.pairs = ceil_div(c.out_blocks, 2);
     c.points = points_of(f);
-    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t tile = c.points * (c.in_blocks + 2) * k->block;
-    int64_t most = limit(cache * 6 / 10 / tile, k->wino->rows, 16 * k->wino->rows);
-    most = smaller(most / k->wino->rows * k->wino->rows, c.tiles);
     c.parts = threads < 1 ? 1 : threads;
-    if (c.parts > 1) {
-        int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
-        int64_t share = ceil_div(c.tiles, c.parts);
-        c.by_channels = share < most && weights > cache / 2 && c.pairs >= c.parts;
-        if (!c.by_channels) {
-            c.parts = (int)smaller(c.parts, c.tiles);
-            int64_t blocks = ceil_div(ceil_div(c.tiles, most), c.parts) * c.parts;
-            most = ceil_div(c.tiles, smaller(blocks, c.tiles));
-        }
+    cut_tiles(&c, k, g->in_channels, c.tiles);
+    if (c.parts == 1) return c;
+    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
+    int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
+    int64_t share = ceil_div(c.tiles, c.parts);
+    c.by_channels = share < c.most && weights > cache / 2 && c.pairs >= c.parts;
+    if (c.by_channels) {
+        cut_block(&c, k, c.most, smaller(c.together, ceil_div(c.pairs, c.parts)));
+        return c;
     }
-    cut_block(&c, k, most);
+    c.parts = (int)smaller(c.parts, c.tiles);
+    int64_t blocks = ceil_div(ceil_div(c.tiles, c.most), c.parts) * c.parts;
+    cut_block(&c, k, ceil_div(c.tiles, smaller(blocks, c.tiles)), c.together);
     return c;
 }
 
