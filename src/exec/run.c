@@ -189,6 +189,7 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
 static sn_status run_steps(activation *a) {
     for (int32_t i = 0; i < a->plan->n_steps; i++) {
         const sni_step *s = &a->plan->steps[i];
+        if (s->view) continue;
         uint64_t start = a->run->on_step ? sni_now_ns() : 0;
         sn_status status = run_step(a, s);
         if (status == SN_OK && a->run->on_step) tell_step(a, s, start);

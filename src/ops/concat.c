@@ -57,7 +57,11 @@ static sn_status concat_ref(sni_kernel *k) {
     int64_t at = 0;
     for (int i = 0; i < k->n_in; i++) {
         const sni_tensor *x = sni_in(k, i);
-        sni_put_part(k, y, axis, at, x->data, x->dims[axis]);
+        /* The planner may have had an input made in its place already. */
+        const char *place = sni_element(y->data, at * sni_tensor_span(y, axis + 1, y->rank),
+                                        sni_dtype_width(y->dtype));
+        if (x->data != place || sni_tensor_span(y, 0, axis) != 1)
+            sni_put_part(k, y, axis, at, x->data, x->dims[axis]);
         at += x->dims[axis];
     }
     return SN_OK;
@@ -77,6 +81,7 @@ const sni_op sni_op_Concat = {
     .types = SNI_TYPE_VARS({"T", SNI_T_ANY}),
     .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(concat_params, axis), .required = true}),
     .params_size = sizeof(concat_params),
+    .flags = SNI_OP_JOINS,
     .upgrade = concat_upgrade,
     .infer = concat_infer,
     .ref = concat_ref,

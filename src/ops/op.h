@@ -125,6 +125,7 @@ enum {                       /* flags of an operator */
        SNI_OP_SUBGRAPHS = 8, /* If, Loop, Scan, ... */
        SNI_OP_REWRITES = 16, /* `upgrade` runs on nodes of the canonical version as well, with
                                 params parsed, and may turn them into other operators */
+       SNI_OP_JOINS = 64,    /* output 0 is all inputs one after the other along attribute `axis` */
        SNI_OP_DECLARES = 32  /* the shapes that its subgraphs' inputs are declared with count; those
                                 of other subgraphs are found by inference alone */
 };
@@ -175,6 +176,10 @@ struct sni_op {
     /* The reference kernel: plain C, every type the description allows. */
     sn_status (*ref)(sni_kernel *k);
     const char *body; /* ONNX text of its function body, if it has no kernel (ref NULL) */
+    /* True if output `out` is a run of input 0's elements from *at on, in their order: it then
+     * needs no memory of its own. Called after `infer` with shapes and contents of a call. NULL:
+     * never. */
+    bool (*part)(sni_infer *c, int out, int64_t *at);
     int64_t (*macs)(const sni_infer *c); /* multiply-accumulates of a call with known shapes; -1
                                             if not known; NULL: none */
 };

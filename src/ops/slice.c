@@ -126,6 +126,34 @@ static sn_status slice_infer(sni_infer *c) {
     return rank == 1 ? slice_list(c, &b) : SN_OK;
 }
 
+/* True if the elements that lie between the bounds are neighbours in memory, from *at on. */
+static bool slice_part(sni_infer *c, int out, int64_t *at) {
+    bounds b;
+    if (sni_infer_list(c, 1, &b.start) != SN_OK || sni_infer_list(c, 2, &b.end) != SN_OK ||
+        sni_infer_list(c, 3, &b.axes) != SN_OK || sni_infer_list(c, 4, &b.step) != SN_OK)
+        return false;
+    int rank = sni_infer_rank(c, 0), widest = 0;
+    int64_t strides[SN_MAX_RANK];
+    const sni_dim *to = c->out[out].dims, *from = c->in[0]->dims;
+    sni_strides(rank, from, strides);
+    while (widest < rank && to[widest] == 1) widest++;
+    for (int i = widest + 1; i < rank; i++)
+        if (to[i] != from[i]) return false;
+    *at = 0;
+    for (int j = 0; j < b.start.count; j++) {
+        int64_t start, end, step = 1, axis = j;
+        if (!sni_list_int(&b.start, j, &start) || !sni_list_int(&b.end, j, &end) ||
+            (sni_infer_given(c, 4) && !sni_list_int(&b.step, j, &step)) ||
+            (sni_infer_given(c, 3) && !sni_list_int(&b.axes, j, &axis)))
+            return false;
+        if (axis < 0) axis += rank;
+        range r = slice_range(start, end, step, from[axis]);
+        if (r.count > 1 && step != 1) return false;
+        *at += r.first * strides[axis];
+    }
+    return true;
+}
+
 /* ---- Kernel ---- */
 
 static sn_status slice_ref(sni_kernel *k) {
@@ -177,5 +205,6 @@ const sni_op sni_op_Slice = {
     .types = SNI_TYPE_VARS({"T", SNI_T_ANY}, {"Tind", SNI_T_INDEX}),
     .moves = SNI_ATTR_MOVES({"starts", 10, 1}, {"ends", 10, 2}, {"axes", 10, 3}),
     .infer = slice_infer,
+    .part = slice_part,
     .ref = slice_ref,
 };

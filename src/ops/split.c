@@ -103,6 +103,20 @@ static sn_status split_ref(sni_kernel *k) {
     return SN_OK;
 }
 
+static bool split_part(sni_infer *c, int out, int64_t *at) {
+    const split_params *p = c->params;
+    int rank = sni_infer_rank(c, 0), axis = (int)(p->axis < 0 ? p->axis + rank : p->axis);
+    for (int i = 0; i < axis; i++)
+        if (sni_infer_dim(c, 0, i) != 1) return false;
+    *at = 0;
+    for (int i = 0; i < out; i++) {
+        int64_t count;
+        if (!c->out[i].has_shape || !sni_shape_count(rank, c->out[i].dims, &count)) return false;
+        *at += count;
+    }
+    return true;
+}
+
 /* Before 18 an even split had no attribute; version 1 took the lengths as floats too. */
 static sn_status split_upgrade(sni_upgrade *u) {
     bool given = u->node->n_in > 1 && u->node->in[1] != SNI_NO_ID;
@@ -129,5 +143,6 @@ const sni_op sni_op_Split = {
     .moves = SNI_ATTR_MOVES({"split", 13, 1}),
     .upgrade = split_upgrade,
     .infer = split_infer,
+    .part = split_part,
     .ref = split_ref,
 };

@@ -15,6 +15,7 @@ typedef struct builder {
     sni_type *types;   /* by value; kind NONE: not known */
     sni_datum **known; /* by value: contents worked out, owned; NULL: not known */
     sni_ref *refs;     /* by value: where it is; NONE: nowhere yet */
+    int64_t *parts;    /* by value: sni_slot.part */
     sni_symbols *symbols;
     sni_arena scratch; /* until the plan is built */
     sn_error *err;
@@ -136,6 +137,22 @@ static sn_status evaluate(builder *b, const sni_node *n) {
 
 /* ---- Shapes ---- */
 
+static bool fully_shaped(const sni_type *t) {
+    if (t->kind != SN_KIND_TENSOR || !t->dtype || !t->has_shape) return false;
+    for (int i = 0; i < t->rank; i++)
+        if (!sni_dim_known(t->dims[i])) return false;
+    return true;
+}
+
+/* Where output `out` lies in input 0, in elements; -1: it is no part of it. */
+static int64_t part_of(sni_infer *c, int out) {
+    int64_t at;
+    if (out == 0 && (c->op->flags & SNI_OP_VIEW)) return 0;
+    if (!c->op->part || !c->in[0] || !fully_shaped(c->in[0]) || !fully_shaped(&c->out[out]))
+        return -1;
+    return c->op->part(c, out, &at) ? at : -1;
+}
+
 static sn_status infer(builder *b, const sni_node *n) {
     sni_arena *a = &b->scratch;
     const sni_type **in = SNI_NEW_ARRAY(a, const sni_type *, n->n_in);
@@ -172,6 +189,7 @@ static sn_status infer(builder *b, const sni_node *n) {
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;
         b->types[n->out[i]] = out[i];
+        b->parts[n->out[i]] = part_of(&c, i);
         if (out_dims[i]) SN_TRY(keep_dims(b, n->out[i], &out[i], out_dims[i], counts[i]));
     }
     return SN_OK;
@@ -180,13 +198,6 @@ static sn_status infer(builder *b, const sni_node *n) {
 static bool all_outputs_known(const builder *b, const sni_node *n) {
     for (int32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != SNI_NO_ID && !b->known[n->out[i]]) return false;
-    return true;
-}
-
-static bool fully_shaped(const sni_type *t) {
-    if (t->kind != SN_KIND_TENSOR || !t->dtype || !t->has_shape) return false;
-    for (int i = 0; i < t->rank; i++)
-        if (!sni_dim_known(t->dims[i])) return false;
     return true;
 }
 
@@ -202,7 +213,7 @@ static bool is_static(const builder *b, const sni_node *n) {
 
 static int32_t add_slot(builder *b, int32_t id, sni_place place, int32_t step) {
     sni_slot *s = &b->plan->slots[b->plan->n_slots];
-    *s = (sni_slot){.place = place, .value = id, .first = step, .last = step};
+    *s = (sni_slot){.place = place, .value = id, .first = step, .last = step, .part = -1};
     b->refs[id] = b->plan->n_slots++;
     return b->refs[id];
 }
@@ -212,6 +223,7 @@ static sn_status place_outputs(builder *b, const sni_node *n, int32_t step, bool
         if (n->out[i] == SNI_NO_ID) continue;
         int32_t slot = add_slot(b, n->out[i], dynamic ? SNI_PLACE_DYNAMIC : SNI_PLACE_ARENA, step);
         const sni_type *t = &b->types[n->out[i]];
+        b->plan->slots[slot].part = b->parts[n->out[i]];
         if (!dynamic)
             SN_TRY(
                 sni_tensor_shape(&b->plan->slots[slot].tensor, t->dtype, t->rank, t->dims, b->err));
@@ -385,10 +397,11 @@ static sn_status make_tables(builder *b) {
     p->outputs = SNI_NEW_ARRAY(&p->arena, sni_ref, g->n_outputs);
     b->types = SNI_NEW_ARRAY(a, sni_type, g->value_count);
     b->refs = SNI_NEW_ARRAY(a, sni_ref, g->value_count);
+    b->parts = SNI_NEW_ARRAY(a, int64_t, g->value_count);
     b->known = calloc((size_t)g->value_count + 1, sizeof(*b->known));
     b->symbols = sni_symbols_new();
     if (!p->slots || !p->steps || !p->refs || !p->consts || !p->known || !p->inputs ||
-        !p->outputs || !b->types || !b->refs || !b->known || !b->symbols)
+        !p->outputs || !b->types || !b->refs || !b->parts || !b->known || !b->symbols)
         return sni_fail_memory(b->err);
     for (int32_t i = 0; i < g->value_count; i++) {
         b->refs[i] = SNI_REF_NONE;

@@ -1,140 +1,162 @@
-/* memory.c - who owns a byte when. Values that may share memory (a view and what it views, a result
- * written over an operand) become one block; blocks whose lifetimes overlap get disjoint ranges of
- * the arena. */
+/* memory.c - who owns a byte when: offsets for the blocks of a plan (blocks.h), such that blocks
+ * whose lives overlap get disjoint ranges of the arena. */
 #include "base/checked.h"
-#include "plan/plan.h"
+#include "plan/blocks.h"
 
 #include <stdlib.h>
 
-enum { QUADRATIC_LIMIT = 8192 }; /* more blocks than this are packed by the quicker method */
-
-typedef struct block {
-    size_t size; /* a multiple of SNI_ALIGN */
-    size_t offset;
-    int32_t first, last; /* steps, both included */
-} block;
+enum {
+    QUADRATIC_LIMIT = 8192, /* more blocks than this are packed by the quicker method */
+    PROMOTE_WORK = 1 << 18, /* comparisons of blocks that improving one order is worth */
+    THOROUGH_LIMIT = 1024   /* up to this many blocks several orders are tried */
+};
 
 typedef struct packer {
-    sni_plan *plan;
-    block *blocks;
-    int32_t n_blocks;
-    int32_t *block_of; /* by slot; SNI_NO_ID */
+    sni_blocks b;
+    size_t bytes;       /* of the arena */
+    size_t lower_bound; /* most bytes of living blocks */
+    int32_t peak;       /* the step with the most bytes of blocks */
 } packer;
 
 typedef struct sort_key {
-    size_t size;
+    uint64_t rank; /* highest first */
     int32_t first, number;
 } sort_key;
 
-/* ---- Blocks ---- */
-
-static int32_t last_use(const sni_slot *s, int32_t n_steps) {
-    return s->last < n_steps ? s->last : n_steps - 1;
-}
-
-/* True if the arena slot `from` is the only living part of its block after `step`. */
-static bool dies_at(const packer *k, int32_t from, int32_t step) {
-    return k->plan->slots[from].place == SNI_PLACE_ARENA &&
-           k->blocks[k->block_of[from]].last == step;
-}
-
-/* The input whose memory output 0 of a step takes over, or SNI_NO_ID. */
-static int32_t shared_input(const packer *k, const sni_step *s, int32_t index) {
-    const sni_plan *p = k->plan;
-    const sni_node *n = s->node;
-    const sni_ref *in = sni_step_inputs(p, s);
-    const sni_slot *out = &p->slots[sni_step_outputs(p, s)[0]];
-    if (out->place != SNI_PLACE_ARENA) return SNI_NO_ID;
-    if ((n->op->flags & SNI_OP_VIEW) && n->n_in > 0 && in[0] >= 0 &&
-        p->slots[in[0]].place == SNI_PLACE_ARENA)
-        return in[0];
-    for (int32_t i = 0; i < n->n_in && i < 32; i++) {
-        if (!(n->op->inplace >> i & 1) || in[i] < 0 || !dies_at(k, in[i], index)) continue;
-        const sni_tensor *t = &p->slots[in[i]].tensor;
-        if (t->count == out->tensor.count &&
-            sni_dtype_width(t->dtype) == sni_dtype_width(out->tensor.dtype))
-            return in[i];
-    }
-    return SNI_NO_ID;
-}
-
-static void add_block(packer *k, int32_t slot) {
-    const sni_slot *s = &k->plan->slots[slot];
-    size_t size = sni_tensor_bytes(&s->tensor) + SNI_ALIGN - 1;
-    k->block_of[slot] = k->n_blocks;
-    k->blocks[k->n_blocks++] = (block){.size = size & ~(size_t)(SNI_ALIGN - 1),
-                                       .first = s->first,
-                                       .last = last_use(s, k->plan->n_steps)};
-}
-
-static void join_block(packer *k, int32_t slot, int32_t other) {
-    block *b = &k->blocks[k->block_of[other]];
-    int32_t last = last_use(&k->plan->slots[slot], k->plan->n_steps);
-    k->block_of[slot] = k->block_of[other];
-    if (last > b->last) b->last = last;
-}
-
-static void make_blocks(packer *k) {
-    sni_plan *p = k->plan;
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const sni_step *s = &p->steps[i];
-        for (int32_t o = 0; o < s->node->n_out; o++) {
-            int32_t slot = sni_step_outputs(p, s)[o];
-            if (slot < 0 || p->slots[slot].place != SNI_PLACE_ARENA) continue;
-            int32_t share = o == 0 ? shared_input(k, s, i) : SNI_NO_ID;
-            if (share != SNI_NO_ID)
-                join_block(k, slot, share);
-            else
-                add_block(k, slot);
-        }
-    }
-}
-
 /* ---- Offsets ---- */
 
-/* Largest first; among equals in order of time. */
-static int by_size(const void *a, const void *b) {
+static int by_rank(const void *a, const void *b) {
     const sort_key *x = a, *y = b;
-    if (x->size != y->size) return x->size > y->size ? -1 : 1;
+    if (x->rank != y->rank) return x->rank > y->rank ? -1 : 1;
     return (x->first > y->first) - (x->first < y->first);
 }
 
-static bool overlap(const block *a, const block *b) {
+static bool overlap(const sni_block *a, const sni_block *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* Gives a block the lowest offset that is free all its life. `placed` holds the numbers of the
  * blocks placed so far by rising offset. */
-static void place_block(packer *k, int32_t number, int32_t *placed, int32_t n_placed) {
-    block *b = &k->blocks[number];
+static void place_block(sni_block *blocks, int32_t number, int32_t *placed, int32_t n_placed) {
+    sni_block *b = &blocks[number];
     size_t at = 0;
     int32_t where = n_placed;
     for (int32_t i = 0; i < n_placed; i++) {
-        const block *other = &k->blocks[placed[i]];
+        const sni_block *other = &blocks[placed[i]];
         if (!overlap(b, other)) continue;
         if (other->offset >= at + b->size) break;
         if (other->offset + other->size > at) at = other->offset + other->size;
     }
     b->offset = at;
-    while (where > 0 && k->blocks[placed[where - 1]].offset > at) {
+    while (where > 0 && blocks[placed[where - 1]].offset > at) {
         placed[where] = placed[where - 1];
         where--;
     }
     placed[where] = number;
 }
 
-static sn_status pack_by_size(packer *k, sn_error *err) {
-    int32_t *placed = calloc((size_t)k->n_blocks + 1, sizeof *placed);
-    sort_key *order = calloc((size_t)k->n_blocks + 1, sizeof *order);
-    sn_status status = placed && order ? SN_OK : sni_fail_memory(err);
-    if (status == SN_OK) {
-        for (int32_t i = 0; i < k->n_blocks; i++)
-            order[i] = (sort_key){k->blocks[i].size, k->blocks[i].first, i};
-        qsort(order, (size_t)k->n_blocks, sizeof *order, by_size);
-        for (int32_t i = 0; i < k->n_blocks; i++) place_block(k, order[i].number, placed, i);
+/* In which order blocks are placed: each is good for some graphs. */
+typedef enum order { BY_SIZE, BY_PEAK, BY_AREA, BY_LIFE, BY_TIME, ORDERS } order;
+
+static uint64_t rank_of(const packer *k, const sni_block *b, order how) {
+    uint64_t life = (uint64_t)(b->last - b->first + 1);
+    bool peak = b->first <= k->peak && k->peak <= b->last;
+    switch (how) {
+    case BY_PEAK: /* those that live when memory is fullest, the longest-lived first */
+        return peak ? UINT64_MAX - UINT32_MAX + life : b->size;
+    case BY_AREA:
+        return life * (b->size / SNI_ALIGN);
+    case BY_LIFE:
+        return life;
+    case BY_TIME:
+        return UINT32_MAX - (uint64_t)b->first;
+    default:
+        return b->size;
     }
-    free(placed);
-    free(order);
+}
+
+static sn_status end_of(const packer *k, size_t *out, sn_error *err) {
+    size_t top = 0;
+    for (int32_t i = 0; i < k->b.count; i++) {
+        size_t end;
+        if (!sni_add_size(k->b.blocks[i].offset, k->b.blocks[i].size, &end))
+            return sni_fail(err, SN_LIMIT, "the tensors of one run do not fit the address space");
+        if (end > top) top = end;
+    }
+    *out = top;
+    return SN_OK;
+}
+
+/* Working memory of the search for a good order, an entry per block. */
+typedef struct search {
+    int32_t *placed;
+    sort_key *keys;
+    sni_block *best; /* the blocks in the best places so far */
+    size_t least;    /* their arena */
+} search;
+
+static bool is_close(const packer *k, size_t bytes) {
+    return bytes - k->lower_bound <= k->lower_bound / 100;
+}
+
+static sn_status place_all(packer *k, search *s, int32_t n, sn_error *err) {
+    for (int32_t i = 0; i < n; i++) place_block(k->b.blocks, s->keys[i].number, s->placed, i);
+    SN_TRY(end_of(k, &k->bytes, err));
+    if (k->bytes >= s->least) return SN_OK;
+    s->least = k->bytes;
+    memcpy(s->best, k->b.blocks, (size_t)k->b.count * sizeof *s->best);
+    return SN_OK;
+}
+
+static int32_t sort_blocks(const packer *k, search *s, order how) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < k->b.count; i++) {
+        const sni_block *b = &k->b.blocks[i];
+        if (b->size) s->keys[n++] = (sort_key){rank_of(k, b, how), b->first, i};
+    }
+    qsort(s->keys, (size_t)n, sizeof *s->keys, by_rank);
+    return n;
+}
+
+/* Again and again lets the block that reaches highest be placed first. */
+static sn_status promote(packer *k, search *s, int32_t n, sn_error *err) {
+    int64_t rounds = PROMOTE_WORK / ((int64_t)n * n + 1);
+    for (int64_t round = 0; round < rounds && round < n && !is_close(k, s->least); round++) {
+        int32_t top = 0;
+        for (int32_t i = 0; i < n; i++) {
+            const sni_block *b = &k->b.blocks[s->keys[i].number];
+            if (b->offset + b->size == k->bytes) top = i;
+        }
+        sort_key key = s->keys[top];
+        memmove(s->keys + 1, s->keys, (size_t)top * sizeof *s->keys);
+        s->keys[0] = key;
+        SN_TRY(place_all(k, s, n, err));
+    }
+    return SN_OK;
+}
+
+/* Tries orders until one comes close to the bound, and leaves the best. */
+static sn_status pack_well(packer *k, sn_error *err) {
+    size_t room = (size_t)k->b.count + 1;
+    search s = {.placed = calloc(room, sizeof *s.placed),
+                .keys = calloc(room, sizeof *s.keys),
+                .best = calloc(room, sizeof *s.best),
+                .least = SIZE_MAX};
+    sn_status status = s.placed && s.keys && s.best ? SN_OK : sni_fail_memory(err);
+    order last = k->b.count <= THOROUGH_LIMIT ? ORDERS : BY_SIZE + 1;
+    for (order how = BY_SIZE; how < last && status == SN_OK; how++) {
+        int32_t n = sort_blocks(k, &s, how);
+        status = place_all(k, &s, n, err);
+        if (status == SN_OK && is_close(k, s.least)) break;
+        if (status == SN_OK && last == ORDERS) status = promote(k, &s, n, err);
+    }
+    if (status == SN_OK) {
+        memcpy(k->b.blocks, s.best, (size_t)k->b.count * sizeof *s.best);
+        k->bytes = s.least;
+    }
+    free(s.placed);
+    free(s.keys);
+    free(s.best);
     return status;
 }
 
@@ -149,8 +171,8 @@ static sn_status pack_by_time(packer *k, sn_error *err) {
     if (!ranges) return sni_fail_memory(err);
     size_t top = 0;
     int32_t used = 0;
-    for (int32_t i = 0; i < k->n_blocks; i++) {
-        block *b = &k->blocks[i];
+    for (int32_t i = 0; i < k->b.count; i++) {
+        sni_block *b = &k->b.blocks[i];
         int32_t best = SNI_NO_ID;
         for (int32_t r = 0; r < used; r++)
             if (ranges[r].last < b->first && ranges[r].size >= b->size &&
@@ -166,65 +188,77 @@ static sn_status pack_by_time(packer *k, sn_error *err) {
         }
     }
     free(ranges);
-    return SN_OK;
+    return end_of(k, &k->bytes, err);
 }
 
-/* ---- Results ---- */
+/* ---- The lower bound ---- */
 
-static sn_status set_lower_bound(packer *k, sn_error *err) {
-    sni_plan *p = k->plan;
-    size_t *change = calloc((size_t)p->n_steps + 2, sizeof *change);
-    size_t *gone = calloc((size_t)p->n_steps + 2, sizeof *gone);
-    if (!change || !gone) {
-        free(change);
-        free(gone);
-        return sni_fail_memory(err);
-    }
-    for (int32_t i = 0; i < k->n_blocks; i++) {
-        change[k->blocks[i].first] += k->blocks[i].size;
-        gone[k->blocks[i].last + 1] += k->blocks[i].size;
+/* Most bytes of living blocks, and the step where that is. */
+static sn_status find_bound(packer *k, sn_error *err) {
+    int32_t n_steps = k->b.plan->n_steps;
+    size_t *alive = calloc((size_t)n_steps + 2, sizeof *alive); /* changes from step to step */
+    if (!alive) return sni_fail_memory(err);
+    for (int32_t i = 0; i < k->b.count; i++) {
+        const sni_block *b = &k->b.blocks[i];
+        if (!b->size) continue;
+        alive[b->first] += b->size;
+        alive[b->last + 1] -= b->size; /* wraps, and back again in the sum */
     }
     size_t now = 0;
-    for (int32_t i = 0; i <= p->n_steps; i++) {
-        now = now + change[i] - gone[i];
-        if (now > p->lower_bound) p->lower_bound = now;
+    for (int32_t i = 0; i < n_steps; i++) {
+        now += alive[i];
+        if (now <= k->lower_bound) continue;
+        k->lower_bound = now;
+        k->peak = i;
     }
-    free(change);
-    free(gone);
+    free(alive);
     return SN_OK;
 }
 
-static sn_status set_offsets(packer *k, sn_error *err) {
-    sni_plan *p = k->plan;
-    for (int32_t i = 0; i < p->n_slots; i++) {
-        if (k->block_of[i] == SNI_NO_ID) continue;
-        const block *b = &k->blocks[k->block_of[i]];
-        size_t end;
-        p->slots[i].offset = b->offset;
-        if (!sni_add_size(b->offset, b->size, &end))
-            return sni_fail(err, SN_LIMIT, "the tensors of one run do not fit the address space");
-        if (end > p->arena_bytes) p->arena_bytes = end;
+/* ---- The whole ---- */
+
+static sn_status pack_plan(packer *k, const sni_plan *plan, unsigned views, sn_error *err) {
+    sni_blocks_free(&k->b);
+    *k = (packer){0};
+    SN_TRY(sni_blocks_make(&k->b, plan, views, err));
+    SN_TRY(find_bound(k, err));
+    return k->b.count <= QUADRATIC_LIMIT ? pack_well(k, err) : pack_by_time(k, err);
+}
+
+static void set_places(sni_plan *plan, const packer *k) {
+    for (int32_t i = 0; i < plan->n_slots; i++)
+        if (k->b.block_of[i] != SNI_NO_ID)
+            plan->slots[i].offset = k->b.blocks[k->b.block_of[i]].offset + k->b.delta[i];
+    for (int32_t i = 0; i < plan->n_steps; i++) {
+        plan->steps[i].view = k->b.view[i] == SNI_VIEW_ALL;
+        /* The reference kernel knows that operands may be in place. */
+        if (k->b.view[i] == SNI_VIEW_SOME) plan->steps[i].impl = NULL;
     }
-    return SN_OK;
+    plan->arena_bytes = k->bytes;
+}
+
+/* Views save copies, but hold memory longer: the whole of what a part is of, the result of a
+ * concatenation before its last operand. They are taken where that costs little. */
+static bool is_cheap(const packer *views, const packer *plain) {
+    return views->bytes <= plain->bytes || views->bytes - plain->bytes <= plain->bytes / 20;
 }
 
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err) {
-    packer k = {.plan = plan};
-    size_t slots = (size_t)plan->n_slots + 1;
-    k.blocks = calloc(slots, sizeof *k.blocks);
-    k.block_of = malloc(slots * sizeof *k.block_of);
-    sn_status status = SN_OK;
-    if (!k.blocks || !k.block_of) {
-        status = sni_fail_memory(err);
-        goto done;
+    static const unsigned choices[] = {SNI_VIEWS_ALL, SNI_VIEWS_JOINS, SNI_VIEWS_PARTS};
+    packer views = {0}, plain = {0};
+    const packer *best = &plain;
+    sn_status status = pack_plan(&plain, plan, 0, err);
+    size_t bound = plain.lower_bound;
+    for (size_t i = 0; i < 3 && status == SN_OK && best == &plain; i++) {
+        status = pack_plan(&views, plan, choices[i], err);
+        if (views.lower_bound < bound) bound = views.lower_bound;
+        if (status == SN_OK && is_cheap(&views, &plain)) best = &views;
     }
-    for (size_t i = 0; i < slots; i++) k.block_of[i] = SNI_NO_ID;
-    make_blocks(&k);
-    status = k.n_blocks <= QUADRATIC_LIMIT ? pack_by_size(&k, err) : pack_by_time(&k, err);
-    if (status == SN_OK) status = set_lower_bound(&k, err);
-    if (status == SN_OK) status = set_offsets(&k, err);
-done:
-    free(k.blocks);
-    free(k.block_of);
+    if (status == SN_OK) {
+        set_places(plan, best);
+        plan->lower_bound = bound;
+    }
+    sni_blocks_free(&views.b);
+    sni_blocks_free(&plain.b);
     return status;
 }

@@ -23,6 +23,7 @@ typedef struct sni_slot {
     sni_tensor tensor;   /* ARENA, OUTPUT: type and shape */
     size_t offset;       /* ARENA */
     int32_t first, last; /* steps that make it and use it last; INT32_MAX: to the end */
+    int64_t part;        /* it is the elements of its step's input 0 from here on; -1: it is not */
 } sni_slot;
 
 /* What a step reads or writes: a slot (0 or more), known contents (sni_ref_const), or nothing. */
@@ -42,6 +43,7 @@ typedef struct sni_step {
     const sni_node *node;
     const sni_impl *impl; /* who runs it; NULL: the reference kernel */
     const void *state;    /* what the implementation prepared; shared by all plans */
+    bool view;            /* all its results stand in memory already: nothing to run */
     bool dynamic;         /* outputs get shapes and memory at run time; so does `impl` */
     int32_t refs;         /* start of its part of sni_plan.refs: inputs, captures, outputs */
     int32_t *release;     /* DYNAMIC slots that nobody needs after it */
@@ -114,7 +116,8 @@ void sni_plan_free(sni_plan *plan);
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
                           const sni_impl **impl, const void **state, sn_error *err);
 
-/* memory.c: gives every planned tensor its offset, sharing memory in place and over time. */
+/* memory.c: gives every planned tensor its offset, sharing memory in place and over time, and marks
+ * the steps that are views. */
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err);
 
 /* Prints steps, slots and memory as text. */

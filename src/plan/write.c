@@ -50,7 +50,10 @@ static void print_step(printer *p, const sni_plan *plan, int32_t index) {
     const sni_step *s = &plan->steps[index];
     const sni_ref *in = sni_step_inputs(plan, s), *out = sni_step_outputs(plan, s);
     print(p, "%4d %s%s%s%s '%.*s' (", index, s->node->op->name, s->impl ? " by " : "",
-          s->impl ? s->impl->name : "", s->dynamic ? " dynamic" : "",
+          s->impl ? s->impl->name : "",
+          s->dynamic ? " dynamic"
+          : s->view  ? " view"
+                     : "",
           SNI_FMT(sni_node_label(plan->graph, s->node)));
     for (int32_t i = 0; i < s->node->n_in + s->node->n_captures; i++) {
         if (i) print(p, ", ");

@@ -96,6 +96,16 @@ static void packed_weights_count(void **state) {
     sn_session_destroy(session);
 }
 
+/* sn_write_fn: adds to a text of 16384 bytes. */
+static int keep_text(void *ctx, const void *bytes, size_t size) {
+    char *text_so_far = ctx;
+    size_t used = strlen(text_so_far);
+    if (used + size >= 16384) return 1;
+    memcpy(text_so_far + used, bytes, size);
+    text_so_far[used + size] = 0;
+    return 0;
+}
+
 static void note_step(void *ctx, const sn_step_event *event) {
     if (strcmp(event->op, "MatMul") == 0)
         *(char *)ctx = strcmp(event->impl, "reference") == 0 ? 'r' : 'i';
@@ -133,6 +143,60 @@ static void dynamic_steps_use_implementations(void **state) {
     sn_session_destroy(session);
 }
 
+/* Runs `model_text` on X = -8, -7, ... 7 and gives its 16-wide rows. */
+static void run_rows(const char *model_text, int optimize, int rows, float *out, char *plan) {
+    sn_session_options o;
+    sn_session_options_init(&o);
+    o.optimize = optimize;
+    sn_session *session = make(model_text, &o);
+    sn_binding in = {NULL, NULL}, result = {NULL, NULL};
+    float x[16];
+    sn_error err = {0};
+    for (int i = 0; i < 16; i++) x[i] = (float)i - 8;
+    assert_int_equal(
+        sn_tensor_wrap(SN_FLOAT32, 2, (int64_t[]){1, 16}, x, sizeof x, &in.value, NULL), SN_OK);
+    if (sn_session_run(session, NULL, &in, 1, &result, 1, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sn_tensor_count(result.value), rows * 16);
+    memcpy(out, sn_tensor_const_data(result.value), sn_tensor_bytes(result.value));
+    assert_int_equal(
+        sn_session_write(session, SN_STAGE_PLAN, SN_FORMAT_TEXT, keep_text, plan, &err), SN_OK);
+    sn_value_destroy(in.value);
+    sn_value_destroy(result.value);
+    sn_session_destroy(session);
+}
+
+static int count_of(const char *plan, const char *what) {
+    int n = 0;
+    for (const char *at = plan; (at = strstr(at, what)) != NULL; at++) n++;
+    return n;
+}
+
+/* Operands and parts that stand in the same memory must not be overwritten too early. */
+static void views_hold_what_they_show(void **state) {
+    (void)state;
+    static const char views[] =
+        "<ir_version: 8, opset_import: [\"\": 17]>\n"
+        "g (float[1,16] X) => (float[N,16] Y) <int64[1] one = {1}, int64[1] two = {2},\n"
+        "  int64[1] zero = {0}> {\n"
+        "  a = Relu(X)\n  b = Neg(X)\n  c = Concat<axis = 0>(a, b, a)\n"
+        "  p, q, r = Split<axis = 0>(c)\n  d = Add(p, q)\n  e = Sub(d, r)\n"
+        "  g = Concat<axis = 0>(c, e)\n  h = Slice(g, one, two, zero)\n  i = Mul(h, h)\n"
+        "  j = Concat<axis = 0>(g, i)\n  k = Add(h, h)\n  Y = Sub(j, k)\n}\n";
+    for (int level = 0; level <= 3; level++) {
+        float got[5 * 16];
+        static char plan[16384];
+        plan[0] = 0;
+        run_rows(views, level, 5, got, plan);
+        for (int i = 0; i < 16; i++) {
+            float x = (float)i - 8, a = x > 0 ? x : 0, b = -x;
+            const float want[] = {a - 2 * b, b - 2 * b, a - 2 * b, b - 2 * b, b * b - 2 * b};
+            for (int row = 0; row < 5; row++) assert_float_equal(got[row * 16 + i], want[row], 0);
+        }
+        assert_true(count_of(plan, " view ") >= 3); /* the slice, the split and a concatenation */
+    }
+}
+
 static void workspaces_shrink_and_go(void **state) {
     (void)state;
     sni_pool pool;
@@ -159,6 +223,7 @@ int main(void) {
         cmocka_unit_test(trimming_frees_and_runs_go_on),
         cmocka_unit_test(packed_weights_count),
         cmocka_unit_test(dynamic_steps_use_implementations),
+        cmocka_unit_test(views_hold_what_they_show),
         cmocka_unit_test(workspaces_shrink_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
