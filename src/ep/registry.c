@@ -19,6 +19,9 @@ static const sni_impl *const impls[] = {
     &sni_cpu_blocked_depthwise,
     &sni_cpu_conv_wino,
     &sni_cpu_conv_direct,
+    &sni_cpu_rnn,
+    &sni_cpu_gru,
+    &sni_cpu_lstm,
     /* clang-format on */
 };
 

@@ -13,9 +13,9 @@ typedef struct rnn {
     const sni_rnn_params *p;
     sni_cell cell;
     sn_dtype dtype; /* of all arrays */
-    int64_t gates, seq, batch, input, hidden, dirs;
+    int64_t gates;
+    sni_rnn_place at;
     const void *x, *w, *r, *b, *h0, *c0, *peep; /* b, h0, c0 and peep may be NULL */
-    const int32_t *lengths;                     /* NULL: all of `seq` */
     void *y, *yh, *yc;                          /* may be NULL */
     sni_activation all_acts[6];
     /* Scratch: gx (rows of x, gates, hidden), gh (batch, gates, hidden), rt (hidden, gates,
@@ -26,35 +26,6 @@ typedef struct rnn {
     const sni_activation *act;
     const void *dir_p, *dir_rbh;
 } rnn;
-
-static int64_t length_of(const rnn *r, int64_t b) {
-    return r->lengths ? r->lengths[b] : r->seq;
-}
-
-/* Time that step t of direction d stands at in sequence b. */
-static int64_t time_of(const rnn *r, int64_t d, int64_t b, int64_t t) {
-    bool reverse = r->p->direction == 1 || d == 1;
-    return reverse ? length_of(r, b) - 1 - t : t;
-}
-
-/* Row of x for step t. */
-static int64_t input_row(const rnn *r, int64_t d, int64_t b, int64_t t) {
-    int64_t s = time_of(r, d, b, t);
-    return r->p->layout == 1 ? b * r->seq + s : s * r->batch + b;
-}
-
-/* First element of Y for step t. */
-static int64_t output_at(const rnn *r, int64_t d, int64_t b, int64_t t) {
-    int64_t s = time_of(r, d, b, t);
-    int64_t row =
-        r->p->layout == 1 ? (b * r->seq + s) * r->dirs + d : (s * r->dirs + d) * r->batch + b;
-    return row * r->hidden;
-}
-
-/* First element of sequence b's state in the initial and final states. */
-static int64_t state_at(const rnn *r, int64_t d, int64_t b) {
-    return (r->p->layout == 1 ? b * r->dirs + d : d * r->batch + b) * r->hidden;
-}
 
 #define BODY "ops/rnn_core.inc.c"
 #include "ops/each_float.inc.h"
@@ -74,49 +45,50 @@ static sn_status read_weights(sni_kernel *k, rnn *r, const sni_rnn_weights *weig
     SN_TRY(sni_scratch_array(k, x->count, sizeof(float), &rounded));
     sni_dynamic_round(r->x, rounded, x->count);
     r->x = rounded;
-    return sni_scratch_matrix(k, r->batch, r->hidden, sizeof(float), &r->rounded);
+    return sni_scratch_matrix(k, r->at.batch, r->at.hidden, sizeof(float), &r->rounded);
 }
 
 static sn_status read_inputs(sni_kernel *k, rnn *r) {
-    const sni_tensor *lengths = sni_in(k, 4);
     SN_TRY(sni_in_as(k, sni_in(k, 3), r->dtype, &r->b));
     SN_TRY(sni_in_as(k, sni_in(k, 5), r->dtype, &r->h0));
     SN_TRY(sni_in_as(k, sni_in(k, 6), r->dtype, &r->c0));
     SN_TRY(sni_in_as(k, sni_in(k, 7), r->dtype, &r->peep));
-    r->lengths = lengths ? lengths->data : NULL;
-    for (int64_t b = 0; lengths && b < r->batch; b++)
-        if (r->lengths[b] < 0 || r->lengths[b] > r->seq)
+    return sni_rnn_read_lengths(k, &r->at);
+}
+
+sn_status sni_rnn_read_lengths(sni_kernel *k, sni_rnn_place *at) {
+    const sni_tensor *lengths = sni_in(k, 4);
+    const int32_t *v = lengths ? lengths->data : NULL;
+    for (int64_t b = 0; v && b < at->batch; b++)
+        if (v[b] < 0 || v[b] > at->seq)
             return SNI_KERNEL_FAIL(k, "sequence_lens[%lld] is %d, outside 0 to %lld", (long long)b,
-                                   r->lengths[b], (long long)r->seq);
+                                   v[b], (long long)at->seq);
+    at->lengths = v;
     return SN_OK;
 }
 
 static sn_status make_room(sni_kernel *k, rnn *r) {
     size_t width = sni_dtype_width(r->dtype);
-    int64_t wide = r->gates * r->hidden;
-    SN_TRY(sni_scratch_matrix(k, r->seq * r->batch, wide, width, &r->gx));
-    SN_TRY(sni_scratch_matrix(k, r->batch, wide, width, &r->gh));
-    SN_TRY(sni_scratch_matrix(k, r->hidden, wide, width, &r->rt));
-    SN_TRY(sni_scratch_matrix(k, r->batch, r->hidden, width, &r->h));
-    if (r->cell == SNI_CELL_LSTM) SN_TRY(sni_scratch_matrix(k, r->batch, r->hidden, width, &r->c));
+    int64_t wide = r->gates * r->at.hidden;
+    SN_TRY(sni_scratch_matrix(k, r->at.seq * r->at.batch, wide, width, &r->gx));
+    SN_TRY(sni_scratch_matrix(k, r->at.batch, wide, width, &r->gh));
+    SN_TRY(sni_scratch_matrix(k, r->at.hidden, wide, width, &r->rt));
+    SN_TRY(sni_scratch_matrix(k, r->at.batch, r->at.hidden, width, &r->h));
+    if (r->cell == SNI_CELL_LSTM)
+        SN_TRY(sni_scratch_matrix(k, r->at.batch, r->at.hidden, width, &r->c));
     if (r->cell != SNI_CELL_GRU) return SN_OK;
-    SN_TRY(sni_scratch_matrix(k, r->batch, r->hidden, width, &r->gz));
-    return sni_scratch_matrix(k, r->batch, r->hidden, width, &r->reset);
+    SN_TRY(sni_scratch_matrix(k, r->at.batch, r->at.hidden, width, &r->gz));
+    return sni_scratch_matrix(k, r->at.batch, r->at.hidden, width, &r->reset);
 }
 
 sn_status sni_rnn_run(sni_kernel *k, sni_cell cell, const sni_rnn_weights *weights) {
     const sni_rnn_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
-    bool first = p->layout == 1;
     rnn r = {.p = p,
              .cell = cell,
              .dtype = sni_compute_dtype(x->dtype),
              .gates = sni_cell_gates(cell),
-             .seq = x->dims[first],
-             .batch = x->dims[!first],
-             .input = x->dims[2],
-             .hidden = weights ? weights->hidden : sni_in(k, 2)->dims[2],
-             .dirs = p->direction == 2 ? 2 : 1};
+             .at = sni_rnn_place_of(p, x, weights ? weights->hidden : sni_in(k, 2)->dims[2])};
     SN_TRY(sni_rnn_activations(p, cell, r.all_acts, k->err));
     SN_TRY(read_weights(k, &r, weights));
     SN_TRY(read_inputs(k, &r));
@@ -124,7 +96,7 @@ sn_status sni_rnn_run(sni_kernel *k, sni_cell cell, const sni_rnn_weights *weigh
     SN_TRY(sni_out_as(k, sni_out(k, 0), r.dtype, &r.y));
     SN_TRY(sni_out_as(k, sni_out(k, 1), r.dtype, &r.yh));
     SN_TRY(sni_out_as(k, sni_out(k, 2), r.dtype, &r.yc));
-    if (r.y && r.lengths && sni_out(k, 0)->count)
+    if (r.y && r.at.lengths && sni_out(k, 0)->count)
         memset(r.y, 0, (size_t)sni_out(k, 0)->count * sni_dtype_width(r.dtype));
     SN_TRY(r.dtype == SN_FLOAT64 ? run_f64(k, &r) : run_f32(k, &r));
     sni_out_done(k, sni_out(k, 0), r.dtype, r.y);

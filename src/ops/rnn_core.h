@@ -29,6 +29,56 @@ typedef struct sni_rnn_params {
         "layout", SNI_ATTR_INT, offsetof(sni_rnn_params, layout)                               \
     }
 
+/* Where the elements of a call stand. */
+typedef struct sni_rnn_place {
+    int64_t seq, batch, input, hidden, dirs;
+    bool batch_first, reverse; /* reverse: the only direction is */
+    const int32_t *lengths;    /* NULL: all sequences are as long as `seq` */
+} sni_rnn_place;
+
+static inline sni_rnn_place sni_rnn_place_of(const sni_rnn_params *p, const sni_tensor *x,
+                                             int64_t hidden) {
+    bool first = p->layout == 1;
+    return (sni_rnn_place){.seq = x->dims[first],
+                           .batch = x->dims[!first],
+                           .input = x->dims[2],
+                           .hidden = hidden,
+                           .dirs = p->direction == 2 ? 2 : 1,
+                           .batch_first = first,
+                           .reverse = p->direction == 1};
+}
+
+/* Sets `lengths` from input 4, if it is there, and checks them. */
+sn_status sni_rnn_read_lengths(sni_kernel *k, sni_rnn_place *at);
+
+static inline int64_t sni_rnn_length(const sni_rnn_place *p, int64_t b) {
+    return p->lengths ? p->lengths[b] : p->seq;
+}
+
+/* Time that step t of direction d stands at in sequence b. */
+static inline int64_t sni_rnn_time(const sni_rnn_place *p, int64_t d, int64_t b, int64_t t) {
+    return p->reverse || d == 1 ? sni_rnn_length(p, b) - 1 - t : t;
+}
+
+/* Row of X for step t. */
+static inline int64_t sni_rnn_input_row(const sni_rnn_place *p, int64_t d, int64_t b, int64_t t) {
+    int64_t s = sni_rnn_time(p, d, b, t);
+    return p->batch_first ? b * p->seq + s : s * p->batch + b;
+}
+
+/* First element of Y for step t. */
+static inline int64_t sni_rnn_output(const sni_rnn_place *p, int64_t d, int64_t b, int64_t t) {
+    int64_t s = sni_rnn_time(p, d, b, t);
+    int64_t row =
+        p->batch_first ? (b * p->seq + s) * p->dirs + d : (s * p->dirs + d) * p->batch + b;
+    return row * p->hidden;
+}
+
+/* First element of sequence b's state in the initial and final states. */
+static inline int64_t sni_rnn_state(const sni_rnn_place *p, int64_t d, int64_t b) {
+    return (p->batch_first ? b * p->dirs + d : d * p->batch + b) * p->hidden;
+}
+
 /* Gates of a cell, and activation functions of one direction. */
 int sni_cell_gates(sni_cell cell);
 int sni_cell_activations(sni_cell cell);

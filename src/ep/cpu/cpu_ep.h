@@ -11,6 +11,8 @@ extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_blocked_depthwise;
+extern const sni_impl sni_cpu_conv_direct;
+extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
