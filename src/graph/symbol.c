@@ -717,6 +717,14 @@ sni_dim sni_dim_min(sni_symbols *symbols, sni_dim a, sni_dim b) {
     return extreme(symbols, ATOM_MIN, a, b);
 }
 
+/* True if d is min(k, of) with a number k above 1: it is 1 only where `of` is. */
+static bool is_capped(const sni_symbols *s, sni_dim d, sni_dim of) {
+    const expr *e = &s->exprs[d - SNI_DIM_SYMBOL];
+    if (e->n != 1 || e->terms[0].coef != 1 || e->terms[0].n_factors != 1) return false;
+    const atom *at = &s->atoms[e->terms[0].factors[0]];
+    return at->kind == ATOM_MIN && is_plain(at->a) && at->a > 1 && at->b == of;
+}
+
 sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok) {
     *ok = true;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
@@ -728,5 +736,7 @@ sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok) 
     }
     if (is_plain(a)) return a;
     if (is_plain(b)) return b;
+    if (is_capped(symbols, b, a)) return a;
+    if (is_capped(symbols, a, b)) return b;
     return sni_dim_fresh(symbols);
 }

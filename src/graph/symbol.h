@@ -54,7 +54,8 @@ sni_dim sni_dim_max(sni_symbols *symbols, sni_dim a, sni_dim b);
 sni_dim sni_dim_min(sni_symbols *symbols, sni_dim a, sni_dim b);
 
 /* The dimension of two operands that are broadcast: a 1 gives way; a symbol gives way to a size
- * above 1; two unlike symbols give a fresh one. *ok says whether they fit. */
+ * above 1; min(k, N) to N (they fit only where they are equal); two unlike symbols give a fresh
+ * one. *ok says whether they fit. */
 sni_dim sni_dim_broadcast(sni_symbols *symbols, sni_dim a, sni_dim b, bool *ok);
 
 /* The text of a dimension: "3", "N", "2*S + 1"; "?" followed by a number for a fresh one.

@@ -34,16 +34,33 @@ static bool same_known_shape(const sni_type *a, const sni_type *b) {
     return true;
 }
 
+/* The number that a constant of one element holds: a flag or a ratio; `otherwise` if it is left
+ * out, -1 if it is not known. */
+static double known_number(const sni_graph *g, const sni_node *n, int32_t i, double otherwise) {
+    const sni_value *v = i < n->n_in ? sni_graph_value(g, n->in[i]) : NULL;
+    const sni_tensor *t;
+    if (!v) return otherwise;
+    if (!v->constant || v->is_input || v->constant->tensor.count != 1 ||
+        sni_const_load(v->constant, &t, NULL) != SN_OK)
+        return -1;
+    if (t->dtype == SN_BOOL) return *(const unsigned char *)t->data != 0;
+    return t->dtype == SN_FLOAT32 ? (double)*(const float *)t->data : -1;
+}
+
+/* True if a Dropout drops nothing: it does not train, or nothing is its share. */
+static bool keeps_all(const sni_graph *g, const sni_node *n) {
+    return known_number(g, n, 2, 0) == 0 || known_number(g, n, 1, 0.5) == 0;
+}
+
 /* True if output 0 is input 0, element for element and in shape. */
 static bool is_identity(const sni_graph *g, const sni_node *n) {
     if (n->domain.n || n->n_in < 1 || n->in[0] == SNI_NO_ID || n->out[0] == SNI_NO_ID) return false;
     const sni_value *x = g->values[n->in[0]], *y = g->values[n->out[0]];
     if (sni_str_is(n->type, "Identity")) return true;
     if (sni_str_is(n->type, "Dropout")) {
-        /* Without training_mode, and nobody looks at the mask. */
+        /* Nobody looks at the mask. */
         const sni_value *mask = n->n_out > 1 ? sni_graph_value(g, n->out[1]) : NULL;
-        bool trains = n->n_in > 2 && n->in[2] != SNI_NO_ID;
-        return !trains && (!mask || mask->use_count == 0);
+        return keeps_all(g, n) && (!mask || mask->use_count == 0);
     }
     static const char *const views[] = {"Reshape",   "Flatten", "Squeeze",
                                         "Unsqueeze", "Expand",  "Cast"};
@@ -66,12 +83,78 @@ sn_status sni_pass_identity(sni_rewrite *r) {
     return SN_OK;
 }
 
-/* ---- Common subexpressions ---- */
+/* ---- Constants that stand twice ---- */
+
+enum { SAMPLED = 64 }; /* bytes at each end of a constant that are looked at first */
 
 static uint64_t mix(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
     return h;
 }
+
+static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t hash_const(const sni_tensor *t, size_t bytes) {
+    uint64_t h = mix((uint64_t)t->dtype, (uint64_t)t->rank);
+    size_t n = bytes < SAMPLED ? bytes : SAMPLED;
+    for (int i = 0; i < t->rank; i++) h = mix(h, (uint64_t)t->dims[i]);
+    h = hash_bytes(h, t->data, n);
+    return n ? hash_bytes(h, (const unsigned char *)t->data + bytes - n, n) : h;
+}
+
+bool sni_const_same(sni_const *a, sni_const *b) {
+    const sni_tensor *x, *y;
+    if (a == b) return true;
+    if (a->tensor.dtype != b->tensor.dtype || a->tensor.rank != b->tensor.rank ||
+        a->tensor.dtype == SN_STRING)
+        return false;
+    for (int i = 0; i < a->tensor.rank; i++)
+        if (a->tensor.dims[i] != b->tensor.dims[i]) return false;
+    if (sni_const_load(a, &x, NULL) != SN_OK || sni_const_load(b, &y, NULL) != SN_OK) return false;
+    size_t bytes = sni_tensor_bytes(x);
+    return bytes == 0 || memcmp(x->data, y->data, bytes) == 0;
+}
+
+/* A constant that callers cannot override, and that is used. */
+static bool is_plain_const(const sni_value *v) {
+    return v && v->constant && !v->is_input && !v->is_capture && v->use_count > 0 &&
+           v->constant->tensor.dtype != SN_STRING;
+}
+
+static sn_status merge_const(sni_rewrite *r, int32_t *table, size_t size, const sni_value *v) {
+    const sni_tensor *t;
+    if (sni_const_load(v->constant, &t, NULL) != SN_OK) return SN_OK;
+    size_t at = (size_t)hash_const(t, sni_tensor_bytes(t)) & (size - 1);
+    while (table[at] != SNI_NO_ID &&
+           !sni_const_same(r->graph->values[table[at]]->constant, v->constant))
+        at = (at + 1) & (size - 1);
+    if (table[at] == SNI_NO_ID) {
+        table[at] = v->id;
+        return SN_OK;
+    }
+    r->count++;
+    return sni_graph_replace_uses(r->graph, v->id, table[at], r->err);
+}
+
+sn_status sni_pass_duplicate_constants(sni_rewrite *r) {
+    const sni_graph *g = r->graph;
+    size_t size = 16, count = 0;
+    for (int32_t i = 0; i < g->value_count; i++) count += is_plain_const(g->values[i]);
+    while (size < count * 2) size *= 2;
+    int32_t *table = malloc(size * sizeof *table);
+    if (!table) return sni_fail_memory(r->err);
+    for (size_t i = 0; i < size; i++) table[i] = SNI_NO_ID;
+    sn_status status = SN_OK;
+    for (int32_t i = 0; i < g->value_count && status == SN_OK; i++)
+        if (is_plain_const(g->values[i])) status = merge_const(r, table, size, g->values[i]);
+    free(table);
+    return status;
+}
+
+/* ---- Common subexpressions ---- */
 
 static uint64_t hash_node(const sni_node *n) {
     uint64_t h = (uint64_t)(uintptr_t)n->op;

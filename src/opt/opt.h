@@ -57,5 +57,10 @@ sn_status sni_pass_identity(sni_rewrite *r);
 sn_status sni_pass_common_subexpressions(sni_rewrite *r);
 sn_status sni_pass_widen_floats(sni_rewrite *r);
 sn_status sni_pass_winograd(sni_rewrite *r);
+sn_status sni_pass_shape_values(sni_rewrite *r);
+sn_status sni_pass_duplicate_constants(sni_rewrite *r);
+
+/* True if two constants have the same type, shape and contents. */
+bool sni_const_same(sni_const *a, sni_const *b);
 
 #endif

@@ -15,7 +15,9 @@ static const sni_pass passes[] = {
     {"dead-code", 1, sni_pass_dead_code},
     {"identity", 1, sni_pass_identity},
     {"widen-floats", 2, sni_pass_widen_floats},
+    {"shape-values", 1, sni_pass_shape_values},
     {"fold-constants", 1, sni_pass_fold_constants},
+    {"duplicate-constants", 1, sni_pass_duplicate_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"winograd", 2, sni_pass_winograd},
 };

@@ -19,7 +19,8 @@
  * the pattern alone and make no output of the graph. In a replacement
  *   Op<a = @d, b = #e, *s>(...)  uses captured attributes and numbers, and all attributes of node s
  *   (root, _, s) = Op(...)       a node of several outputs: s, a node of the pattern, may be used
- *                                elsewhere as well and is replaced by output 2
+ *                                elsewhere as well and is replaced by output 2; s[1] means its
+ *                                output 1, if it has one
  *   x                            a value alone: the pattern does nothing
  *
  * Types and shapes of what is replaced never change: a match whose replacement would come out
@@ -52,7 +53,8 @@ struct sni_rule {
      * numbers. Called when the match is settled. NULL: nothing to do. */
     sn_status (*build)(sni_match *m);
     /* For the test: shapes and values of captures, "x=[N,3,8] %w=[8] #e=1e-5 @axis=-1"; cases are
-     * divided by ';'. What is not named is float[2,3,8], 0.7 or the attribute's default. */
+     * divided by ';'. +[8] is positive, 1[8] all ones, int64{0,1} a constant list, Op(x) a node's
+     * result. What is not named is float[2,3,8], 0.7 or the attribute's default. */
     const char *sample;
     int level; /* lowest optimisation level; 0 stands for 2 */
 };
@@ -111,7 +113,7 @@ typedef struct sni_pat_attr {
 typedef struct sni_pat {
     sni_pat_kind kind;
     int slot; /* of its name; -1: none */
-    bool optional, loose, commutative;
+    bool optional, loose, commutative, shared;
     int out; /* NODE, AGAIN: which output */
     double number;
     int n_ints;
@@ -134,7 +136,11 @@ typedef struct sni_compiled {
     int n_names, n_outputs;
     sni_rule_name names[SNI_RULE_NAMES];
     const sni_pat *pattern, *replacement;
-    int outputs[SNI_PAT_OUTPUTS]; /* slots; -1 the root, -2 nothing. None listed: the root alone */
+    /* None listed: the root alone. */
+    struct {
+        int slot; /* of a node; -1 the root, -2 nothing */
+        int out;  /* which output of it */
+    } outputs[SNI_PAT_OUTPUTS];
 } sni_compiled;
 
 /* SN_INTERNAL says what is wrong with a rule's text. The result's parts live in `arena`. */
@@ -172,6 +178,7 @@ struct sni_match {
     sni_slot slots[SNI_RULE_NAMES];
     int n_nodes;
     sni_node *nodes[SNI_RULE_NODES]; /* root first */
+    bool shared[SNI_RULE_NODES];     /* it may have other users */
     sni_node *made;                  /* after sni_rule_apply: the first new node; NULL: none */
 };
 

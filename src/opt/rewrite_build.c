@@ -155,7 +155,7 @@ static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_
     for (int32_t i = 0; i < *count; i++) {
         sni_value *v;
         out[i] = SNI_NO_ID;
-        if (several ? rule->outputs[i] == -2 : i != p->out) continue;
+        if (several ? rule->outputs[i].slot == -2 : i != p->out) continue;
         SN_TRY(sni_graph_add_value(b->m->g, (sni_str){0}, &v, b->m->r->err));
         out[i] = v->id;
     }
@@ -217,10 +217,10 @@ static sn_status build_value(builder *b, const sni_pat *p, int32_t *out) {
 static const sni_node *first_exposed(const sni_match *m) {
     const sni_node *first = m->root;
     int left = 0;
-    for (int i = 0; i < m->rule->n_outputs; i++) left += m->rule->outputs[i] >= 0;
+    for (int i = 0; i < m->rule->n_outputs; i++) left += m->rule->outputs[i].slot >= 0;
     for (const sni_node *n = m->root; n && left; n = sni_graph_node(m->g, n->prev))
         for (int i = 0; i < m->rule->n_outputs; i++) {
-            int slot = m->rule->outputs[i];
+            int slot = m->rule->outputs[i].slot;
             if (slot < 0 || m->slots[slot].node != n) continue;
             first = n;
             left--;
@@ -247,19 +247,30 @@ static bool inputs_precede(const sni_match *m, const sni_pat *p, const sni_node 
     return !made_between(m, m->slots[p->slot].value, place);
 }
 
-/* A value may take the place of another if it is of the same type and shape. */
+/* A dimension that inference knew nothing of. */
+static bool is_open(const sni_graph *g, sni_dim d) {
+    return sni_dim_is_symbol(d) && sni_dim_text(g->symbols, d)[0] == '?';
+}
+
+/* A value may take the place of another if it is of the same type and shape, or tells more of it.
+ */
 static bool can_replace(const sni_graph *g, int32_t old, int32_t new) {
     const sni_type *a = &g->values[old]->type, *b = &g->values[new]->type;
     if (a->kind != SN_KIND_TENSOR || a->kind != b->kind || a->dtype != b->dtype) return false;
     if (!a->has_shape) return true;
-    return sni_types_equal(a, b);
+    if (!b->has_shape || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] && !is_open(g, a->dims[i])) return false;
+    return true;
 }
 
 /* Value that output i of the replacement replaces; SNI_NO_ID: none. */
 static int32_t replaced(const sni_match *m, int i) {
     if (!m->rule->n_outputs) return i == 0 ? m->root->out[0] : SNI_NO_ID;
-    if (i >= m->rule->n_outputs || m->rule->outputs[i] == -2) return SNI_NO_ID;
-    return m->rule->outputs[i] == -1 ? m->root->out[0] : m->slots[m->rule->outputs[i]].value;
+    int slot = m->rule->outputs[i].slot, out = m->rule->outputs[i].out;
+    if (slot == -2) return SNI_NO_ID;
+    const sni_node *n = slot == -1 ? m->root : m->slots[slot].node;
+    return out < n->n_out ? n->out[out] : SNI_NO_ID;
 }
 
 static sn_status take_over(sni_match *m, int32_t old, int32_t new) {

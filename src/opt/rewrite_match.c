@@ -158,6 +158,15 @@ static bool match_scalar(sni_match *m, const goal *g) {
     return off <= size * (g->pat->loose ? 1e-3 : 2e-7);
 }
 
+/* The same name may mean constants of the same contents. */
+static bool match_const(sni_match *m, const goal *g) {
+    sni_const *c = sni_value_const(m->g, g->value);
+    if (!c) return false;
+    if (!(m->bound & 1u << g->pat->slot)) return bind(m, g->pat->slot, g->value);
+    sni_const *other = sni_value_const(m->g, m->slots[g->pat->slot].value);
+    return other && sni_const_same(other, c);
+}
+
 static bool match_ints(const sni_match *m, const goal *g) {
     sni_const *c = sni_value_const(m->g, g->value);
     const sni_tensor *t;
@@ -211,6 +220,7 @@ static bool match_node(sni_match *m, const goal *g) {
         if (n->in[i] != SNI_NO_ID) return false;
     uint32_t bound = m->bound;
     int n_nodes = m->n_nodes;
+    m->shared[m->n_nodes] = p->shared;
     m->nodes[m->n_nodes++] = n;
     bool ok = true;
     for (int i = 0; ok && i < p->n_attrs; i++) ok = match_attr(m, n, &p->attrs[i]);
@@ -246,18 +256,20 @@ static bool is_matched(const sni_match *m, int32_t node) {
     return false;
 }
 
-/* A node whose outputs the replacement makes as well may be used by others. */
-static bool is_exposed(const sni_match *m, const sni_node *n) {
-    if (n == m->root) return true;
-    for (int i = 0; i < m->rule->n_outputs; i++)
-        if (m->rule->outputs[i] >= 0 && m->slots[m->rule->outputs[i]].node == n) return true;
+/* An output that the replacement makes as well may be used by others. */
+static bool is_exposed(const sni_match *m, const sni_node *n, int32_t out) {
+    if (n == m->root) return out == 0;
+    for (int i = 0; i < m->rule->n_outputs; i++) {
+        int slot = m->rule->outputs[i].slot;
+        if (slot >= 0 && m->slots[slot].node == n && m->rule->outputs[i].out == out) return true;
+    }
     return false;
 }
 
 static bool is_private(const sni_match *m, const sni_node *n) {
     for (int32_t i = 0; i < n->n_out; i++) {
         const sni_value *v = sni_graph_value(m->g, n->out[i]);
-        if (i == 0 && is_exposed(m, n)) continue;
+        if (is_exposed(m, n, i)) continue;
         for (int32_t u = 0; v && u < v->use_count; u++)
             if (v->uses[u].node == SNI_NO_ID || !is_matched(m, v->uses[u].node)) return false;
     }
@@ -266,7 +278,7 @@ static bool is_private(const sni_match *m, const sni_node *n) {
 
 static bool settle(sni_match *m) {
     for (int i = 0; i < m->n_nodes; i++)
-        if (!is_private(m, m->nodes[i])) return false;
+        if (!m->shared[i] && !is_private(m, m->nodes[i])) return false;
     return !m->rule->rule->where || m->rule->rule->where(m);
 }
 
@@ -291,7 +303,7 @@ static bool solve(sni_match *m, const goal *g) {
         ok = bind(m, p->slot, g->value);
         break;
     case SNI_PAT_CONST:
-        ok = sni_value_const(m->g, g->value) && bind(m, p->slot, g->value);
+        ok = match_const(m, g);
         break;
     case SNI_PAT_SCALAR:
     case SNI_PAT_NUMBER:

@@ -10,7 +10,9 @@ const sni_rule_table sni_rule_tables[] = {
     {"shape", SNI_STAGE_CLEAN, sni_rules_shape},
     {"gelu", SNI_STAGE_RECOGNISE, sni_rules_gelu},
     {"activations", SNI_STAGE_RECOGNISE, sni_rules_activations},
+    {"norms", SNI_STAGE_RECOGNISE, sni_rules_norms},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
+    {"linear", SNI_STAGE_FUSE, sni_rules_linear},
     {0},
 };
 

@@ -201,6 +201,7 @@ static sn_status parse_node(parser *s, sni_pat *p, sni_str word) {
 /* A word: an operator with its inputs, a named node, or a name alone. */
 static sn_status parse_word(parser *s, sni_pat *p) {
     sni_str word;
+    p->shared = accept(s, '~');
     SN_TRY(read_word(s, true, &word));
     if (accept(s, ':')) {
         SN_TRY(find_slot(s, word, ':', &p->slot));
@@ -266,14 +267,16 @@ static sn_status parse_outputs(parser *s) {
     if (!accept(s, '(')) return SN_OK;
     do {
         sni_str word;
-        int slot = -2;
+        int slot = -2, out = 0;
         if (c->n_outputs == SNI_PAT_OUTPUTS) return fail(s, "there are too many outputs");
         SN_TRY(read_word(s, false, &word));
         if (sni_str_is(word, "root"))
             slot = -1;
         else if (!sni_str_is(word, "_"))
             SN_TRY(find_slot(s, word, ':', &slot));
-        c->outputs[c->n_outputs++] = slot;
+        SN_TRY(parse_output(s, &out));
+        c->outputs[c->n_outputs].slot = slot;
+        c->outputs[c->n_outputs++].out = out;
     } while (accept(s, ','));
     SN_TRY(expect(s, ')'));
     return expect(s, '=');

@@ -10,6 +10,7 @@
 
 #include "opt/rewrite.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 enum { SAMPLE_DIGITS = 24, SAMPLE_TEXT = 1 << 16, SAMPLE_NODES = 48, SAMPLE_INPUTS = 16 };
@@ -120,7 +121,8 @@ static inline void sample_contents(sample *s, const char *spec) {
     for (int i = 0; i < rank; i++) count *= dims[i];
     ADD(s->constants, " = {");
     for (int64_t i = 0; i < count; i++)
-        ADD(s->constants, "%s%.4g", i ? ", " : "", sample_number(s, spec[0] == '+'));
+        ADD(s->constants, "%s%.4g", i ? ", " : "",
+            isdigit((unsigned char)spec[0]) ? spec[0] - '0' : sample_number(s, spec[0] == '+'));
     ADD(s->constants, "}");
 }
 
@@ -216,7 +218,7 @@ static inline void sample_value(sample *s, const sni_pat *p, char *out);
 
 static inline bool sample_exposed(const sample *s, int slot) {
     for (int i = 0; i < s->rule->n_outputs; i++)
-        if (slot >= 0 && s->rule->outputs[i] == slot) return true;
+        if (slot >= 0 && s->rule->outputs[i].slot == slot) return true;
     return false;
 }
 
@@ -238,7 +240,8 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
     else
         sprintf(out, "t%d", s->n_values++);
     bool root = p == s->rule->pattern;
-    if (!root && !sample_exposed(s, p->slot)) strcpy(s->interior[s->n_interior++], out);
+    if (!root && !p->shared && !sample_exposed(s, p->slot))
+        strcpy(s->interior[s->n_interior++], out);
     if (root) strcpy(out, "result");
     for (int i = 0; i < p->out; i++) ADD(s->body, "%s_%d, ", out, i);
     ADD(s->body, "%s = %s%s%s", out, op->domain ? op->domain : "", op->domain ? "." : "", op->name);
@@ -290,9 +293,10 @@ static inline void sample_make(sample *s, const char *more) {
     s->wide = sample_choose(s, 2);
     sample_node(s, s->rule->pattern, out);
     for (int i = 0; i < s->rule->n_outputs; i++)
-        if (s->rule->outputs[i] >= 0)
-            ADD(s->extra, ", %.*s", (int)s->rule->names[s->rule->outputs[i]].text.n,
-                s->rule->names[s->rule->outputs[i]].text.p);
+        if (s->rule->outputs[i].slot >= 0 && s->rule->outputs[i].out == 0) {
+            sni_str name = s->rule->names[s->rule->outputs[i].slot].text;
+            ADD(s->extra, ", %.*s", (int)name.n, name.p);
+        }
     if (more) ADD(s->extra, ", %s", more);
     int n =
         snprintf(s->text, sizeof s->text,

@@ -123,6 +123,10 @@ static void broadcasting(void **state) {
     assert_int_equal(sni_dim_broadcast(table, n, n, &ok), n);
     assert_int_equal(sni_dim_broadcast(table, n, 4, &ok), 4);
     assert_int_equal(sni_dim_broadcast(table, 0, 1, &ok), 0);
+    assert_int_equal(sni_dim_broadcast(table, n, sni_dim_min(table, n, 512), &ok), n);
+    assert_int_equal(sni_dim_broadcast(table, sni_dim_min(table, n, 2), n, &ok), n);
+    sni_dim one = sni_dim_min(table, n, 1); /* it may be 1 where n is not */
+    assert_true(sni_dim_broadcast(table, one, n, &ok) != one);
     assert_true(ok);
     sni_dim both = sni_dim_broadcast(table, n, h, &ok);
     assert_true(ok && sni_dim_is_symbol(both) && both != n && both != h);

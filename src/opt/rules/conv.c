@@ -103,6 +103,32 @@ static sn_status fold_transposed_constant(sni_match *m) {
     return fold(m, &a, true);
 }
 
+/* ---- A normalisation that nothing before it can take in: a convolution of single channels ---- */
+
+static bool norm_alone(sni_match *m) {
+    static const char *const names[] = {"scale", "bias", "mean", "var"};
+    const sni_type *x = sni_match_type(m, "x");
+    if (!x->has_shape || x->rank < 3 || x->rank > 5 || x->dims[1] < 1 || x->dtype != SN_FLOAT32)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!sni_is_channels(m, names[i], x->dims[1], 0)) return false;
+    return true;
+}
+
+static sn_status norm_to_conv(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    int64_t dims[SN_MAX_RANK] = {x->dims[1]};
+    sni_affine a;
+    float *w2, *b2;
+    for (int i = 1; i < x->rank; i++) dims[i] = 1;
+    SN_TRY(sni_affine_of_norm(m, x->dims[1], &a));
+    SN_TRY(sni_match_new_floats(m, "w2", x->rank, dims, &w2));
+    SN_TRY(sni_match_new_floats(m, "b2", 1, dims, &b2));
+    memcpy(w2, a.k, (size_t)dims[0] * sizeof *w2);
+    memcpy(b2, a.s, (size_t)dims[0] * sizeof *b2);
+    return sni_match_set_attr(m, "channels", sni_attr_of_int("channels", dims[0]));
+}
+
 /* ---- Epilogues ---- */
 
 /* A float32 convolution with constant weights that has no activation yet. */
@@ -156,6 +182,10 @@ const sni_rule sni_rules_conv[] = {
     {"conv-transpose-div", "Sub|Div(c:ConvTranspose(x, %w, %b?), %v)",
      "ConvTranspose<*c>(x, w2, b2)", .where = transposed_constant,
      .build = fold_transposed_constant, .sample = TRANSPOSED "%v=+[1,6,1,1]"},
+    {"batchnorm-conv",
+     "BatchNormalization<epsilon = @eps, training_mode = 0>(x, %scale, %bias, %mean, %var)",
+     "Conv<group = @channels>(x, w2, b2)", .where = norm_alone, .build = norm_to_conv,
+     .sample = "x=[N,6,4,5] " NORM "; x=[N,6,9] " NORM},
     {"conv-residual", "Add(c:Conv|com.microsoft.FusedConv(x, %w, b?), z)",
      "com.microsoft.FusedConv<*c>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"conv-activation", "f:" SNI_ACTIVATIONS "(" CONV ")", FUSED, .where = is_plain_activation,

@@ -21,6 +21,11 @@ static activation read_activation(const sni_match *m, const sni_node *n) {
     if (sni_str_is(type, "HardSigmoid"))
         return (activation){
             "HardSigmoid", 2, {float_attr(n, "alpha", 0.2f), float_attr(n, "beta", 0.5f)}};
+    if (sni_str_is(type, "Elu")) return (activation){"Elu", 1, {float_attr(n, "alpha", 1)}};
+    if (sni_str_is(type, "Gelu")) {
+        const sni_attr *how = sni_node_attr(n, "approximate");
+        return (activation){.name = how && sni_str_is(how->u.s, "tanh") ? "FastGelu" : "Gelu"};
+    }
     if (sni_str_is(type, "Swish")) return (activation){.name = "Silu"};
     if (sni_str_is(type, "Clip")) {
         bool low = sni_match_value(m, "low") != SNI_NO_ID;

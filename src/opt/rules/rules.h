@@ -7,7 +7,9 @@
 extern const sni_rule sni_rules_shape[];
 extern const sni_rule sni_rules_gelu[];
 extern const sni_rule sni_rules_activations[];
+extern const sni_rule sni_rules_norms[];
 extern const sni_rule sni_rules_conv[];
+extern const sni_rule sni_rules_linear[];
 
 /* ---- affine.c: y * k + s for each channel ---- */
 
@@ -39,6 +41,7 @@ sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner);
 sn_status sni_bind_activation(sni_match *m, const char *name);
 
 /* Operators that sni_bind_activation knows and that have one input. */
-#define SNI_ACTIVATIONS "Relu|Sigmoid|Tanh|HardSwish|LeakyRelu|HardSigmoid|Swish"
+#define SNI_ACTIVATIONS \
+    "Relu|Sigmoid|Tanh|HardSwish|LeakyRelu|HardSigmoid|Swish|Gelu|Mish|Elu|Softplus"
 
 #endif

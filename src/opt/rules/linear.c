@@ -1,0 +1,226 @@
+/* linear.c - products with constant weights become Linear of ai.sinter,
+ * Y = activation(X W + B + residual), and take in what follows them. */
+#include "opt/rules/rules.h"
+
+static const sni_tensor *weights(const sni_match *m) {
+    const sni_const *c = sni_value_const(m->g, sni_match_value(m, "w"));
+    return c && c->tensor.rank == 2 ? &c->tensor : NULL;
+}
+
+static bool is_float(sn_dtype t) {
+    return t == SN_FLOAT32 || t == SN_FLOAT64 || t == SN_FLOAT16 || t == SN_BFLOAT16;
+}
+
+/* ---- Making ---- */
+
+static bool is_matrix(sni_match *m) {
+    const sni_tensor *w = weights(m);
+    const sni_type *x = sni_match_type(m, "x");
+    return w && is_float(w->dtype) && x->has_shape && x->rank >= 2;
+}
+
+/* A Gemm without factors whose C, if any, is a vector or a row for every row. */
+static bool is_layer(sni_match *m) {
+    const sni_tensor *w = weights(m);
+    const sni_attr *turned = sni_match_attr(m, "t");
+    if (!w || !is_float(w->dtype)) return false;
+    if (sni_match_value(m, "c") == SNI_NO_ID) return true;
+    const sni_const *c = sni_value_const(m->g, sni_match_value(m, "c"));
+    int64_t columns = w->dims[!(turned && turned->u.i)];
+    return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank > 0 && c->tensor.rank <= 2 &&
+           c->tensor.count == columns && c->tensor.dims[c->tensor.rank - 1] == columns;
+}
+
+/* Binds b: the constant `name` as a vector. */
+static sn_status as_vector(sni_match *m, const char *name, const char *out) {
+    const sni_const *c = sni_value_const(m->g, sni_match_value(m, name));
+    const sni_tensor *t;
+    float *data;
+    if (!c || c->tensor.rank == 1) return sni_match_set_value(m, out, sni_match_value(m, name));
+    SN_TRY(sni_const_load(sni_value_const(m->g, sni_match_value(m, name)), &t, m->r->err));
+    SN_TRY(sni_match_new_floats(m, out, 1, &t->count, &data));
+    if (t->count) memcpy(data, t->data, (size_t)t->count * sizeof *data);
+    return SN_OK;
+}
+
+static sn_status bind_c(sni_match *m) {
+    return as_vector(m, "c", "b");
+}
+
+static sn_status bind_v(sni_match *m) {
+    return as_vector(m, "v", "b");
+}
+
+/* ---- Taking in ---- */
+
+static bool is_turned(const sni_match *m) {
+    const sni_attr *a = sni_node_attr(sni_match_node(m, "l"), "trans_w");
+    return a && a->u.i;
+}
+
+static int64_t columns_of(const sni_match *m) {
+    const sni_tensor *w = weights(m);
+    return w ? w->dims[!is_turned(m)] : -1;
+}
+
+static bool is_open(const sni_match *m) {
+    const sni_attr *a = sni_node_attr(sni_match_node(m, "l"), "activation");
+    return !(a && a->u.s.n);
+}
+
+static const sni_type *result_type(const sni_match *m) {
+    return &sni_graph_value(m->g, sni_match_node(m, "l")->out[0])->type;
+}
+
+/* A float32 constant with one element for each column. */
+static bool adds_vector(sni_match *m) {
+    const sni_const *v = sni_value_const(m->g, sni_match_value(m, "v"));
+    return is_open(m) && v && v->tensor.count == columns_of(m) && v->tensor.rank > 0 &&
+           v->tensor.dims[v->tensor.rank - 1] == v->tensor.count && v->tensor.dtype == SN_FLOAT32;
+}
+
+static bool adds_alike(sni_match *m) {
+    return is_open(m) && sni_types_equal(result_type(m), sni_match_type(m, "z"));
+}
+
+static bool is_vector_or_none(const sni_match *m) {
+    const sni_const *b = sni_value_const(m->g, sni_match_value(m, "b"));
+    return sni_match_value(m, "b") == SNI_NO_ID ||
+           (b && b->tensor.dtype == SN_FLOAT32 && b->tensor.count == columns_of(m));
+}
+
+static bool scales_columns(sni_match *m) {
+    const sni_tensor *w = weights(m);
+    return is_open(m) && w && w->dtype == SN_FLOAT32 && is_vector_or_none(m) &&
+           sni_is_channels(m, "v", columns_of(m), 0);
+}
+
+/* The channels of (N, C) are the columns. */
+static bool normalises_columns(sni_match *m) {
+    static const char *const names[] = {"scale", "bias", "mean", "var"};
+    const sni_tensor *w = weights(m);
+    if (!is_open(m) || !w || w->dtype != SN_FLOAT32 || !is_vector_or_none(m) ||
+        result_type(m)->rank != 2)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!sni_is_channels(m, names[i], columns_of(m), 0)) return false;
+    return true;
+}
+
+static sn_status fold(sni_match *m, const sni_affine *a) {
+    const sni_tensor *w = weights(m);
+    return sni_affine_fold(m, a, is_turned(m) ? w->dims[1] : 1);
+}
+
+static sn_status fold_constant(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_root(m, "v", columns_of(m), &a));
+    return fold(m, &a);
+}
+
+static sn_status fold_norm(sni_match *m) {
+    sni_affine a;
+    SN_TRY(sni_affine_of_norm(m, columns_of(m), &a));
+    return fold(m, &a);
+}
+
+static bool can_activate(sni_match *m) {
+    const sni_node *f = sni_match_node(m, "f");
+    const sni_attr *alpha = sni_node_attr(f, "alpha");
+    if (sni_str_is(f->type, "Swish") && alpha && alpha->u.f != 1) return false;
+    return is_open(m);
+}
+
+static bool is_open_layer(sni_match *m) {
+    return is_open(m);
+}
+
+static sn_status bind_activation(sni_match *m) {
+    return sni_bind_activation(m, "f");
+}
+
+/* Rows of x stay rows whatever shape is around them. */
+static bool keeps_rows(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    const sni_tensor *w = weights(m);
+    return w && x->has_shape && x->rank >= 2 && x->dims[x->rank - 1] == w->dims[is_turned(m)];
+}
+
+/* One element for each channel, where the channels come from the last axis of y. */
+static bool scales_channels(sni_match *m) {
+    const sni_type *y = sni_match_type(m, "y");
+    const sni_const *v = sni_value_const(m->g, sni_match_value(m, "v"));
+    return y->has_shape && y->rank == 4 && y->dims[3] > 1 && v && v->tensor.count == y->dims[3] &&
+           sni_is_channels(m, "v", y->dims[3], 2);
+}
+
+static sn_status bind_v2(sni_match *m) {
+    return as_vector(m, "v", "v2");
+}
+
+static bool is_square_matrix(const sni_match *m, const char *name) {
+    return sni_match_type(m, name)->has_shape && sni_match_type(m, name)->rank == 2;
+}
+
+static bool turns_a(sni_match *m) {
+    return is_square_matrix(m, "a");
+}
+
+static bool turns_b(sni_match *m) {
+    return is_square_matrix(m, "b");
+}
+
+/* The attribute `from` the other way round. */
+static sn_status bind_other(sni_match *m) {
+    const sni_attr *t = sni_match_attr(m, "t");
+    return sni_match_set_attr(m, "u", sni_attr_of_int("u", !(t && t->u.i)));
+}
+
+#define LAYER "l:ai.sinter.Linear<trans_w = @t>(x, %w, b?, z?)"
+#define FUSED "ai.sinter.Linear<*l, activation = @act, activation_params = @params>(x, w, b, z)"
+#define SHAPES "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1"
+#define FOLDED "x=[N,S,8] %w=[8,6] %b=[6]"
+#define TURNED "x=[4,8] %w=[6,8] %b=[6] @t=1"
+
+const sni_rule sni_rules_linear[] = {
+    {"gemm-transpose-a", "g:Gemm<transA = @t>(Transpose<perm = [1, 0]>(a), b, c?)",
+     "Gemm<*g, transA = @u>(a, b, c)", .where = turns_a, .build = bind_other,
+     .sample = "a=[8,4] b=[8,6] c=[6] @t=0; a=[4,8] b=[8,6] c=[6] @t=1"},
+    {"gemm-transpose-b", "g:Gemm<transB = @t>(a, Transpose<perm = [1, 0]>(b), c?)",
+     "Gemm<*g, transB = @u>(a, b, c)", .where = turns_b, .build = bind_other,
+     .sample = "a=[4,8] b=[6,8] c=[6] @t=0; a=[4,8] b=[8,6] c=[6] @t=1"},
+    {"linear-matmul", "MatMul(x, %w)", "ai.sinter.Linear(x, w)", .where = is_matrix,
+     .sample = "x=[N,S,8] %w=[8,6]; x=[4,8] %w=[8,6]"},
+    {"linear-gemm", "Gemm<alpha = 1, beta = 1, transA = 0, transB = @t>(x, %w, %c?)",
+     "ai.sinter.Linear<trans_w = @t>(x, w, b)", .where = is_layer, .build = bind_c,
+     .sample = "x=[N,8] %w=[8,6] %c=[6]; x=[3,8] %w=[6,8] %c=[1,6] @t=1"},
+    {"linear-bias", "Add(l:ai.sinter.Linear<trans_w = @t>(x, %w), %v)",
+     "ai.sinter.Linear<*l>(x, w, b)", .where = adds_vector, .build = bind_v,
+     .sample = "x=[N,S,8] %w=[8,6] %v=[6]; x=[4,8] %w=[6,8] %v=[1,6] @t=1"},
+    {"linear-mul", "Mul|Add(l:ai.sinter.Linear<trans_w = @t>(x, %w, %b?), %v)",
+     "ai.sinter.Linear<*l>(x, w2, b2)", .where = scales_columns, .build = fold_constant,
+     .sample = FOLDED " %v=[6]; " TURNED " %v=[6]; " FOLDED " %v=[]"},
+    {"linear-div", "Sub|Div(l:ai.sinter.Linear<trans_w = @t>(x, %w, %b?), %v)",
+     "ai.sinter.Linear<*l>(x, w2, b2)", .where = scales_columns, .build = fold_constant,
+     .sample = FOLDED " %v=+[6]; " TURNED " %v=+[6]"},
+    {"linear-scale-transpose",
+     "Mul(Transpose<perm = [0, 3, 1, 2]>(~y:ai.sinter.Linear(x, %w, b?)), %v)",
+     "Transpose<perm = [0, 3, 1, 2]>(Mul(y, v2))", .where = scales_channels, .build = bind_v2,
+     .sample = "x=[N,4,5,8] %w=[8,6] b=[6] %v=[6,1,1]"},
+    {"linear-batchnorm",
+     "BatchNormalization<epsilon = @eps, training_mode = 0>(l:ai.sinter.Linear<trans_w = @t>(x, "
+     "%w, %b?), %scale, %bias, %mean, %var)",
+     "ai.sinter.Linear<*l>(x, w2, b2)", .where = normalises_columns, .build = fold_norm,
+     .sample = "x=[N,8] %w=[8,6] %b=[6] %scale=[6] %bias=[6] %mean=[6] %var=+[6]; " TURNED
+               " %scale=[6] %bias=[6] %mean=[6] %var=+[6]"},
+    {"linear-reshape", "Reshape(l:ai.sinter.Linear<trans_w = @t>(Reshape(x, s), %w, b?), r)",
+     "ai.sinter.Linear<*l>(x, w, b)", .where = keeps_rows,
+     .sample = "x=[2,3,8] s=int64{6,8} %w=[8,6] b=[6] r=int64{2,3,6}"},
+    {"linear-residual", "Add(l:ai.sinter.Linear<trans_w = @t>(x, %w, b?), z)",
+     "ai.sinter.Linear<*l>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
+    {"linear-activation", "f:" SNI_ACTIVATIONS "(" LAYER ")", FUSED, .where = can_activate,
+     .build = bind_activation, .sample = SHAPES},
+    {"linear-clip", "f:Clip(" LAYER ", #low?, #high?)", FUSED, .where = is_open_layer,
+     .build = bind_activation, .sample = "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6] #low=-0.25 #high=0.5"},
+    {0},
+};

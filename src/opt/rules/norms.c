@@ -1,0 +1,212 @@
+/* norms.c - normalisations as exporters spell them out. The core becomes the operator with scales
+ * of 1 and offsets of 0; what follows it then takes their place. */
+#include "opt/rules/rules.h"
+
+/* ---- Axes ---- */
+
+static int count_axes(const sni_match *m, uint32_t *set) {
+    const sni_tensor *t = sni_match_const(m, "a");
+    const sni_type *x = sni_match_type(m, "x");
+    *set = 0;
+    if (!t || t->dtype != SN_INT64 || !x->has_shape) return 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        int64_t axis = ((const int64_t *)t->data)[i];
+        if (axis < 0) axis += x->rank;
+        if (axis < 0 || axis >= x->rank) return 0;
+        *set |= 1u << axis;
+    }
+    return (int)t->count;
+}
+
+/* The axes are the last ones, and their sizes are known. */
+static bool is_trailing(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    uint32_t set;
+    int n = count_axes(m, &set);
+    if (n < 1 || n > x->rank) return false;
+    for (int i = x->rank - n; i < x->rank; i++)
+        if (!(set >> i & 1) || x->dims[i] < 1) return false;
+    return true;
+}
+
+static sn_status fill(sni_match *m, const char *name, int rank, const int64_t *dims, float v) {
+    float *data;
+    int64_t count = 1;
+    SN_TRY(sni_match_new_floats(m, name, rank, dims, &data));
+    for (int i = 0; i < rank; i++) count *= dims[i];
+    for (int64_t i = 0; i < count; i++) data[i] = v;
+    return SN_OK;
+}
+
+static sn_status bind_axis(sni_match *m) {
+    uint32_t set;
+    return sni_match_set_attr(m, "axis", sni_attr_of_int("axis", -count_axes(m, &set)));
+}
+
+static sn_status bind_rows(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    uint32_t set;
+    int n = count_axes(m, &set);
+    SN_TRY(fill(m, "one", n, x->dims + x->rank - n, 1));
+    return bind_axis(m);
+}
+
+static bool is_float_rows(sni_match *m) {
+    return is_trailing(m) && sni_match_type(m, "x")->dtype == SN_FLOAT32;
+}
+
+/* All axes after the channels of an image, whose number is known. A single one is taken for rows.
+ */
+static bool is_spatial(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    uint32_t set;
+    int n = count_axes(m, &set);
+    return n > 0 && x->rank >= 4 && n == x->rank - 2 && set == (1u << x->rank) - 4 &&
+           x->dims[1] > 0 && x->dtype == SN_FLOAT32;
+}
+
+static sn_status bind_channels(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    SN_TRY(fill(m, "one", 1, &x->dims[1], 1));
+    return fill(m, "zero", 1, &x->dims[1], 0);
+}
+
+/* ---- Scales and offsets ---- */
+
+static bool is_all(const sni_match *m, const char *name, float v) {
+    const sni_tensor *t = sni_match_const(m, name);
+    if (!t || t->dtype != SN_FLOAT32) return false;
+    for (int64_t i = 0; i < t->count; i++)
+        if (((const float *)t->data)[i] != v) return false;
+    return true;
+}
+
+/* Constant `name` has the shape of %one: one element for each of a row. */
+static bool covers_row(const sni_match *m, const char *name) {
+    const sni_const *one = sni_value_const(m->g, sni_match_value(m, "one"));
+    const sni_const *c = sni_value_const(m->g, sni_match_value(m, name));
+    if (!one || !c || c->tensor.rank < one->tensor.rank || c->tensor.count != one->tensor.count)
+        return false;
+    int extra = c->tensor.rank - one->tensor.rank;
+    for (int i = 0; i < one->tensor.rank; i++)
+        if (c->tensor.dims[extra + i] != one->tensor.dims[i]) return false;
+    return extra == 0;
+}
+
+static bool takes_scale(sni_match *m) {
+    return is_all(m, "one", 1) && covers_row(m, "g");
+}
+
+static bool takes_offset(sni_match *m) {
+    return covers_row(m, "b");
+}
+
+/* Constant `name` has one element for each channel of x: (C,1,1) or (1,C,1,1). */
+static bool covers_channels(const sni_match *m, const char *name) {
+    const sni_type *x = sni_match_type(m, "x");
+    return x->has_shape && x->rank >= 3 && x->dims[1] > 1 &&
+           sni_is_channels(m, name, x->dims[1], x->rank - 2) &&
+           sni_value_const(m->g, sni_match_value(m, name))->tensor.count == x->dims[1];
+}
+
+static bool takes_channel_scale(sni_match *m) {
+    return is_all(m, "one", 1) && is_all(m, "zero", 0) && covers_channels(m, "g");
+}
+
+static bool takes_channel_offset(sni_match *m) {
+    return is_all(m, "zero", 0) && covers_channels(m, "b");
+}
+
+static sn_status flatten(sni_match *m, const char *from, const char *to) {
+    const sni_tensor *t = sni_match_const(m, from);
+    float *data;
+    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "a constant is no longer there");
+    SN_TRY(sni_match_new_floats(m, to, 1, &t->count, &data));
+    if (t->count) memcpy(data, t->data, (size_t)t->count * sizeof *data);
+    return SN_OK;
+}
+
+static sn_status flatten_scale(sni_match *m) {
+    return flatten(m, "g", "g2");
+}
+
+static sn_status flatten_offset(sni_match *m) {
+    return flatten(m, "b", "b2");
+}
+
+/* ---- Groups: a normalisation of instances on (N, groups, rest) ---- */
+
+static bool is_grouped(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    const sni_value *inner = sni_graph_value(m->g, sni_match_node(m, "r")->out[0]);
+    const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
+    if (!is_all(m, "one", 1) || !is_all(m, "zero", 0) || !sni_types_equal(x, y)) return false;
+    const sni_type *t = &inner->type;
+    return t->has_shape && t->rank == 3 && x->rank >= 3 && t->dims[0] == x->dims[0] &&
+           x->dims[1] > 0 && t->dims[1] > 0 && x->dims[1] % t->dims[1] == 0;
+}
+
+static sn_status bind_groups(sni_match *m) {
+    const sni_value *inner = sni_graph_value(m->g, sni_match_node(m, "r")->out[0]);
+    SN_TRY(bind_channels(m));
+    return sni_match_set_attr(m, "groups", sni_attr_of_int("groups", inner->type.dims[1]));
+}
+
+#define MEAN(x) "ReduceMean<keepdims = 1, noop_with_empty_axes = 0>(" x ", %a)"
+#define SQUARE(x) "{Pow(" x ", 2) | Mul(" x ", " x ")}"
+#define DEVIATION "d:Sub(x, " MEAN("x") ")"
+#define SPREAD(square) "Sqrt(Add(" MEAN(square) ", #e))"
+/* By a division, or by a product with the reciprocal. */
+#define CORE_DIV "Div(" DEVIATION ", " SPREAD(SQUARE("d")) ")"
+#define CORE_MUL \
+    "Mul(" DEVIATION ", {Reciprocal(" SPREAD(SQUARE("d")) ") | Div(1, " SPREAD(SQUARE("d")) ")})"
+#define AXES "%a=int64{-1} #e=1e-5 x=[N,S,8]; %a=int64{2,3} #e=1e-3 x=[N,3,4,5]"
+#define SPATIAL "%a=int64{2,3} #e=1e-5 x=[N,3,4,5]; %a=int64{2,3,4} #e=1e-3 x=[2,3,4,5,2]"
+#define LAYER "LayerNormalization<axis = @axis, epsilon = #e>(x, one)"
+#define INSTANCE "InstanceNormalization<epsilon = #e>(x, one, zero)"
+#define RMS "RMSNormalization<axis = @axis, epsilon = #e>(x, one)"
+
+const sni_rule sni_rules_norms[] = {
+    {"instance-norm", CORE_DIV, INSTANCE, .where = is_spatial, .build = bind_channels,
+     .sample = SPATIAL},
+    {"instance-norm-mul", CORE_MUL, INSTANCE, .where = is_spatial, .build = bind_channels,
+     .sample = SPATIAL},
+    {"layer-norm", CORE_DIV, LAYER, .where = is_float_rows, .build = bind_rows, .sample = AXES},
+    {"layer-norm-mul", CORE_MUL, LAYER, .where = is_float_rows, .build = bind_rows, .sample = AXES},
+    {"layer-norm-keras",
+     "Add(Mul(x, s:Mul(Reciprocal(Sqrt(Add(" MEAN(
+         "{Mul(d:Sub(x, m:" MEAN("x") "), d) | Pow(d:Sub(x, "
+                                      "m:" MEAN("x") "), 2)}") ", #e))), %g)), Sub(%b, Mul(m, s)))",
+     "LayerNormalization<axis = @axis, epsilon = #e>(x, g, b)", .where = is_float_rows,
+     .build = bind_axis, .sample = "%a=int64{-1} #e=1e-3 x=[N,S,8] %g=[8] %b=[8]"},
+    {"layer-norm-scale", "Mul(n:LayerNormalization<axis = @axis>(x, %one), %g)",
+     "LayerNormalization<*n>(x, g)", .where = takes_scale,
+     .sample = "%one=1[8] %g=[8]; %one=1[3,8] %g=[3,8] @axis=-2"},
+    {"layer-norm-offset", "Add(n:LayerNormalization(x, %one), %b)",
+     "LayerNormalization<*n>(x, one, b)", .where = takes_offset, .sample = "%one=[8] %b=[8]"},
+    {"rms-norm", "Div(x, " SPREAD(SQUARE("x")) ")", RMS, .where = is_float_rows, .build = bind_rows,
+     .sample = "%a=int64{-1} #e=1e-5 x=[N,S,8]"},
+    {"rms-norm-mul",
+     "Mul(x, {Reciprocal(" SPREAD(SQUARE("x")) ") | Div(1, " SPREAD(SQUARE("x")) ")})", RMS,
+     .where = is_float_rows, .build = bind_rows, .sample = "%a=int64{-1} #e=1e-5 x=[N,S,8]"},
+    {"rms-norm-scale", "Mul(n:RMSNormalization(x, %one), %g)", "RMSNormalization<*n>(x, g)",
+     .where = takes_scale, .sample = "%one=1[8] %g=[8]"},
+    {"group-norm", "Reshape(InstanceNormalization<epsilon = @e>(r:Reshape(x, s), %one, %zero), t)",
+     "GroupNormalization<epsilon = @e, num_groups = @groups>(x, one, zero)", .where = is_grouped,
+     .build = bind_groups,
+     .sample = "x=[2,6,4,5] s=int64{0,3,-1} %one=1[3] %zero=0[3] "
+               "t=int64{2,6,4,5}"},
+    {"group-norm-scale", "Mul(n:GroupNormalization<num_groups = @groups>(x, %one, %zero), %g)",
+     "GroupNormalization<*n>(x, g2, zero)", .where = takes_channel_scale, .build = flatten_scale,
+     .sample = "x=[N,6,4,5] %one=1[6] %zero=0[6] %g=[6,1,1] @groups=2"},
+    {"group-norm-offset", "Add(n:GroupNormalization<num_groups = @groups>(x, %one, %zero), %b)",
+     "GroupNormalization<*n>(x, one, b2)", .where = takes_channel_offset, .build = flatten_offset,
+     .sample = "x=[N,6,4,5] %one=[6] %zero=0[6] %b=[6,1,1] @groups=2"},
+    {"instance-norm-scale", "Mul(n:InstanceNormalization(x, %one, %zero), %g)",
+     "InstanceNormalization<*n>(x, g2, zero)", .where = takes_channel_scale, .build = flatten_scale,
+     .sample = "x=[N,6,4,5] %one=1[6] %zero=0[6] %g=[6,1,1]"},
+    {"instance-norm-offset", "Add(n:InstanceNormalization(x, %one, %zero), %b)",
+     "InstanceNormalization<*n>(x, one, b2)", .where = takes_channel_offset,
+     .build = flatten_offset, .sample = "x=[N,6,4,5] %one=[6] %zero=0[6] %b=[6,1,1] @groups=2"},
+    {0},
+};
