@@ -17,10 +17,21 @@ typedef struct sni_rewrite {
     sn_error *err;
 } sni_rewrite;
 
+/* When passes and rules apply: a stage is repeated, with all that belongs to it and to those before
+ * it, until nothing fires; then the next one begins. */
+typedef enum sni_stage {
+    SNI_STAGE_CLEAN,     /* what does nothing goes */
+    SNI_STAGE_RECOGNISE, /* chains become the operator that they spell out */
+    SNI_STAGE_FUSE,      /* neighbours become one node */
+    SNI_STAGE_LAYOUT,    /* how tensors lie in memory */
+    SNI_STAGE_COUNT
+} sni_stage;
+
 struct sni_pass {
     const char *name;
     int level; /* lowest optimisation level that runs it */
     sn_status (*run)(sni_rewrite *r);
+    sni_stage stage; /* the first that runs it */
 };
 
 /* One application of a rule. */

@@ -10,7 +10,7 @@ enum {
     FOLD_TOTAL = 512 << 20 /* bytes that folding may read and write in one session */
 };
 
-/* Every round of every stage runs these, then the rules of the stages so far. */
+/* Every round runs those of the stages so far, then the rules of the same. */
 static const sni_pass passes[] = {
     {"dead-code", 1, sni_pass_dead_code},
     {"identity", 1, sni_pass_identity},
@@ -19,7 +19,7 @@ static const sni_pass passes[] = {
     {"fold-constants", 1, sni_pass_fold_constants},
     {"duplicate-constants", 1, sni_pass_duplicate_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
-    {"winograd", 2, sni_pass_winograd},
+    {"winograd", 2, sni_pass_winograd, SNI_STAGE_LAYOUT},
 };
 
 enum { PASSES = sizeof passes / sizeof *passes };
@@ -144,7 +144,7 @@ static sn_status run_round(pipeline *p, sni_graph *g, sni_stage stage, size_t *f
     for (size_t i = 0; i <= PASSES; i++) {
         const sni_pass *pass = i < PASSES ? &passes[i] : NULL;
         size_t count = 0;
-        if (pass && p->off[i]) continue;
+        if (pass && (p->off[i] || pass->stage > stage)) continue;
         sn_status status = run_pass(p, pass, stage, g, 0, &count);
         if (status != SN_OK)
             return sni_fail_context(p->err, status, "pass %s", pass ? pass->name : "rules");

@@ -61,14 +61,6 @@ struct sni_rule {
 
 /* ---- Tables of rules: each ends with a rule without a name ---- */
 
-/* When rules apply: a stage is repeated until nothing fires before the next begins. */
-typedef enum sni_stage {
-    SNI_STAGE_CLEAN,     /* what does nothing goes */
-    SNI_STAGE_RECOGNISE, /* chains become the operator that they spell out */
-    SNI_STAGE_FUSE,      /* neighbours become one node */
-    SNI_STAGE_COUNT
-} sni_stage;
-
 typedef struct sni_rule_table {
     const char *theme;
     sni_stage stage;
