@@ -148,6 +148,15 @@ static sn_status build_number(builder *b, double v, int32_t *out) {
 
 static sn_status build_value(builder *b, const sni_pat *p, int32_t *out);
 
+/* Value that output i of the replacement replaces; SNI_NO_ID: none. */
+static int32_t replaced(const sni_match *m, int i) {
+    if (!m->rule->n_outputs) return i == 0 ? m->root->out[0] : SNI_NO_ID;
+    int slot = m->rule->outputs[i].slot, out = m->rule->outputs[i].out;
+    if (slot == -2) return SNI_NO_ID;
+    const sni_node *n = slot == -1 ? m->root : m->slots[slot].node;
+    return out < n->n_out ? n->out[out] : SNI_NO_ID;
+}
+
 static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_t *count) {
     const sni_compiled *rule = b->m->rule;
     bool several = p == rule->replacement && rule->n_outputs;
@@ -155,7 +164,7 @@ static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_
     for (int32_t i = 0; i < *count; i++) {
         sni_value *v;
         out[i] = SNI_NO_ID;
-        if (several ? rule->outputs[i].slot == -2 : i != p->out) continue;
+        if (several ? replaced(b->m, i) == SNI_NO_ID : i != p->out) continue;
         SN_TRY(sni_graph_add_value(b->m->g, (sni_str){0}, &v, b->m->r->err));
         out[i] = v->id;
     }
@@ -262,15 +271,6 @@ static bool can_replace(const sni_graph *g, int32_t old, int32_t new) {
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i] && !is_open(g, a->dims[i])) return false;
     return true;
-}
-
-/* Value that output i of the replacement replaces; SNI_NO_ID: none. */
-static int32_t replaced(const sni_match *m, int i) {
-    if (!m->rule->n_outputs) return i == 0 ? m->root->out[0] : SNI_NO_ID;
-    int slot = m->rule->outputs[i].slot, out = m->rule->outputs[i].out;
-    if (slot == -2) return SNI_NO_ID;
-    const sni_node *n = slot == -1 ? m->root : m->slots[slot].node;
-    return out < n->n_out ? n->out[out] : SNI_NO_ID;
 }
 
 static sn_status take_over(sni_match *m, int32_t old, int32_t new) {

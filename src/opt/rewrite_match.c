@@ -258,12 +258,12 @@ static bool is_matched(const sni_match *m, int32_t node) {
 
 /* An output that the replacement makes as well may be used by others. */
 static bool is_exposed(const sni_match *m, const sni_node *n, int32_t out) {
-    if (n == m->root) return out == 0;
     for (int i = 0; i < m->rule->n_outputs; i++) {
         int slot = m->rule->outputs[i].slot;
-        if (slot >= 0 && m->slots[slot].node == n && m->rule->outputs[i].out == out) return true;
+        const sni_node *from = slot >= 0 ? m->slots[slot].node : slot == -1 ? m->root : NULL;
+        if (from == n && m->rule->outputs[i].out == out) return true;
     }
-    return false;
+    return n == m->root && out == 0;
 }
 
 static bool is_private(const sni_match *m, const sni_node *n) {

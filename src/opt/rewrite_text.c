@@ -242,6 +242,7 @@ static sn_status parse_expr(parser *s, const sni_pat **out) {
     if (at(s, '[')) {
         p->kind = SNI_PAT_INTS;
         SN_TRY(read_ints(s, &p->n_ints, p->ints));
+        p->optional = accept(s, '?');
     } else if (accept(s, '{')) {
         SN_TRY(parse_choice(s, p));
     } else if (at(s, '%') || at(s, '#')) {

@@ -29,6 +29,7 @@ typedef struct sample {
     int digit[SAMPLE_DIGITS], radix[SAMPLE_DIGITS], n_digits;
     bool turned;     /* operands of commutative operators change places */
     bool wide;       /* scalars have rank 1 */
+    bool partial;    /* an input is left out */
     bool impossible; /* the choices ask for what an operator does not have */
     uint64_t random;
     char inputs[SAMPLE_TEXT / 8], constants[SAMPLE_TEXT / 2], body[SAMPLE_TEXT / 4];
@@ -126,6 +127,18 @@ static inline void sample_contents(sample *s, const char *spec) {
     ADD(s->constants, "}");
 }
 
+/* A constant lower triangle of bools. */
+static inline void sample_triangle(sample *s, sni_str name, const char *spec) {
+    int64_t dims[SN_MAX_RANK];
+    int rank = sample_dims(spec, dims);
+    ADD(s->constants, "%sbool%s %.*s = {", s->constants[0] ? ",\n" : "", spec + 1, (int)name.n,
+        name.p);
+    for (int64_t i = 0; i < dims[rank - 2]; i++)
+        for (int64_t j = 0; j < dims[rank - 1]; j++)
+            ADD(s->constants, "%s%s", i || j ? ", " : "", j <= i ? "true" : "false");
+    ADD(s->constants, "}");
+}
+
 /* Declares the value of a slot as an input or a constant, once. */
 static inline void sample_capture(sample *s, const sni_pat *p) {
     const sni_rule_name *name = &s->rule->names[p->slot];
@@ -135,6 +148,11 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
     sample_spec(s, name->text, spec, sizeof spec);
     if (strchr(spec, '(')) {
         ADD(s->body, "%.*s = %s\n", (int)name->text.n, name->text.p, spec);
+        return;
+    }
+    if (p->kind == SNI_PAT_SCALAR && strncmp(spec, "int64:", 6) == 0) {
+        ADD(s->constants, "%sint64 %.*s = {%s}", s->constants[0] ? ",\n" : "", (int)name->text.n,
+            name->text.p, spec + 6);
         return;
     }
     if (p->kind == SNI_PAT_SCALAR) {
@@ -151,6 +169,10 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
             (int)name->text.n, name->text.p, spec + 5);
         return;
     }
+    if (spec[0] == 'L') {
+        sample_triangle(s, name->text, spec);
+        return;
+    }
     if (p->kind == SNI_PAT_CONST) {
         ADD(s->constants, "%s", s->constants[0] ? ",\n" : "");
         sample_type(s, spec);
@@ -158,9 +180,18 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         sample_contents(s, spec);
         return;
     }
+    bool truth = strncmp(spec, "bool[", 5) == 0;
+    if (truth) {
+        memmove(spec, spec + 4, strlen(spec + 4) + 1);
+        ADD(s->constants, "%sfloat no_%.*s = {0}", s->constants[0] ? ",\n" : "", (int)name->text.n,
+            name->text.p);
+        ADD(s->body, "%.*s = Greater(%.*s_f, no_%.*s)\n", (int)name->text.n, name->text.p,
+            (int)name->text.n, name->text.p, (int)name->text.n, name->text.p);
+    }
     sample_input *in = &s->input[s->n_inputs++];
     assert_true(s->n_inputs <= SAMPLE_INPUTS);
-    snprintf(in->name, sizeof in->name, "%.*s", (int)name->text.n, name->text.p);
+    snprintf(in->name, sizeof in->name, "%.*s%s", (int)name->text.n, name->text.p,
+             truth ? "_f" : "");
     in->positive = spec[0] == '+';
     in->rank = sample_dims(spec, in->dims);
     ADD(s->inputs, "%sfloat%s %s", s->inputs[0] ? ", " : "", in->rank ? spec + in->positive : "",
@@ -243,8 +274,11 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
     if (!root && !p->shared && !sample_exposed(s, p->slot))
         strcpy(s->interior[s->n_interior++], out);
     if (root) strcpy(out, "result");
+    int outs = op->outputs[0].flags & SNI_VARIADIC ? 3 : p->out + 1; /* a Split is in three */
     for (int i = 0; i < p->out; i++) ADD(s->body, "%s_%d, ", out, i);
-    ADD(s->body, "%s = %s%s%s", out, op->domain ? op->domain : "", op->domain ? "." : "", op->name);
+    ADD(s->body, "%s", out);
+    for (int i = p->out + 1; i < outs; i++) ADD(s->body, ", %s_%d", out, i);
+    ADD(s->body, " = %s%s%s", op->domain ? op->domain : "", op->domain ? "." : "", op->name);
     if (attrs[0]) ADD(s->body, " <%s>", attrs);
     ADD(s->body, " (");
     for (int i = 0; i < used; i++) ADD(s->body, "%s%s", i ? ", " : "", in[turn ? 1 - i : i]);
@@ -253,7 +287,10 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
 
 static inline void sample_value(sample *s, const sni_pat *p, char *out) {
     strcpy(out, "\"\"");
-    if (p->optional && sample_choose(s, 2)) return;
+    if (p->optional && sample_choose(s, 2)) {
+        s->partial = true;
+        return;
+    }
     switch (p->kind) {
     case SNI_PAT_ABSENT:
         return;
@@ -288,7 +325,7 @@ static inline void sample_make(sample *s, const char *more) {
     s->n_digits = s->n_values = s->n_interior = s->n_inputs = 0;
     s->made = 0;
     s->random = 42;
-    s->impossible = false;
+    s->impossible = s->partial = false;
     s->turned = sample_choose(s, 2);
     s->wide = sample_choose(s, 2);
     sample_node(s, s->rule->pattern, out);
