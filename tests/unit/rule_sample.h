@@ -127,6 +127,17 @@ static inline void sample_contents(sample *s, const char *spec) {
     ADD(s->constants, "}");
 }
 
+/* Constant numbers that count from 0. */
+static inline void sample_numbers(sample *s, sni_str name, const char *spec) {
+    int64_t dims[SN_MAX_RANK], count = 1;
+    int rank = sample_dims(spec, dims);
+    for (int i = 0; i < rank; i++) count *= dims[i];
+    ADD(s->constants, "%sint64%s %.*s = {", s->constants[0] ? ",\n" : "", spec + 1, (int)name.n,
+        name.p);
+    for (int64_t i = 0; i < count; i++) ADD(s->constants, "%s%lld", i ? ", " : "", (long long)i);
+    ADD(s->constants, "}");
+}
+
 /* A constant lower triangle of bools. */
 static inline void sample_triangle(sample *s, sni_str name, const char *spec) {
     int64_t dims[SN_MAX_RANK];
@@ -167,6 +178,10 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         for (const char *c = spec; *c; c++) count += *c == ',';
         ADD(s->constants, "%sint64[%d] %.*s = %s", s->constants[0] ? ",\n" : "", count,
             (int)name->text.n, name->text.p, spec + 5);
+        return;
+    }
+    if (spec[0] == 'A') {
+        sample_numbers(s, name->text, spec);
         return;
     }
     if (spec[0] == 'L') {

@@ -75,9 +75,8 @@ sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner) {
     SN_TRY(sni_match_new_floats(m, "w2", t->rank, t->dims, &w2));
     SN_TRY(sni_match_new_floats(m, "b2", 1, &a->channels, &b2));
     for (int64_t at = 0; at < t->count;)
-        for (int64_t c = 0; c < a->channels; c++)
-            for (int64_t i = 0; i < inner; i++, at++)
-                w2[at] = (float)((double)w[at] * (double)a->k[c]);
+        for (int64_t c = 0; c < a->channels; c++, at += inner)
+            for (int64_t i = 0; i < inner; i++) w2[at + i] = w[at + i] * a->k[c];
     for (int64_t c = 0; c < a->channels; c++)
         b2[c] = (float)((b ? (double)b[c * b_step] : 0.0) * (double)a->k[c] + (double)a->s[c]);
     return SN_OK;

@@ -79,11 +79,16 @@ static bool is_triangle(const sni_match *m, const char *name) {
     const sni_tensor *t = sni_match_const(m, name);
     if (!t || t->dtype != SN_BOOL || t->rank < 2) return false;
     int64_t rows = t->dims[t->rank - 2], columns = t->dims[t->rank - 1];
-    if (t->count != rows * columns) return false;
-    const unsigned char *p = t->data;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            if ((p[i * columns + j] != 0) != (j <= i)) return false;
+    if (rows != columns || t->count != rows * columns || rows < 1) return false;
+    const unsigned char *first = t->data, *last = first + (rows - 1) * columns;
+    for (int64_t j = 0; j < columns; j++)
+        if (last[j] != 1 || first[j] != (j == 0)) return false;
+    for (int64_t i = 0; i < rows; i++) {
+        const unsigned char *row = first + i * columns;
+        if (memcmp(row, last, (size_t)i + 1) != 0) return false;
+        if (i + 1 < columns && memcmp(row + i + 1, first + 1, (size_t)(columns - i - 1)) != 0)
+            return false;
+    }
     return true;
 }
 
@@ -233,7 +238,7 @@ static bool are_small(sni_match *m) {
 #define TURNED "Transpose<perm = [0, 2, 3, 1]>(r)"
 #define SCORES(keys)                                                                          \
     "{s:MatMul(q, " keys ") | Div(s:MatMul(q, " keys "), #div) | Mul(s:MatMul(q, " keys "), " \
-                                                                                        "#mul)}"
+    "#mul)}"
 #define WEIGH(scores) "MatMul(p:Softmax<axis = -1>(" scores "), v)"
 #define LATER "Transpose<perm = [0, 2, 1, 3]>(r)"
 #define NODE(k, more) "Attention<scale = #scale>(q, " k ", v" more ")"

@@ -87,6 +87,34 @@ static sn_status tell_shape(sni_match *m) {
     return sni_match_new_ints(m, "t", y->rank, dims);
 }
 
+/* ---- Rows of a table by their number: as many as another tensor has on an axis ---- */
+
+/* ids is (1, M) and counts from 0; the table has at least as many rows. */
+static bool counts_rows(sni_match *m) {
+    const sni_tensor *ids = sni_match_const(m, "ids");
+    const sni_const *table = sni_value_const(m->g, sni_match_value(m, "table"));
+    const sni_attr *from = sni_match_attr(m, "from"), *to = sni_match_attr(m, "to");
+    if (!ids || !table || !from || !to || from->u.i < 0 || to->u.i != from->u.i + 1) return false;
+    if (ids->dtype != SN_INT64 || ids->rank != 2 || ids->dims[0] != 1 || table->tensor.rank != 2 ||
+        table->tensor.dtype != SN_FLOAT32 || table->tensor.dims[0] < ids->count)
+        return false;
+    for (int64_t i = 0; i < ids->count; i++)
+        if (((const int64_t *)ids->data)[i] != i) return false;
+    return true;
+}
+
+static sn_status bind_rows(sni_match *m) {
+    const sni_tensor *table = sni_match_const(m, "table");
+    const sni_const *ids = sni_value_const(m->g, sni_match_value(m, "ids"));
+    float *data;
+    if (!table) return sni_fail(m->r->err, SN_INTERNAL, "a constant is no longer there");
+    int64_t dims[3] = {1, ids->tensor.count, table->dims[1]};
+    SN_TRY(sni_match_new_floats(m, "rows", 3, dims, &data));
+    size_t bytes = (size_t)(dims[1] * dims[2]) * sizeof *data;
+    if (bytes) memcpy(data, table->data, bytes);
+    return SN_OK;
+}
+
 const sni_rule sni_rules_shape[] = {
     {"noop-transpose", "Transpose<perm = @p>(x)", "x", .where = keeps_order, .level = 1,
      .sample = "@p=[0,1,2]"},
@@ -105,5 +133,9 @@ const sni_rule sni_rules_shape[] = {
      .sample = "starts=int64{0,0} ends=int64{3,8} axes=int64{1,2} steps=int64{1,1}"},
     {"reshape-known", "Reshape(x, s)", "Reshape(x, t)", .where = shape_can_be_told,
      .build = tell_shape, .level = 1, .sample = "x=[N,3,8] s=Shape(x)"},
+    {"rows-like",
+     "Gather<axis = 0>(%table, ~Slice(%ids, [0], ~Shape<start = @from, end = @to>(x), [1], [1]?))",
+     "ai.sinter.SliceLike<axis = 1, like_axis = @from>(rows, x)", .where = counts_rows,
+     .build = bind_rows, .level = 2, .sample = "%table=[9,4] %ids=A[1,8] x=[N,S] @from=1 @to=2"},
     {0},
 };

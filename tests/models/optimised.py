@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""optimised.py PROGRAM FOLDER... [--markdown] - what the optimiser leaves of the zoo's models.
+
+Each FOLDER holds exports of the zoo (bench/zoo/export.py). Asserts that no batch normalisation is left, that no
+activation stands alone after a convolution or dense layer, that each attention block and each normalisation is
+one node, and that encoders keep no arithmetic on shapes. --markdown prints nodes before and after instead.
+"""
+
+import re
+import subprocess
+import sys
+
+# Model: attention blocks, normalisations (None: none asked for), whether no arithmetic on shapes may be left.
+MODELS = {
+    "resnet50": (0, 0, True),
+    "mobilenet_v2": (0, 0, True),
+    "mobilenet_v3_large": (0, 0, True),
+    "efficientnet_b0": (0, 0, True),
+    "yolov8n": (0, 0, False),
+    "densenet121": (0, 0, True),
+    "convnext_tiny": (0, 10, True),
+    "vit_b_16": (2, 5, True),
+    "swin_t": (4, 11, True),
+    "bert_base": (2, 5, True),
+    "gpt2": (2, 5, False),
+}
+
+LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv"}
+ACTIVATIONS = {
+    "Relu", "LeakyRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Tanh", "Elu", "Erf",
+}
+NORMS = {
+    "LayerNormalization", "RMSNormalization", "com.microsoft.SkipLayerNormalization",
+    "com.microsoft.SkipSimplifiedLayerNormalization", "GroupNormalization", "InstanceNormalization",
+}
+PARTS = {"ReduceMean", "Softmax", "Sqrt", "Pow", "Erf"}  # of what should be one node
+SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Expand", "Where"}
+
+NAME = r'"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_.:/]*'
+NODE = re.compile(r"^\s*(?:\[(?:%s)\] )?((?:%s)(?:, (?:%s))*) = ([A-Za-z0-9_.]+)(?: <.*?>)? \((.*)\)(?:  # (.*))?$" % (NAME, NAME, NAME))
+
+
+def nodes(program, stage, model):
+    """[(outputs, operator, inputs, types)] of a stage."""
+    text = subprocess.run([program, "inspect", "--stage", stage, model], check=True, capture_output=True, text=True).stdout
+    found = []
+    for line in text.splitlines():
+        m = NODE.match(line)
+        if m:
+            names = [re.findall(NAME, part) for part in (m.group(1), m.group(3))]
+            found.append((names[0], m.group(2), names[1], m.group(4) or ""))
+    return found
+
+
+def complaints(name, graph):
+    blocks, norms, shapeless = MODELS[name]
+    made_by = {out: op for outs, op, _, _ in graph for out in outs}
+    ops = [op for _, op, _, _ in graph]
+    for _, op, inputs, _ in graph:
+        if op in ACTIVATIONS and inputs and made_by.get(inputs[0]) in LAYERS:
+            yield "%s after %s" % (op, made_by[inputs[0]])
+    if "BatchNormalization" in ops:
+        yield "%d BatchNormalization" % ops.count("BatchNormalization")
+    if ops.count("Attention") != blocks:
+        yield "%d Attention for %d blocks" % (ops.count("Attention"), blocks)
+    found = sum(op in NORMS for op in ops)
+    if found != norms:
+        yield "%d normalisations instead of %d" % (found, norms)
+    if blocks or norms:
+        for part in PARTS & set(ops):
+            yield "%d %s left" % (ops.count(part), part)
+    if shapeless:
+        for outs, op, _, types in graph:
+            if op in SHAPES or (op in ("Gather", "Concat", "Slice", "Unsqueeze", "Squeeze") and re.match(r"int64(\[\d\])?$", types)):
+                yield "%s makes %s, %s" % (op, outs[0], types)
+
+
+def main(program, *folders):
+    markdown = "--markdown" in folders
+    folders = [f for f in folders if f != "--markdown"]
+    bad = 0
+    for name in MODELS:
+        row = ["`%s`" % name]
+        for folder in folders:
+            model = "%s/%s/model.onnx" % (folder, name)
+            before, after = nodes(program, "import", model), nodes(program, "opt", model)
+            if not before or not after:
+                sys.exit("%s: no nodes were read" % model)
+            row += [str(len(before)), str(len(after))]
+            for text in complaints(name, after):
+                print("%s: %s" % (model, text), file=sys.stderr)
+                bad += 1
+        if markdown:
+            print("| " + " | ".join(row) + " |")
+    if not markdown:
+        print("%d models, %d complaints" % (len(MODELS) * len(folders), bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
