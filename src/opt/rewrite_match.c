@@ -285,7 +285,7 @@ static bool settle(sni_match *m) {
 static bool solve(sni_match *m, const goal *g) {
     if (!g) return settle(m);
     const sni_pat *p = g->pat;
-    if (g->value == SNI_NO_ID)
+    if (g->value == SNI_NO_ID && p->kind != SNI_PAT_CHOICE)
         return (p->optional || p->kind == SNI_PAT_ABSENT) && solve(m, g->rest);
     uint32_t bound = m->bound;
     bool ok = false;

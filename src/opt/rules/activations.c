@@ -30,6 +30,15 @@ static sn_status read_slope(sni_match *m) {
                                 divided ? 1 / sni_match_number(m, "d") : sni_match_number(m, "a"));
 }
 
+/* Before opset 13 a softmax took the axes from `axis` on as one: that of the last axis alone is
+ * today's on that axis. */
+static bool is_last_flattened(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    const sni_attr *axis = sni_match_attr(m, "a");
+    const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
+    return axis && x->has_shape && axis->u.i == x->rank - 1 && sni_types_equal(x, y);
+}
+
 #define SHIFTED "Sub(x, ReduceMax<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))"
 
 const sni_rule sni_rules_activations[] = {
@@ -60,5 +69,10 @@ const sni_rule sni_rules_activations[] = {
      "Sub(s:" SHIFTED ", Log(ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(Exp(s), %axes)))",
      "LogSoftmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
      .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {"softmax-flattened", "Reshape(Softmax<axis = -1>(Flatten<axis = @a>(x)), s)",
+     "Softmax<axis = -1>(x)", .where = is_last_flattened,
+     .sample = "x=[N,3,8] @a=2 s=Shape(x); x=[2,3,4,5] @a=3 s=int64{2,3,4,5}"},
+    {"log-softmax-flattened", "Reshape(LogSoftmax<axis = -1>(Flatten<axis = @a>(x)), s)",
+     "LogSoftmax<axis = -1>(x)", .where = is_last_flattened, .sample = "x=[N,3,8] @a=2 s=Shape(x)"},
     {0},
 };

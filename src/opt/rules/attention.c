@@ -60,6 +60,34 @@ static bool is_chosen(sni_match *m) {
     return is_attention(m) && mask_fits(m, "mask") && sni_match_number(m, "low") <= -1e8;
 }
 
+/* Batches of one head: (batch, length, size). */
+static bool is_single(sni_match *m) {
+    const sni_type *q = sni_match_type(m, "q"), *v = sni_match_type(m, "v"), *s = scores_type(m);
+    const char *key = sni_match_value(m, "r") == SNI_NO_ID ? "k" : "r";
+    const sni_type *k = sni_match_type(m, key);
+    if (!q->has_shape || !k->has_shape || !v->has_shape || !s->has_shape) return false;
+    if (q->rank != 3 || k->rank != 3 || v->rank != 3 || q->dtype != SN_FLOAT32) return false;
+    return q->dims[0] == k->dims[key[0] == 'r'] && q->dims[0] == v->dims[0];
+}
+
+static bool fits_single(const sni_match *m, int rank) {
+    const sni_type *t = sni_match_type(m, "mask"), *s = scores_type(m);
+    if (!t->has_shape || t->dtype != SN_FLOAT32 || t->rank != rank) return false;
+    for (int i = 0; i < rank; i++) {
+        sni_dim d = t->dims[rank - 1 - i];
+        if (d != s->dims[2 - i] && (d != 1 || i == 0)) return false;
+    }
+    return true;
+}
+
+static bool is_single_masked(sni_match *m) {
+    return is_single(m) && (fits_single(m, 1) || fits_single(m, 2));
+}
+
+static bool is_single_batch_masked(sni_match *m) {
+    return is_single(m) && fits_single(m, 3);
+}
+
 /* ---- Causal masks: a slice of a constant lower triangle ---- */
 
 /* Element 0 of a list that inference has followed. */
@@ -251,6 +279,13 @@ static bool are_small(sni_match *m) {
 #define PART MERGE("Reshape(Slice(x, from, to, [-1]), shape)")
 #define PACKED "x=[N,S,24] h=int64{0,0,3,2,4} sizes=int64{1,1,1}"
 
+#define KEYS_3D "Transpose<perm = [0, 2, 1]>(k)"
+#define TURNED_3D "Transpose<perm = [1, 2, 0]>(r)"
+#define LATER_3D "Transpose<perm = [1, 0, 2]>(r)"
+#define NODE_3D(k, more) \
+    "Attention<scale = #scale, q_num_heads = 1, kv_num_heads = 1>(q, " k ", v" more ")"
+#define SINGLE "q=[N,S,4] k=[N,7,4] r=[7,N,4] v=[N,7,6] #mul=0.5 #div=2.0 "
+
 const sni_rule sni_rules_attention[] = {
     {"attention-window-mask", "Reshape(Add(~w:Reshape(x, s), %mask), t)", "Add(x, flat)",
      .where = is_window_mask, .build = bind_window_mask,
@@ -278,6 +313,21 @@ const sni_rule sni_rules_attention[] = {
     {"attention-fill-turned", WEIGH("Where(mask, #low, " SCORES(TURNED) ")"),
      NODE(LATER, ", Where(mask, #low, 0)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-1e9"},
+    {"attention-single", WEIGH(SCORES(KEYS_3D)), NODE_3D("k", ""), .where = is_single,
+     .build = bind_scale, .sample = SINGLE},
+    {"attention-single-turned", WEIGH(SCORES(TURNED_3D)), NODE_3D(LATER_3D, ""), .where = is_single,
+     .build = bind_scale, .sample = SINGLE},
+    {"attention-single-mask", WEIGH("Add(" SCORES(KEYS_3D) ", mask)"), NODE_3D("k", ", mask"),
+     .where = is_single_masked, .build = bind_scale, .sample = SINGLE "mask=[S,7]"},
+    {"attention-single-mask-turned", WEIGH("Add(" SCORES(TURNED_3D) ", mask)"),
+     NODE_3D(LATER_3D, ", mask"), .where = is_single_masked, .build = bind_scale,
+     .sample = SINGLE "mask=[S,7]"},
+    {"attention-single-batch-mask", WEIGH("Add(" SCORES(KEYS_3D) ", mask)"),
+     NODE_3D("k", ", Unsqueeze(mask, [1])"), .where = is_single_batch_masked, .build = bind_scale,
+     .sample = SINGLE "mask=[N,S,7]"},
+    {"attention-single-batch-mask-turned", WEIGH("Add(" SCORES(TURNED_3D) ", mask)"),
+     NODE_3D(LATER_3D, ", Unsqueeze(mask, [1])"), .where = is_single_batch_masked,
+     .build = bind_scale, .sample = SINGLE "mask=[N,1,7]"},
     {"attention-causal", WEIGH("Where(" SEEN ", " SCORES(KEYS) ", #low)"),
      "Attention<scale = #scale, is_causal = 1>(q, k, v)", .where = is_causal_alone,
      .build = bind_scale,

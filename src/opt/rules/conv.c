@@ -129,12 +129,58 @@ static sn_status norm_to_conv(sni_match *m) {
     return sni_match_set_attr(m, "channels", sni_attr_of_int("channels", dims[0]));
 }
 
+/* ---- Padding ---- */
+
+static int64_t pad_at(const sni_tensor *t, int64_t i) {
+    int64_t v;
+    memcpy(&v, (const char *)t->data + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
+
+/* Zeros around the spatial axes alone, of a node that states its padding by numbers. */
+static bool pads_space(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "pads");
+    const sni_attr *pads = sni_match_attr(m, "p");
+    const sni_type *x = sni_match_type(m, "x");
+    if (!t || t->dtype != SN_INT64 || !x->has_shape || x->rank < 3 || t->count != 2 * x->rank)
+        return false;
+    if (pads && pads->count != (size_t)(2 * (x->rank - 2))) return false;
+    for (int i = 0; i < x->rank; i++) {
+        int64_t from = pad_at(t, i), to = pad_at(t, x->rank + i);
+        if (from < 0 || to < 0 || from > INT32_MAX || to > INT32_MAX || (i < 2 && (from || to)))
+            return false;
+    }
+    return true;
+}
+
+/* A pool that has no padding of its own. */
+static bool pads_pool(sni_match *m) {
+    const sni_attr *pads = sni_match_attr(m, "p");
+    for (size_t i = 0; pads && i < pads->count; i++)
+        if (pads->u.ints[i] != 0) return false;
+    return pads_space(m);
+}
+
+static sn_status add_pads(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "pads");
+    const sni_attr *pads = sni_match_attr(m, "p");
+    int space = sni_match_type(m, "x")->rank - 2;
+    int64_t *sum = SNI_NEW_ARRAY(&m->r->store->arena, int64_t, 2 * space);
+    if (!sum || !t) return sni_fail_memory(m->r->err);
+    for (int i = 0; i < 2 * space; i++) {
+        int axis = i < space ? 2 + i : (space + 2) + 2 + (i - space);
+        sum[i] = pad_at(t, axis) + (pads ? pads->u.ints[i] : 0);
+    }
+    sni_attr a = {.kind = SNI_ATTR_INTS, .count = (size_t)(2 * space), .u.ints = sum};
+    return sni_match_set_attr(m, "sum", a);
+}
+
 /* ---- Epilogues ---- */
 
-/* A float32 convolution with constant weights that has no activation yet. */
+/* A float32 convolution that has no activation yet. */
 static bool is_open(sni_match *m) {
     const sni_attr *a = sni_node_attr(sni_match_node(m, "c"), "activation");
-    return !(a && a->u.s.n) && weights(m);
+    return !(a && a->u.s.n) && sni_match_type(m, "w")->dtype == SN_FLOAT32;
 }
 
 static bool adds_alike(sni_match *m) {
@@ -152,14 +198,25 @@ static sn_status bind_activation(sni_match *m) {
     return sni_bind_activation(m, "f");
 }
 
-#define CONV "c:Conv|com.microsoft.FusedConv(x, %w, b?, z?)"
+#define CONV "c:Conv|com.microsoft.FusedConv(x, w, b?, z?)"
 #define FUSED \
     "com.microsoft.FusedConv<*c, activation = @act, activation_params = @params>(x, w, b, z)"
-#define SHAPES "x=[N,4,7,7] %w=[6,4,3,3] b=[6] z=[N,6,5,5]; x=[1,2,9] %w=[6,2,2] b=[6] z=[1,6,8]"
+#define SHAPES "x=[N,4,7,7] w=[6,4,3,3] b=[6] z=[N,6,5,5]; x=[1,2,9] w=[6,2,2] b=[6] z=[1,6,8]"
 #define NORM "%scale=[6] %bias=[6] %mean=[6] %var=+[6]"
 #define TRANSPOSED "x=[N,4,7,7] %w=[4,6,3,3] %b=[6] "
 
+#define PADDED "Pad<mode = \"constant\">(x, %pads, {0 | _})"
+
 const sni_rule sni_rules_conv[] = {
+    {"pad-conv", "c:Conv<auto_pad = \"NOTSET\", pads = @p>(" PADDED ", w, b?)",
+     "Conv<*c, pads = @sum>(x, w, b)", .where = pads_space, .build = add_pads,
+     .sample = "x=[N,4,7,7] w=[6,4,3,3] b=[6] %pads=int64{0,0,1,2,0,0,3,0} @p=[1,0,0,1]; "
+               "x=[N,4,7] w=[6,4,3] b=[6] %pads=int64{0,0,1,0,0,2}"},
+    {"pad-average-pool",
+     "c:AveragePool<auto_pad = \"NOTSET\", pads = @p, ceil_mode = 0, kernel_shape = @k>(" PADDED
+     ")",
+     "AveragePool<*c, pads = @sum, count_include_pad = 1>(x)", .where = pads_pool,
+     .build = add_pads, .sample = "x=[N,4,7,7] @k=[3,3] %pads=int64{0,0,1,2,0,0,1,0}"},
     {"conv-batchnorm",
      "BatchNormalization<epsilon = @eps, training_mode = 0>(c:Conv(x, %w, %b?), %scale, %bias, "
      "%mean, %var)",
@@ -186,7 +243,7 @@ const sni_rule sni_rules_conv[] = {
      "BatchNormalization<epsilon = @eps, training_mode = 0>(x, %scale, %bias, %mean, %var)",
      "Conv<group = @channels>(x, w2, b2)", .where = norm_alone, .build = norm_to_conv,
      .sample = "x=[N,6,4,5] " NORM "; x=[N,6,9] " NORM},
-    {"conv-residual", "Add(c:Conv|com.microsoft.FusedConv(x, %w, b?), z)",
+    {"conv-residual", "Add(c:Conv|com.microsoft.FusedConv(x, w, b?), z)",
      "com.microsoft.FusedConv<*c>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"conv-activation", "f:" SNI_ACTIVATIONS "(" CONV ")", FUSED, .where = is_plain_activation,
      .build = bind_activation, .sample = SHAPES},

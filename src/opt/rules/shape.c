@@ -87,6 +87,15 @@ static sn_status tell_shape(sni_match *m) {
     return sni_match_new_ints(m, "t", y->rank, dims);
 }
 
+/* The type that a CastLike casts to. */
+static bool knows_type(sni_match *m) {
+    return sni_match_type(m, "y")->dtype != SN_UNDEFINED;
+}
+
+static sn_status bind_type(sni_match *m) {
+    return sni_match_set_attr(m, "to", sni_attr_of_int("to", sni_match_type(m, "y")->dtype));
+}
+
 /* ---- Rows of a table by their number: as many as another tensor has on an axis ---- */
 
 /* ids is (1, M) and counts from 0; the table has at least as many rows. */
@@ -133,6 +142,8 @@ const sni_rule sni_rules_shape[] = {
      .sample = "starts=int64{0,0} ends=int64{3,8} axes=int64{1,2} steps=int64{1,1}"},
     {"reshape-known", "Reshape(x, s)", "Reshape(x, t)", .where = shape_can_be_told,
      .build = tell_shape, .level = 1, .sample = "x=[N,3,8] s=Shape(x)"},
+    {"cast-like", "CastLike<saturate = @s>(x, y)", "Cast<to = @to, saturate = @s>(x)",
+     .where = knows_type, .build = bind_type, .level = 1, .sample = "y=[]"},
     {"rows-like",
      "Gather<axis = 0>(%table, ~Slice(%ids, [0], ~Shape<start = @from, end = @to>(x), [1], [1]?))",
      "ai.sinter.SliceLike<axis = 1, like_axis = @from>(rows, x)", .where = counts_rows,
