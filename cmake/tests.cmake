@@ -10,7 +10,8 @@ find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 
 # A test that runs a command; exit code 77 means that it had to be skipped.
 function(sinter_test name labels)
-  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
+           COMMAND_EXPAND_LISTS)
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 900
                        ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
 endfunction()
@@ -68,6 +69,18 @@ foreach(source ${FUZZ_SOURCES})
   sinter_use_codecs(${program})
   sinter_test(${name} unit ${program} ${TESTS}/fuzz/corpus/${fuzzer})
 endforeach()
+
+# ---- Vector kernels: every one of every tier against plain C; `kernels --bench` measures them ----
+
+file(GLOB KERNEL_TEST_SOURCES CONFIGURE_DEPENDS ${TESTS}/kernels/*.c)
+add_executable(kernels ${KERNEL_TEST_SOURCES})
+target_include_directories(kernels PRIVATE src ${TESTS}/kernels)
+target_link_libraries(kernels PRIVATE sinter_static)
+sinter_test(kernels.checked unit kernels)
+if(TARGET sinter_avx512 AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT SINTER_SANITIZE)
+  sinter_test(kernels.spills unit ${TOOLS}/check_spills.py $<TARGET_OBJECTS:sinter_avx2>
+              $<TARGET_OBJECTS:sinter_avx512>)
+endif()
 
 # ---- Checks of the source ----
 

@@ -8,7 +8,7 @@
 
 enum {
     MOST_GATES = 4,
-    MOST_ROWS = LANES == 16 ? 6 : 3, /* whose sums fit the registers with 4 gates */
+    MOST_ROWS = LANES == 16 ? 4 : 2, /* whose sums fit the registers with 4 gates */
     SUMS = LANES == 16 ? 8 : 12      /* independent ones that arithmetic needs to be busy */
 };
 
@@ -141,19 +141,13 @@ INLINE void all_rows(const sni_rnn_step *s, int64_t first, int64_t last, rows_fn
         for (; b + MOST_ROWS <= s->rows; b += MOST_ROWS) fn(s, block, b, MOST_ROWS);
         switch (s->rows - b) {
 #if LANES == 16
-        case 5:
-            fn(s, block, b, 5);
-            break;
-        case 4:
-            fn(s, block, b, 4);
-            break;
         case 3:
             fn(s, block, b, 3);
             break;
-#endif
         case 2:
             fn(s, block, b, 2);
             break;
+#endif
         case 1:
             fn(s, block, b, 1);
             break;

@@ -1,0 +1,258 @@
+/* conv.c - kernels of convolutions of blocked tensors: direct, depthwise, Winograd. */
+#include "check.h"
+
+#include "cpu/depthwise.h"
+#include "cpu/winograd.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Direct tiles ---- */
+
+/* Sums of a tile as conv.h defines them. */
+static void plain_tile(const sni_conv_tile *t, int64_t blocks, int64_t pixels, int64_t lanes,
+                       double *want) {
+    for (int64_t o = 0; o < blocks; o++)
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t l = 0; l < lanes; l++) {
+                int64_t at = o * t->y_block + p * lanes + l;
+                double sum = t->add ? (double)t->y[at] : 0;
+                for (int64_t b = 0; b < t->blocks; b++)
+                    for (int64_t r = 0; r < t->rows; r++)
+                        for (int64_t tap = 0; tap < t->taps; tap++) {
+                            int64_t n = b == t->blocks - 1 ? t->last : t->channels;
+                            const float *x = t->x + b * t->x_block + r * t->x_row + tap * t->x_tap +
+                                             p * t->x_pixel;
+                            const float *w = t->w + o * t->w_out + b * t->w_block + r * t->w_row +
+                                             tap * t->w_tap + l;
+                            for (int64_t ch = 0; ch < n; ch++)
+                                sum += (double)x[ch] * (double)w[ch * lanes];
+                        }
+                if (t->finish) {
+                    if (t->epilogue->bias) sum += (double)t->epilogue->bias[o * lanes + l];
+                    if (t->epilogue->residual) sum += (double)t->epilogue->residual[at];
+                    if (t->epilogue->act == SNI_ACT_RELU) sum = fmax(sum, 0);
+                }
+                want[at] = sum;
+            }
+}
+
+static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
+    const sni_conv_kernels *k = c->k->conv;
+    int64_t lanes = c->k->block, width = 1;
+    int most = step >= SNI_CONV_PLAIN_1 ? 2 : SNI_CONV_MOST_WIDTH;
+    while (width < most && k->pixels[width + 1]) width++;
+    if (!c->bench) width = between(c, 1, width);
+    int64_t pixels = size_of(c, 1, k->pixels[width], k->pixels[width]);
+    sni_conv_tile_fn fn = k->tile[step][width][pixels];
+    if (!fn) return;
+    bool blocked = step == SNI_CONV_BLOCKED_1 || step == SNI_CONV_BLOCKED_2;
+    int64_t channels = blocked ? lanes : size_of(c, 1, 7, 7);
+    int64_t in = size_of(c, 1, 4, blocked ? 4 : 3), rows = size_of(c, 1, 3, 3);
+    int64_t taps = blocked ? size_of(c, 1, 3, 3) : 1, unit = blocked ? lanes : 1;
+    sni_conv_tile t = {.blocks = in,
+                       .channels = channels,
+                       .last = blocked ? size_of(c, 1, lanes, lanes) : channels,
+                       .rows = rows,
+                       .taps = taps,
+                       .x_pixel = stride * unit,
+                       .x_tap = unit,
+                       .add = !c->bench && below(c, 2),
+                       .finish = !c->bench && below(c, 2)};
+    t.x_row = (pixels * stride + taps) * unit + channels;
+    t.x_block = rows * t.x_row;
+    t.w_tap = channels * lanes;
+    t.w_row = taps * t.w_tap;
+    t.w_block = rows * t.w_row;
+    t.w_out = in * t.w_block;
+    t.y_block = pixels * lanes + lanes * below(c, 3);
+    float *y = random_floats(c, width * t.y_block);
+    double *want = zero_doubles(c, width * t.y_block);
+    sni_conv_epilogue e = {.act = below(c, 2) ? SNI_ACT_RELU : SNI_ACT_NONE,
+                           .bias = random_floats(c, width * lanes),
+                           .residual = below(c, 2) ? random_floats(c, width * t.y_block) : NULL};
+    t.x = random_floats(c, in * t.x_block);
+    t.w = random_floats(c, width * t.w_out);
+    t.y = y;
+    t.epilogue = &e;
+    for (int64_t i = 0; i < width * t.y_block; i++) want[i] = (double)y[i];
+    if (!c->bench) plain_tile(&t, width, pixels, lanes, want);
+    double macs =
+        (double)(width * lanes * pixels * rows * taps) * (double)((in - 1) * channels + t.last);
+    CALL(c, 2 * macs, 0) fn(&t);
+    expect(c, "y", y, want, width * t.y_block, 1e-4);
+}
+
+static void conv_blocked_1(check *c) {
+    conv_tile(c, SNI_CONV_BLOCKED_1, 1);
+}
+
+static void conv_blocked_2(check *c) {
+    conv_tile(c, SNI_CONV_BLOCKED_2, 2);
+}
+
+static void conv_plain_1(check *c) {
+    conv_tile(c, SNI_CONV_PLAIN_1, 1);
+}
+
+static void conv_plain_2(check *c) {
+    conv_tile(c, SNI_CONV_PLAIN_2, 2);
+}
+
+static void conv_any(check *c) {
+    conv_tile(c, SNI_CONV_ANY, between(c, 1, 4));
+}
+
+/* ---- Depthwise rows ---- */
+
+static void depthwise_row(check *c) {
+    int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 5, 3);
+    int64_t pixels = size_of(c, 1, 40, 56), stride = size_of(c, 1, 3, 1);
+    int64_t dilation = size_of(c, 1, 2, 1);
+    int64_t width = ((pixels - 1) * stride + (taps - 1) * dilation + 1) * lanes;
+    sni_depthwise_row r = {.rows = rows,
+                           .taps = taps,
+                           .w = random_floats(c, rows * taps * lanes),
+                           .stride = stride,
+                           .dilation = dilation,
+                           .pixels = pixels,
+                           .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
+                           .residual = below(c, 2) ? random_floats(c, pixels * lanes) : NULL,
+                           .least = below(c, 2) ? 0.0f : -INFINITY,
+                           .most = INFINITY,
+                           .y = unset_floats(c, pixels * lanes)};
+    double *want = zero_doubles(c, pixels * lanes);
+    for (int64_t i = 0; i < rows; i++) r.x[i] = random_floats(c, width);
+    for (int64_t p = 0; p < pixels; p++)
+        for (int64_t l = 0; l < lanes; l++) {
+            double sum = r.bias ? (double)r.bias[l] : 0;
+            for (int64_t i = 0; i < rows; i++)
+                for (int64_t t = 0; t < taps; t++)
+                    sum += (double)r.x[i][(p * stride + t * dilation) * lanes + l] *
+                           (double)r.w[(i * taps + t) * lanes + l];
+            if (r.residual) sum += (double)r.residual[p * lanes + l];
+            want[p * lanes + l] = fmax(sum, (double)r.least);
+        }
+    CALL(c, 2 * rows * taps * pixels * lanes, 0) c->k->depthwise->row(&r);
+    expect(c, "y", r.y, want, pixels * lanes, 1e-5);
+}
+
+/* ---- Winograd ---- */
+
+static void wino_product(check *c) {
+    const sni_wino_kernels *k = c->k->wino;
+    int64_t lanes = c->k->block, channels = size_of(c, 1, 3 * lanes, 8 * lanes);
+    int rows = k->rows, nv = (int)size_of(c, 1, 2, 2);
+    int64_t a_step = rows * lanes + lanes * below(c, 3),
+            c_step = rows * lanes + lanes * below(c, 3);
+    int64_t in = (channels + lanes - 1) / lanes;
+    float *a = random_floats(c, in * a_step), *b = random_floats(c, channels * nv * lanes);
+    float *y = random_floats(c, nv * c_step);
+    double *want = zero_doubles(c, nv * c_step);
+    for (int64_t i = 0; i < nv * c_step; i++) want[i] = (double)y[i];
+    for (int64_t v = 0; v < nv; v++)
+        for (int64_t t = 0; t < rows; t++)
+            for (int64_t l = 0; l < lanes; l++) {
+                double sum = 0;
+                for (int64_t ch = 0; ch < channels; ch++)
+                    sum += (double)a[ch / lanes * a_step + t * lanes + ch % lanes] *
+                           (double)b[(ch * nv + v) * lanes + l];
+                want[v * c_step + t * lanes + l] = sum;
+            }
+    CALL(c, 2.0 * (double)(rows * nv) * (double)(lanes * channels), 0)
+    k->product(rows, nv, channels, a, a_step, b, y, c_step);
+    expect(c, "c", y, want, nv * c_step, 1e-4);
+}
+
+/* The element of a blocked tensor (channel blocks, h, w, block). */
+static int64_t blocked_at(const sni_conv_geometry *g, int64_t h, int64_t w, int64_t lanes,
+                          int64_t ch, int64_t y, int64_t x) {
+    (void)g;
+    return ((ch / lanes * h + y) * w + x) * lanes + ch % lanes;
+}
+
+static void plain_conv(const sni_conv_geometry *g, int64_t lanes, const float *x, const float *w,
+                       double *want) {
+    for (int64_t o = 0; o < g->out_channels; o++)
+        for (int64_t i = 0; i < g->out_h; i++)
+            for (int64_t j = 0; j < g->out_w; j++) {
+                double sum = 0;
+                for (int64_t ch = 0; ch < g->in_channels; ch++)
+                    for (int64_t a = 0; a < g->kernel_h; a++)
+                        for (int64_t b = 0; b < g->kernel_w; b++) {
+                            int64_t y = i + a - g->pad_top, z = j + b - g->pad_left;
+                            if (y < 0 || z < 0 || y >= g->in_h || z >= g->in_w) continue;
+                            sum +=
+                                (double)x[blocked_at(g, g->in_h, g->in_w, lanes, ch, y, z)] *
+                                (double)
+                                    w[((o * g->in_channels + ch) * g->kernel_h + a) * g->kernel_w +
+                                      b];
+                        }
+                want[blocked_at(g, g->out_h, g->out_w, lanes, o, i, j)] = sum;
+            }
+}
+
+/* All parts of a transformed convolution together: weights, input, products, output. */
+static void wino_whole(check *c, int points) {
+    int64_t lanes = c->k->block, side = size_of(c, 3, 21, 56), wide = size_of(c, 3, 21, 56);
+    int64_t in = size_of(c, 1, 20, 64), out = size_of(c, 1, 20, 64);
+    sni_conv_geometry g = {.n = 1,
+                           .groups = 1,
+                           .in_channels = in,
+                           .in_h = side,
+                           .in_w = wide,
+                           .out_channels = out,
+                           .out_h = side,
+                           .out_w = wide,
+                           .kernel_h = 3,
+                           .kernel_w = 3,
+                           .stride_h = 1,
+                           .stride_w = 1,
+                           .dilation_h = 1,
+                           .dilation_w = 1,
+                           .pad_top = 1,
+                           .pad_left = 1,
+                           .pad_bottom = 1,
+                           .pad_right = 1};
+    sni_wino_form form;
+    if (!sni_wino_form_of(&g, points, points, &form)) return;
+    int64_t in_size = sni_blocks(in, lanes) * lanes * side * wide;
+    int64_t out_size = sni_blocks(out, lanes) * lanes * side * wide;
+    float *x = random_floats(c, in_size), *w = random_floats(c, out * in * 9);
+    float *y = unset_floats(c, out_size);
+    float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &form));
+    float *scratch = unset_floats(c, (int64_t)sni_wino_scratch_size(&g, &form, 1));
+    double *want = zero_doubles(c, out_size);
+    sni_conv_epilogue e = {.act = SNI_ACT_NONE};
+    sni_wino_pack(&g, &form, w, packed, 1);
+    if (!c->bench) plain_conv(&g, lanes, x, w, want);
+    CALL(c, 18.0 * (double)(in * out) * (double)(side * wide), 0)
+    sni_wino_run(&g, &form, packed, x, y, &e, 1, scratch);
+    expect(c, "y", y, want, out_size, 1e-3);
+}
+
+static void wino_4(check *c) {
+    wino_whole(c, 4);
+}
+
+static void wino_6(check *c) {
+    wino_whole(c, 6);
+}
+
+static void wino_8(check *c) {
+    wino_whole(c, 8);
+}
+
+const kernel_test conv_tests[] = {
+    {"conv blocked, stride 1", conv_blocked_1},
+    {"conv blocked, stride 2", conv_blocked_2},
+    {"conv plain, stride 1", conv_plain_1},
+    {"conv plain, stride 2", conv_plain_2},
+    {"conv plain, any stride", conv_any},
+    {"depthwise row", depthwise_row},
+    {"winograd product", wino_product},
+    {"winograd F(2,3) 64x56x56", wino_4},
+    {"winograd F(4,3) 64x56x56", wino_6},
+    {"winograd F(6,3) 64x56x56", wino_8},
+    {0},
+};

@@ -1,0 +1,188 @@
+/* gemm.c - kernels of matrix products, packing, and what follows a product. */
+#include "check.h"
+
+#include "cpu/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+double plain_act(const sni_epilogue *e, double x) {
+    double p0 = (double)e->p0, p1 = (double)e->p1;
+    switch (e->act) {
+    case SNI_ACT_RELU:
+        return fmax(x, 0);
+    case SNI_ACT_CLIP:
+        return fmin(fmax(x, p0), p1);
+    case SNI_ACT_LEAKY_RELU:
+        return x < 0 ? x * p0 : x;
+    case SNI_ACT_HARD_SIGMOID:
+        return fmin(fmax(x * p0 + p1, 0), 1);
+    case SNI_ACT_HARD_SWISH:
+        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case SNI_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case SNI_ACT_SILU:
+        return x / (1 + exp(-x));
+    case SNI_ACT_TANH:
+        return tanh(x);
+    case SNI_ACT_GELU:
+        return 0.5 * x * (1 + erf(x * 0.70710678118654752));
+    default:
+        return x;
+    }
+}
+
+/* Activations that plain_act knows. */
+static const sni_act acts[] = {
+    SNI_ACT_NONE,    SNI_ACT_RELU,         SNI_ACT_CLIP, SNI_ACT_LEAKY_RELU, SNI_ACT_HARD_SWISH,
+    SNI_ACT_SIGMOID, SNI_ACT_HARD_SIGMOID, SNI_ACT_SILU, SNI_ACT_TANH,       SNI_ACT_GELU};
+
+static void gemm_tile(check *c) {
+    int mr = c->k->mr, nr = c->k->nr;
+    int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = nr + below(c, 20);
+    bool add = !c->bench && below(c, 2);
+    float *a = random_floats(c, k * mr + mr), *b = random_floats(c, k * nr + nr);
+    float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
+    double *want = zero_doubles(c, rows * row);
+    for (int64_t i = 0; i < rows * row; i++) want[i] = (double)y[i];
+    for (int64_t i = 0; i < rows && !c->bench; i++)
+        for (int64_t j = 0; j < nr; j++) {
+            double sum = add ? (double)y[i * row + j] : 0;
+            for (int64_t p = 0; p < k; p++) sum += (double)a[p * mr + i] * (double)b[p * nr + j];
+            want[i * row + j] = sum;
+        }
+    CALL(c, 2 * rows * nr * k, 0) c->k->gemm_tile[rows](k, a, b, y, row, add, first, first);
+    expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
+}
+
+static void gemm_row(check *c) {
+    int nr = c->k->nr;
+    int64_t k = size_of(c, 0, 400, 512);
+    bool add = !c->bench && below(c, 2);
+    float *a = random_floats(c, k), *b = random_floats(c, k * nr), *y = random_floats(c, nr);
+    double *want = zero_doubles(c, nr);
+    for (int64_t j = 0; j < nr; j++) {
+        want[j] = add ? (double)y[j] : 0;
+        for (int64_t p = 0; p < k; p++) want[j] += (double)a[p] * (double)b[p * nr + j];
+    }
+    CALL(c, 2 * nr * k, 0) c->k->gemm_row(k, a, b, y, add);
+    expect(c, "C", y, want, nr, 1e-5 * (double)(k + 10));
+}
+
+/* to[p * width + i] from rows or columns of a matrix. */
+static void pack(check *c, bool turned) {
+    int width = c->bench || below(c, 2) ? c->k->nr : c->k->mr;
+    int64_t count = size_of(c, 0, width, width), k = size_of(c, 0, 90, 256);
+    int64_t step = (turned ? k : count) + below(c, 9);
+    float *from = random_floats(c, step * (turned ? count : k));
+    float *to = unset_floats(c, k * width);
+    double *want = zero_doubles(c, k * width);
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < count; i++)
+            want[p * width + i] = (double)from[turned ? i * step + p : p * step + i];
+    CALL(c, 0, 8 * k * width) {
+        if (turned)
+            c->k->pack_turned(from, step, count, width, k, to);
+        else
+            c->k->pack_straight(from, step, count, width, k, to);
+    }
+    expect(c, "the panel", to, want, k * width, 0);
+}
+
+static void pack_turned(check *c) {
+    pack(c, true);
+}
+
+static void pack_straight(check *c) {
+    pack(c, false);
+}
+
+static void turn_matrix(check *c) {
+    int64_t rows = size_of(c, 0, 70, 64), columns = size_of(c, 0, 70, 64);
+    int64_t from_step = columns + below(c, 5), to_step = rows + below(c, 5);
+    float *from = random_floats(c, rows * from_step), *to = unset_floats(c, columns * to_step);
+    float *kept = copy_floats(c, to, columns * to_step);
+    double *want = zero_doubles(c, rows);
+    CALL(c, 0, 8 * rows * columns) c->k->turn_matrix(from, from_step, rows, columns, to, to_step);
+    for (int64_t j = 0; j < columns; j++) {
+        for (int64_t i = 0; i < rows; i++) want[i] = (double)from[i * from_step + j];
+        expect(c, "a column", to + j * to_step, want, rows, 0);
+        size_t gap = (size_t)(to_step - rows) * sizeof *to;
+        if (gap && memcmp(to + j * to_step + rows, kept + j * to_step + rows, gap))
+            fail(c, "wrote between columns");
+    }
+}
+
+static void finish_with(check *c, sni_act act) {
+    sni_epilogue e = {.act = act, .p0 = 0.2f, .p1 = 0.7f};
+    int64_t n = size_of(c, 0, 130, 1024);
+    float bias = (float)below(c, 100) * 0.01f;
+    float *y = random_floats(c, n);
+    float *columns = !c->bench && below(c, 2) ? random_floats(c, n) : NULL;
+    float *more = !c->bench && below(c, 2) ? random_floats(c, n) : NULL;
+    double *want = zero_doubles(c, n);
+    for (int64_t i = 0; i < n; i++) {
+        float x = y[i] + bias;
+        if (columns) x += columns[i];
+        if (more) x += more[i];
+        want[i] = plain_act(&e, (double)x);
+    }
+    CALL(c, 0, 8 * n) c->k->finish_row(&e, y, bias, columns, more, n);
+    expect(c, "y", y, want, n, 2e-6);
+}
+
+static void finish_row(check *c) {
+    finish_with(c, acts[below(c, sizeof acts / sizeof *acts)]);
+}
+
+static void finish_relu(check *c) {
+    finish_with(c, SNI_ACT_RELU);
+}
+
+static void finish_silu(check *c) {
+    finish_with(c, SNI_ACT_SILU);
+}
+
+static void finish_gelu(check *c) {
+    finish_with(c, SNI_ACT_GELU);
+}
+
+static void axpy(check *c) {
+    int64_t n = size_of(c, 0, 200, 1024);
+    float w = 0.3f, *x = random_floats(c, n), *y = random_floats(c, n);
+    double *want = zero_doubles(c, n);
+    for (int64_t i = 0; i < n; i++) want[i] = (double)y[i] + (double)w * (double)x[i];
+    CALL(c, 0, 12 * n) c->k->axpy(w, x, y, n);
+    expect(c, "y", y, want, n, 1e-6);
+}
+
+/* The driver above the tiles, as a whole. */
+static void gemm_whole(check *c) {
+    int64_t m = size_of(c, 0, 60, 512), n = size_of(c, 0, 120, 512), k = size_of(c, 0, 300, 512);
+    float *a = random_floats(c, m * k), *b = random_floats(c, k * n), *y = unset_floats(c, m * n);
+    float *bias = random_floats(c, n);
+    sni_gemm_f32 g = {.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .c = y, .c_row = n};
+    g.epilogue = (sni_epilogue){.act = SNI_ACT_RELU, .column_bias = bias};
+    float *packed = unset_floats(c, (int64_t)sni_gemm_packed_b_size(k, n));
+    sni_gemm_pack_b(b, n, 1, k, n, packed);
+    g.packed_b = packed;
+    float *scratch = unset_floats(c, (int64_t)sni_gemm_scratch_size(&g, 1));
+    double *want = zero_doubles(c, m * n);
+    for (int64_t i = 0; i < m && !c->bench; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = (double)bias[j];
+            for (int64_t p = 0; p < k; p++) sum += (double)a[i * k + p] * (double)b[p * n + j];
+            want[i * n + j] = fmax(sum, 0);
+        }
+    CALL(c, 2 * m * n * k, 0) sni_gemm_f32_run(&g, 1, scratch);
+    expect(c, "C", y, want, m * n, 1e-5 * (double)(k + 10));
+}
+
+const kernel_test gemm_tests[] = {
+    {"gemm_tile", gemm_tile},         {"gemm_row", gemm_row},
+    {"pack_turned", pack_turned},     {"pack_straight", pack_straight},
+    {"turn_matrix", turn_matrix},     {"finish_row", finish_row},
+    {"finish_row relu", finish_relu}, {"finish_row silu", finish_silu},
+    {"finish_row gelu", finish_gelu}, {"axpy", axpy},
+    {"gemm 512", gemm_whole},         {0},
+};
