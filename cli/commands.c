@@ -11,6 +11,8 @@
     { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
 #define OPTION_DISABLE_RULE \
     { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
+#define OPTION_OP_LIBRARY \
+    { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -72,6 +74,7 @@ static const cli_option run_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -98,6 +101,7 @@ static const cli_option inspect_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_OP_LIBRARY,
     END_OF_OPTIONS,
 };
 
@@ -119,6 +123,7 @@ static const cli_option bench_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };

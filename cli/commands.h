@@ -13,6 +13,7 @@ enum {
     OPT_THREADS,
     OPT_OPTIMIZE,
     OPT_DISABLE_RULE,
+    OPT_OP_LIBRARY,
     OPT_VERBOSE,
     OPT_RTOL,
     OPT_ATOL,

@@ -9,9 +9,31 @@
 #include <string.h>
 #include <strings.h>
 
+/* The operators of every --op-library; NULL: there is none. */
+static sn_status load_operators(const cli_model_args *m, sn_operators **out, sn_error *err) {
+    sn_operators *set = NULL;
+    if (!m->library_count) return SN_OK;
+    sn_status status = sn_operators_create(&set, err);
+    for (size_t i = 0; i < m->library_count && status == SN_OK; i++)
+        status = sn_operators_load(set, m->libraries[i], err);
+    if (status == SN_OK)
+        *out = set;
+    else
+        sn_operators_destroy(set);
+    return status;
+}
+
 int cli_open_model(const cli_model_args *m, sn_model **model) {
     sn_error err = {0};
-    if (sn_model_load(m->model, NULL, model, &err) == SN_OK) return CLI_OK;
+    sn_operators *operators = NULL;
+    if (load_operators(m, &operators, &err) != SN_OK)
+        return cli_complain_error("--op-library", &err, CLI_UNREADABLE);
+    sn_load_options options;
+    sn_load_options_init(&options);
+    options.operators = operators;
+    sn_status status = sn_model_load(m->model, &options, model, &err);
+    sn_operators_destroy(operators);
+    if (status == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }
 

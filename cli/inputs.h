@@ -19,6 +19,8 @@ typedef struct cli_model_args {
     int threads;
     int optimize;
     cli_rule_names disabled;
+    const char **libraries; /* values of --op-library */
+    size_t library_count;
     const char **files; /* values of -i */
     size_t file_count;
     cli_shape_arg *shapes;

@@ -8,6 +8,7 @@
 void cli_model_args_init(cli_model_args *m, const cli_args *args) {
     size_t most = (size_t)args->count;
     *m = (cli_model_args){.optimize = 3,
+                          .libraries = cli_alloc(most, sizeof *m->libraries),
                           .files = cli_alloc(most, sizeof *m->files),
                           .shapes = cli_alloc(most, sizeof *m->shapes),
                           .symbols = cli_alloc(most, sizeof *m->symbols)};
@@ -15,6 +16,7 @@ void cli_model_args_init(cli_model_args *m, const cli_args *args) {
 }
 
 void cli_model_args_free(cli_model_args *m) {
+    free(m->libraries);
     free(m->files);
     free(m->shapes);
     free(m->symbols);
@@ -138,6 +140,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
             return -1;
         }
         m->model = value;
+        break;
+    case OPT_OP_LIBRARY:
+        m->libraries[m->library_count++] = value;
         break;
     case OPT_INPUT:
         m->files[m->file_count++] = value;

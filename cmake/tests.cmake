@@ -88,6 +88,7 @@ foreach(check includes length words format)
   sinter_test(source.${check} quick ${TOOLS}/check_${check}.sh)
 endforeach()
 sinter_test(source.exports quick ${TOOLS}/check_exports.sh $<TARGET_FILE:sinter_shared>)
+sinter_test(source.ort_exports quick ${TOOLS}/check_ort_exports.sh $<TARGET_FILE:sinter_ort>)
 sinter_test(source.header quick ${TOOLS}/check_header.sh ${CMAKE_C_COMPILER})
 
 # ---- Operators ----
@@ -136,6 +137,12 @@ function(sinter_client_test name)
                SINTER_LIBRARY=$<TARGET_FILE:sinter_shared>)
 endfunction()
 
+if(NOT SINTER_SANITIZE)
+  foreach(client c cxx node)
+    sinter_test(clients.ort_${client} clients ${TOOLS}/run_ort_clients.sh ${client}
+                ${PROJECT_BINARY_DIR})
+  endforeach()
+endif()
 if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sanitizers
   sinter_client_test(python ${PYTHON} -W ignore ${TESTS}/python/test_package.py)
   sinter_client_test(backend ${TOOLS}/run_backend.sh)

@@ -211,6 +211,17 @@ typedef int (*sn_write_fn)(void *ctx, const void *bytes, size_t size);
 SN_API sn_status sn_value_encode(const sn_value *value, const char *name, sn_write_fn write,
                                  void *ctx, sn_error *err);
 
+/* ---- Operators of the caller's own (see sinter_op.h) --------------------------------------- */
+
+/* A set of operators that models may be loaded with. A model keeps what it was loaded with: the set
+ * may be destroyed before it. It must not be added to while a model is being loaded with it. */
+typedef struct sn_operators sn_operators;
+SN_API sn_status sn_operators_create(sn_operators **out, sn_error *err);
+/* Adds the operators of a library, which stays loaded. A name without '/' is searched for in the
+ * system's folders. */
+SN_API sn_status sn_operators_load(sn_operators *set, const char *path, sn_error *err);
+SN_API void sn_operators_destroy(sn_operators *set);
+
 /* ---- Models ------------------------------------------------------------------------------ */
 
 /* An imported model. Sessions keep what they need of it: it may be destroyed before them. */
@@ -252,6 +263,7 @@ typedef struct sn_load_options {
     size_t weight_count;
     const sn_file *files; /* looked at before the folder of external data; copied */
     size_t file_count;
+    const sn_operators *operators; /* looked at after the build's own; NULL: none */
 } sn_load_options;
 
 SN_API void sn_load_options_init(sn_load_options *options);

@@ -18,19 +18,18 @@ static const sni_type *innermost(const sni_type *t) {
     return t;
 }
 
-static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_value_info *out,
-                           int depth, sn_error *err) {
+static sn_status describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
+                               sni_arena *arena, sn_value_info *out, int depth, sn_error *err) {
     if (depth > DEPTH_LIMIT)
         return sni_fail(err, SN_LIMIT, "a type is nested more than %d deep", DEPTH_LIMIT);
-    const sni_symbols *symbols = m->model->graph->symbols;
-    sni_str text = sni_type_text(type, symbols, &m->arena);
-    sni_str copy = sni_arena_str(&m->arena, name);
+    sni_str text = sni_type_text(type, symbols, arena);
+    sni_str copy = sni_arena_str(arena, name);
     if (!text.p || !copy.p) return sni_fail_memory(err);
     sn_value_info *element = NULL;
     if (type->inner) {
-        element = SNI_NEW(&m->arena, sn_value_info);
+        element = SNI_NEW(arena, sn_value_info);
         if (!element) return sni_fail_memory(err);
-        SN_TRY(fill_info(m, (sni_str){0}, type->inner, element, depth + 1, err));
+        SN_TRY(describe_type((sni_str){0}, type->inner, symbols, arena, element, depth + 1, err));
     }
     *out = (sn_value_info){.name = copy.p,
                            .kind = type->kind,
@@ -48,6 +47,16 @@ static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_v
     return SN_OK;
 }
 
+sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
+                            sni_arena *arena, sn_value_info *out, sn_error *err) {
+    return describe_type(name, type, symbols, arena, out, 0, err);
+}
+
+static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_value_info *out,
+                           sn_error *err) {
+    return describe_type(name, type, m->model->graph->symbols, &m->arena, out, 0, err);
+}
+
 static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
     const sni_graph *g = m->model->graph;
     for (int32_t i = 0; i < g->n_inputs; i++) {
@@ -57,7 +66,7 @@ static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
         p->type = &v->type;
         p->graph_index = i;
         p->optional = optional;
-        SN_TRY(fill_info(m, v->name, &v->type, &p->info, 0, err));
+        SN_TRY(fill_info(m, v->name, &v->type, &p->info, err));
     }
     return SN_OK;
 }
@@ -71,7 +80,7 @@ static sn_status add_outputs(sn_model *m, sn_error *err) {
         sni_port *p = &m->outputs[m->n_outputs++];
         p->type = type;
         p->graph_index = i;
-        SN_TRY(fill_info(m, g->output_names[i], type, &p->info, 0, err));
+        SN_TRY(fill_info(m, g->output_names[i], type, &p->info, err));
     }
     return SN_OK;
 }
@@ -179,7 +188,7 @@ static sn_status add_weight(survey *s, const sni_value *v) {
     info->weight_bytes += w->bytes;
     if (v->constant->tensor.dtype != SN_STRING)
         info->parameter_count += (uint64_t)v->constant->tensor.count;
-    return fill_info(s->m, v->name, &v->type, &w->info, 0, s->err);
+    return fill_info(s->m, v->name, &v->type, &w->info, s->err);
 }
 
 static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {

@@ -1,6 +1,7 @@
 /* model.c - loading models. */
 #include "api/model.h"
 
+#include "api/custom.h"
 #include "api/value.h"
 
 #include <stdlib.h>
@@ -93,12 +94,24 @@ static sn_status give_weights(const sn_load_options *o, sni_store *store, sni_gi
     return SN_OK;
 }
 
+static void release_operators(void *set) {
+    sn_operators_destroy(set);
+}
+
+/* What the model keeps of its load options. */
+static sn_status keep_options(const sn_load_options *o, sni_store *store, sni_given *given,
+                              sn_error *err) {
+    if (o->operators)
+        SN_TRY(sni_store_own(store, sni_operators_retain(o->operators), release_operators, err));
+    return give_weights(o, store, given, err);
+}
+
 /* Takes over the store, also on failure. */
 static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
                         const sn_load_options *o, sni_mapping *file, const char *base_path,
                         sn_model **out, sn_error *err) {
     sni_given *given = calloc(o->weight_count + 1, sizeof *given);
-    sn_status status = given ? give_weights(o, store, given, err) : sni_fail_memory(err);
+    sn_status status = given ? keep_options(o, store, given, err) : sni_fail_memory(err);
     if (status != SN_OK) {
         free(given);
         sni_store_release(store);
@@ -114,7 +127,9 @@ static sn_status import(const unsigned char *bytes, size_t size, sni_store *stor
                                   .given = given,
                                   .n_given = o->weight_count,
                                   .files = o->files,
-                                  .n_files = o->file_count};
+                                  .n_files = o->file_count,
+                                  .find_op = o->operators ? sni_operators_find : NULL,
+                                  .find_ctx = o->operators};
     sni_model *imported;
     status = sni_model_import(bytes, size, store, &options, &imported, err);
     free(given);

@@ -30,6 +30,10 @@ struct sn_model {
 
 sn_model *sni_model_retain(sn_model *model);
 
+/* A type for callers; its texts and elements go to the arena. */
+sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
+                            sni_arena *arena, sn_value_info *out, sn_error *err);
+
 /* Fills the tables of a model whose `model` is set. */
 sn_status sni_model_describe(sn_model *m, sn_error *err);
 

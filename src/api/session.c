@@ -1,4 +1,5 @@
 /* session.c - sessions: options, runs, and what can be asked of them. */
+#include "api/custom.h"
 #include "api/model.h"
 #include "api/value.h"
 #include "base/threadpool.h"
@@ -78,6 +79,7 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
     SN_TRY(sni_optimize(s->graph, o->optimize, o->disabled_rules, o->disabled_rule_count,
                         &s->report, err));
+    SN_TRY(sni_custom_prepare(s->graph, err));
     size_t plans = o->plan_cache_bytes ? (size_t)o->plan_cache_bytes : PLAN_CACHE_BYTES;
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plans, err));
     s->has_pool = true;

@@ -137,8 +137,16 @@ static sn_status expand_node(finisher *f, sni_scope *scope, sni_node *n) {
 
 static sn_status resolve_graph(finisher *f, sni_graph *g, int depth);
 
+/* A node whose operator this build does not know may be one of the caller's. */
+static sn_status resolve_custom(finisher *f, sni_graph *g, sni_node *n) {
+    const sni_import_options *o = &f->imp->options;
+    n->op = o->find_op ? o->find_op(o->find_ctx, n->domain, n->type, n->version) : NULL;
+    return n->op ? sni_node_bind(g, n, f->imp->err) : SN_OK;
+}
+
 static sn_status resolve_node(finisher *f, sni_scope *scope, sni_node *n, int depth) {
     SN_TRY(sni_node_resolve(scope->graph, n, f->imp->err));
+    if (!n->op) SN_TRY(resolve_custom(f, scope->graph, n));
     for (int32_t i = 0; i < n->n_subgraphs; i++)
         SN_TRY(resolve_graph(f, n->subgraphs[i], depth + 1));
     return SN_OK;

@@ -50,6 +50,9 @@ typedef struct sni_import_options {
     size_t n_given;
     const sn_file *files; /* external data that is in memory; its bytes are copied */
     size_t n_files;
+    /* Looks for an operator that the table of this build does not have; NULL: there are none. */
+    const struct sni_op *(*find_op)(const void *ctx, sni_str domain, sni_str name, int64_t version);
+    const void *find_ctx;
 } sni_import_options;
 
 /* Reads an ONNX ModelProto. `bytes` stay in use by the model: `store` keeps them alive and is

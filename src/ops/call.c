@@ -64,7 +64,14 @@ static sn_status infer_call(sni_kernel *k, sni_symbols *symbols, sni_arena *aren
 
 /* ---- Memory ---- */
 
+static bool is_shaped(const sni_type *type) {
+    bool yes = type->kind == SN_KIND_TENSOR && type->dtype && type->has_shape;
+    for (int i = 0; yes && i < type->rank; i++) yes = sni_dim_known(type->dims[i]);
+    return yes;
+}
+
 static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
+    if ((k->node->op->flags & SNI_OP_CUSTOM) && !is_shaped(type)) return SN_OK;
     if (type->kind != SN_KIND_TENSOR || !type->dtype || !type->has_shape)
         return sni_fail(k->err, SN_INTERNAL, "the shape of output %d is not known", i);
     for (int axis = 0; axis < type->rank; axis++)

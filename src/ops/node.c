@@ -135,6 +135,7 @@ static bool kind_fits(const sni_param *p, const sni_attr *a) {
 }
 
 static sn_status check_attrs(const sni_node *n, sn_error *err) {
+    if (n->op->flags & SNI_OP_CUSTOM) return SN_OK;
     for (int32_t i = 0; i < n->n_attrs; i++) {
         const sni_attr *a = &n->attrs[i];
         const sni_param *p = find_param(n->op, a->name);

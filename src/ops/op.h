@@ -126,8 +126,10 @@ enum {                       /* flags of an operator */
        SNI_OP_REWRITES = 16, /* `upgrade` runs on nodes of the canonical version as well, with
                                 params parsed, and may turn them into other operators */
        SNI_OP_JOINS = 64,    /* output 0 is all inputs one after the other along attribute `axis` */
-       SNI_OP_DECLARES = 32  /* the shapes that its subgraphs' inputs are declared with count; those
+       SNI_OP_DECLARES = 32, /* the shapes that its subgraphs' inputs are declared with count; those
                                 of other subgraphs are found by inference alone */
+       SNI_OP_CUSTOM = 128   /* not of this library: its attributes are its own business, and its
+                                 kernel gives memory to outputs whose shape was not known */
 };
 
 /* An attribute that a later version turned into an input: done before `upgrade` is called. */

@@ -177,3 +177,7 @@ void ort_ReleaseTensorRTProviderOptions(OrtTensorRTProviderOptionsV2 *input) {
 void ort_ReleaseCUDAProviderOptions(OrtCUDAProviderOptionsV2 *input) {
     (void)input;
 }
+
+void ort_ReleaseOp(OrtOp *input) {
+    (void)input;
+}

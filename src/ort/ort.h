@@ -7,6 +7,7 @@
 
 #include "ort/ort_abi.h"
 #include "sinter.h"
+#include "sinter_op.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,6 +153,13 @@ typedef struct ort_file { /* external data that is in memory */
     size_t size;
 } ort_file;
 
+struct OrtCustomOpDomain {
+    atomic_int refs; /* the caller's, and each session options' */
+    char *name;
+    const OrtCustomOp **ops; /* the caller's; they outlive the sessions */
+    size_t count;
+};
+
 struct OrtSessionOptions {
     int threads;         /* 0: all */
     bool shared_threads; /* the environment's instead */
@@ -172,7 +180,14 @@ struct OrtSessionOptions {
     size_t weight_count;
     ort_file *files;
     size_t file_count;
+    OrtCustomOpDomain **domains; /* retained */
+    size_t domain_count;
 };
+
+/* Room for one more zeroed entry of `size` bytes at the end of a list; NULL when memory runs out.
+ */
+void *ort_append(void **list, size_t *count, size_t size);
+bool ort_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
 
 struct OrtRunOptions {
     sn_cancel *cancel;
@@ -181,6 +196,47 @@ struct OrtRunOptions {
     OrtKeyValuePairs config;
     char *profile_prefix; /* NULL: no profiling */
 };
+
+/* ---- Custom operators (custom_*.c, kernel_*.c) ---- */
+
+/* One or more OrtCustomOp of one name that differ in their types: one operator of the engine. */
+typedef struct ort_custom {
+    OrtLogger logger;
+    size_t count;
+    const OrtCustomOp *ops[];
+} ort_custom;
+
+struct OrtKernelInfo {
+    const sn_op_node *node;
+    const OrtLogger *logger;
+};
+
+struct OrtKernelContext {
+    sn_op_call *call;
+    const OrtLogger *logger;
+};
+
+struct OrtOpAttr {
+    OrtOpAttrType type;
+    char *name;
+    size_t size; /* of `data` as ReadOpAttr gives it */
+    char data[];
+};
+
+/* The operators of a session's options as a set that a model can be loaded with; NULL: none. */
+OrtStatus *ort_custom_set(const OrtSessionOptions *options, const ort_log *log, sn_operators **out);
+/* The attribute of a node in the form of ReadOpAttr; NULL: it has none of that name. */
+OrtOpAttr *ort_attr_of_node(const sn_op_node *node, const char *name);
+
+/* Functions of sn_op for an ort_custom (custom_infer.c, custom_kernel.c). */
+sn_status ort_custom_infer(void *ctx, sn_op_infer *call, sn_error *err);
+sn_status ort_custom_create(void *ctx, const sn_op_node *node, void **state, sn_error *err);
+sn_status ort_custom_run(void *ctx, void *state, sn_op_call *call, sn_error *err);
+void ort_custom_destroy(void *ctx, void *state);
+/* The one whose types a node's inputs have; NULL: none. `inputs` are ports as sn_op_api tells. */
+const OrtCustomOp *ort_custom_choose(const ort_custom *c, const sn_op_node *node);
+/* Fills `err` from a status, which is released. */
+sn_status ort_to_sn(OrtStatus *status, sn_error *err);
 
 /* ---- Sessions (session.c, run.c, profile.c) ---- */
 

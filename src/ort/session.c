@@ -54,14 +54,21 @@ static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
 
 /* A model from a file (path set) or from memory, which may be freed afterwards. */
 static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
-                             const OrtSessionOptions *o, sn_model **out) {
+                             const OrtSessionOptions *o, const ort_log *log, sn_model **out) {
     load l;
     sn_error err;
     ORT_TRY(load_init(&l, o));
-    sn_status status = path ? sn_model_load(path, &l.options, out, &err)
-                            : sn_model_load_memory(bytes, size, &l.options, out, &err);
+    sn_operators *operators = NULL;
+    OrtStatus *failed = ort_custom_set(o, log, &operators);
+    if (!failed) {
+        l.options.operators = operators;
+        sn_status status = path ? sn_model_load(path, &l.options, out, &err)
+                                : sn_model_load_memory(bytes, size, &l.options, out, &err);
+        if (status != SN_OK) failed = ort_fail_sn(&err);
+    }
+    sn_operators_destroy(operators);
     load_clear(&l);
-    return status == SN_OK ? NULL : ort_fail_sn(&err);
+    return failed;
 }
 
 /* ---- Making ---- */
@@ -125,7 +132,7 @@ static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, si
     ORT_TRY(set_log(s, o));
     if (o && o->profile_prefix) ORT_TRY(ort_profile_open(o->profile_prefix, &s->profile));
     s->profile_start = ort_now_ns();
-    ORT_TRY(load_model(path, bytes, size, o, &s->model));
+    ORT_TRY(load_model(path, bytes, size, o, &s->log, &s->model));
     uint64_t loaded = ort_now_ns();
     sn_session_options so;
     sn_error err;

@@ -32,11 +32,12 @@ void ort_ReleaseSessionOptions(OrtSessionOptions *input) {
     free(input->dimensions);
     free(input->weights);
     free(input->files);
+    for (size_t i = 0; i < input->domain_count; i++) ort_ReleaseCustomOpDomain(input->domains[i]);
+    free(input->domains);
     free(input);
 }
 
-/* Room for one more entry of `size` bytes at the end of a list; NULL when memory runs out. */
-static void *append(void **list, size_t *count, size_t size) {
+void *ort_append(void **list, size_t *count, size_t size) {
     char *bigger = realloc(*list, (*count + 1) * size);
     if (!bigger) return NULL;
     *list = bigger;
@@ -46,7 +47,7 @@ static void *append(void **list, size_t *count, size_t size) {
 
 static bool add_dimension(OrtSessionOptions *o, const char *name, bool by_denotation,
                           int64_t size) {
-    ort_dimension *d = append((void **)&o->dimensions, &o->dimension_count, sizeof *d);
+    ort_dimension *d = ort_append((void **)&o->dimensions, &o->dimension_count, sizeof *d);
     if (!d) return false;
     d->by_denotation = by_denotation;
     d->size = size;
@@ -54,18 +55,26 @@ static bool add_dimension(OrtSessionOptions *o, const char *name, bool by_denota
 }
 
 static bool add_weight(OrtSessionOptions *o, const char *name, sn_value *value) {
-    ort_weight *w = append((void **)&o->weights, &o->weight_count, sizeof *w);
+    ort_weight *w = ort_append((void **)&o->weights, &o->weight_count, sizeof *w);
     if (!w) return false;
     w->value = sn_value_retain(value);
     return ort_replace_text(&w->name, name);
 }
 
 static bool add_file(OrtSessionOptions *o, const char *name, const void *bytes, size_t size) {
-    ort_file *f = append((void **)&o->files, &o->file_count, sizeof *f);
+    ort_file *f = ort_append((void **)&o->files, &o->file_count, sizeof *f);
     if (!f) return false;
     f->bytes = bytes;
     f->size = size;
     return ort_replace_text(&f->name, name);
+}
+
+bool ort_add_domain(OrtSessionOptions *o, OrtCustomOpDomain *domain) {
+    OrtCustomOpDomain **d = ort_append((void **)&o->domains, &o->domain_count, sizeof *d);
+    if (!d) return false;
+    atomic_fetch_add(&domain->refs, 1);
+    *d = domain;
+    return true;
 }
 
 static bool copy_lists(OrtSessionOptions *to, const OrtSessionOptions *from) {
@@ -78,6 +87,8 @@ static bool copy_lists(OrtSessionOptions *to, const OrtSessionOptions *from) {
         good = add_weight(to, from->weights[i].name, from->weights[i].value);
     for (size_t i = 0; good && i < from->file_count; i++)
         good = add_file(to, from->files[i].name, from->files[i].bytes, from->files[i].size);
+    for (size_t i = 0; good && i < from->domain_count; i++)
+        good = ort_add_domain(to, from->domains[i]);
     return good;
 }
 
@@ -93,7 +104,8 @@ OrtStatusPtr ort_CloneSessionOptions(const OrtSessionOptions *in_options,
     o->dimensions = NULL;
     o->weights = NULL;
     o->files = NULL;
-    o->dimension_count = o->weight_count = o->file_count = 0;
+    o->domains = NULL;
+    o->dimension_count = o->weight_count = o->file_count = o->domain_count = 0;
     bool good = ort_replace_text(&o->optimized_path, in_options->optimized_path) &&
                 ort_replace_text(&o->profile_prefix, in_options->profile_prefix) &&
                 ort_replace_text(&o->log_id, in_options->log_id) && copy_lists(o, in_options);

@@ -40,7 +40,8 @@ static OrtStatus *shape_of_info(const sn_value_info *info, OrtTensorTypeAndShape
                                    .rank = info->has_shape ? info->rank : 0};
     for (int i = 0; i < s.rank; i++) {
         s.dims[i] = info->dims[i];
-        if (info->dims[i] >= 0 || !info->symbols[i][0]) continue;
+        if (info->dims[i] >= 0 || !info->symbols[i][0] || info->symbols[i][0] == '?')
+            continue; /* known, or without a name of the model's */
         if (ort_replace_text(&s.symbols[i], info->symbols[i])) continue;
         ort_shape_clear(&s);
         return ort_fail_memory();
