@@ -294,13 +294,11 @@ SN_API bool sn_model_input_is_optional(const sn_model *model, size_t index);
 typedef struct sn_model_info {
     int64_t ir_version;
     int64_t model_version;
-    bool has_model_version;
     const char *producer_name;
     const char *producer_version;
     const char *domain;
     const char *doc;
     const char *graph_name;
-    const char *graph_doc;
     size_t opset_count;
     size_t metadata_count;
     size_t operator_count; /* distinct operators */
@@ -308,8 +306,10 @@ typedef struct sn_model_info {
     size_t node_count;        /* of the graph and its subgraphs, functions expanded */
     uint64_t parameter_count; /* elements of all floating-point and quantised weights */
     uint64_t weight_bytes;
-    uint64_t macs;       /* multiply-accumulates of one run, of nodes with known shapes */
-    size_t macs_unknown; /* nodes whose cost depends on dimensions not known yet */
+    uint64_t macs;          /* multiply-accumulates of one run, of nodes with known shapes */
+    size_t macs_unknown;    /* nodes whose cost depends on dimensions not known yet */
+    bool has_model_version; /* false: the file does not tell */
+    const char *graph_doc;
 } sn_model_info;
 
 SN_API void sn_model_get_info(const sn_model *model, sn_model_info *out);

@@ -98,7 +98,7 @@ class ErrorSlot(ctypes.Structure):
 class ValueInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("kind", c_int), ("dtype", c_int), ("has_shape", c_bool),
                 ("rank", c_int), ("dims", c_int64 * MAX_RANK), ("symbols", c_char_p * MAX_RANK),
-                ("type_text", c_char_p)]
+                ("type_text", c_char_p), ("key", c_int), ("element", c_void_p)]
 
 
 class LoadOptions(ctypes.Structure):
@@ -112,7 +112,8 @@ class ModelInfo(ctypes.Structure):
                 ("graph_name", c_char_p), ("opset_count", c_size_t), ("metadata_count", c_size_t),
                 ("operator_count", c_size_t), ("weight_count", c_size_t), ("node_count", c_size_t),
                 ("parameter_count", c_uint64), ("weight_bytes", c_uint64), ("macs", c_uint64),
-                ("macs_unknown", c_size_t)]
+                ("macs_unknown", c_size_t), ("has_model_version", c_bool),
+                ("graph_doc", c_char_p)]
 
 
 LOG_FN = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
