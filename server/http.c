@@ -180,7 +180,8 @@ static bool take_head(srv_http *http) {
     size_t size = there ? srv_head_end(start, there, &skip) : 0;
     if (size == 0 || size > srv_limits()->header) {
         if (there < srv_limits()->header && size == 0) return false;
-        bool line = there && memchr(start, '\n', there) != NULL;
+        size_t most = srv_limits()->header;
+        bool line = there && memchr(start, '\n', there < most ? there : most) != NULL;
         refuse(http, line ? SRV_LARGE_HEADERS : SRV_LONG_TARGET, "the head is too large");
         return true;
     }

@@ -14,6 +14,7 @@
 
 #define TEXT_STEP ((size_t)256 << 10) /* room made for text at a time */
 #define TEXT_KEPT 16384               /* memory that a connection keeps between requests */
+#define LONGEST_LINE 1024             /* of a chunk's framing or a trailer */
 #define DISCARD_MOST (1 << 20)        /* a body that is read only to be forgotten */
 
 enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_END, CHUNK_TRAILER };
@@ -256,6 +257,9 @@ static int take_line(srv_http *http, sni_str *line) {
         const char *start = http->in + http->in_from;
         size_t there = http->in_to - http->in_from;
         const char *end = there ? memchr(start, '\n', there) : NULL;
+        if ((end ? (size_t)(end - start) : there) > LONGEST_LINE) {
+            return refuse(http, SRV_INVALID, "a line of the chunked body is too long");
+        }
         if (end) {
             size_t length = (size_t)(end - start);
             if (length == 0 || end[-1] != '\r') {
@@ -269,8 +273,6 @@ static int take_line(srv_http *http, sni_str *line) {
             }
             return 1;
         }
-        if (there > 1024)
-            return refuse(http, SRV_INVALID, "a line of the chunked body is too long");
         int more = fill(http);
         if (more != 1) return more;
     }

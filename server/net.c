@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -355,6 +356,10 @@ sn_status srv_door_adopt(srv_door *door, int fd, sn_error *err) {
     socklen_t size = sizeof listening;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening) {
         return sni_fail(err, SN_INVALID_ARGUMENT, "descriptor %d is no listening socket", fd);
+    }
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+        return sni_fail(err, SN_IO, "descriptor %d: %s", fd, strerror(errno));
     }
     door->fd = fd;
     note_port(door);
