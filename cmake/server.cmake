@@ -27,3 +27,12 @@ function(sinter_server_library name module package what)
 endfunction()
 sinter_server_library(GNUTLS gnutls libgnutls28-dev TLS)
 sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")
+
+# A fuzzer of the server: fuzz_http, fuzz_json and their replays.
+function(sinter_fuzz_server target)
+  if(target MATCHES "_(http|json|grpc)$")
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} src)
+    target_link_libraries(${target} PRIVATE sinter_server)
+    target_compile_definitions(${target} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  endif()
+endfunction()

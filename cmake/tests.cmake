@@ -67,6 +67,7 @@ foreach(source ${FUZZ_SOURCES})
   target_include_directories(${program} PRIVATE src)
   target_link_libraries(${program} PRIVATE sinter_static)
   sinter_use_codecs(${program})
+  sinter_fuzz_server(${program})
   sinter_test(${name} unit ${program} ${TESTS}/fuzz/corpus/${fuzzer})
 endforeach()
 
