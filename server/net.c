@@ -29,7 +29,7 @@ struct srv_loop {
     srv_conn *dead; /* closed in this round: freed when no event can name them */
     pthread_mutex_t lock;
     srv_task *first, *last;
-    atomic_bool drain, stop;
+    atomic_bool drain, cut, stop;
     bool accepting;
     uint64_t next_tick;
 };
@@ -302,6 +302,7 @@ static void *loop_main(void *ctx) {
         }
         run_tasks(loop);
         if (atomic_load(&loop->drain)) drain_loop(loop);
+        while (atomic_load(&loop->cut) && loop->conns) srv_conn_close(loop->conns);
         uint64_t now = srv_now_ns();
         if (now >= loop->next_tick) {
             look_at_deadlines(loop, now);
@@ -409,6 +410,14 @@ static void wake(srv_loop *loop) {
 void srv_net_drain(void) {
     for (int i = 0; i < net.count; i++) {
         atomic_store(&net.loops[i].drain, true);
+        wake(&net.loops[i]);
+    }
+}
+
+void srv_net_cut(void) {
+    srv_net_drain();
+    for (int i = 0; i < net.count; i++) {
+        atomic_store(&net.loops[i].cut, true);
         wake(&net.loops[i]);
     }
 }

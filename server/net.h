@@ -90,7 +90,9 @@ sn_status srv_net_start(srv_door *const *doors, size_t door_count, int count, sn
 void srv_net_drain(void);
 /* Connections that are open. */
 int srv_net_connections(void);
-/* Closes what is left and ends the loops. */
+/* Closes what is left. The loops go on: work under way in other threads still posts to them. */
+void srv_net_cut(void);
+/* Ends the loops, once nobody can post to them any more. */
 void srv_net_stop(void);
 
 /* tls.c */

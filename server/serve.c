@@ -119,6 +119,17 @@ static void drain(double seconds) {
     srv_log(SRV_LOG_INFO, "stopped", "connections_cut", left, NULL);
 }
 
+/* Ends every part; requests whose connections are cut are cancelled and come back first. */
+static void stop_parts(void) {
+    srv_net_cut();
+    srv_loader_stop();
+    while (srv_net_connections() > 0 || srv_scheduler_load() > 0) usleep(1000);
+    srv_net_stop();
+    srv_scheduler_stop();
+    srv_cache_clear();
+    srv_repository_close();
+}
+
 static void wait_for_end(const sigset_t *signals, srv_tls *tls) {
     for (;;) {
         int number = sigwaitinfo(signals, NULL);
@@ -198,11 +209,7 @@ static sn_status run(const srv_options *options, doors *d, srv_tls *tls, sn_erro
         atomic_store(&stopping, true);
         drain(options->drain_seconds);
     }
-    srv_loader_stop();
-    srv_net_stop();
-    srv_scheduler_stop();
-    srv_cache_clear();
-    srv_repository_close();
+    stop_parts();
     return status;
 }
 
