@@ -199,12 +199,21 @@ static int64_t gather(srv_model *model, int64_t most, srv_batch *batch) {
     return rows;
 }
 
+/* What is queued, divided by the instances that can run at once: one that took everything would
+ * leave the next one that frees with nothing to do. */
+static int64_t fair_share(srv_model *model) {
+    int64_t instances = model->instances < s.count ? model->instances : s.count;
+    int64_t there = gather(model, model->max_batch * instances, NULL);
+    int64_t share = (there + instances - 1) / instances;
+    return share < model->max_batch ? share : model->max_batch;
+}
+
 /* How many rows to take now, or 0 when it is worth waiting until `*until`. */
 static int64_t rows_now(srv_model *model, uint64_t now, uint64_t *until) {
     const srv_config *config = &model->config;
     int64_t most = model->max_batch;
     if (most <= 1) return 1;
-    if (config->queue_delay_ns == 0 && config->preferred_count == 0) return most;
+    if (config->queue_delay_ns == 0 && config->preferred_count == 0) return fair_share(model);
     int64_t there = gather(model, most, NULL), preferred = 0, largest = 0;
     for (int i = 0; i < config->preferred_count; i++) {
         int64_t size = config->preferred[i] < most ? config->preferred[i] : most;
