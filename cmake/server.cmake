@@ -28,9 +28,9 @@ endfunction()
 sinter_server_library(GNUTLS gnutls libgnutls28-dev TLS)
 sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")
 
-# A fuzzer of the server: fuzz_http, fuzz_json and their replays.
-function(sinter_fuzz_server target)
-  if(target MATCHES "_(http|json|grpc)$")
+# Fuzzers and unit tests of the server: fuzz_http, fuzz_json and their replays, test_server_*.
+function(sinter_use_server target)
+  if(target MATCHES "_(http|json|grpc)$|^test_server_")
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} src)
     target_link_libraries(${target} PRIVATE sinter_server)
     target_compile_definitions(${target} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

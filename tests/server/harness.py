@@ -277,10 +277,8 @@ def status_of(answer):
 def run_all(program, match):
     global PROGRAM
     PROGRAM = os.path.abspath(program)
-    failed = 0
-    for function in TESTS:
-        if match and match not in function.__name__:
-            continue
+    failed, chosen = 0, [f for f in TESTS if not match or match in f.__name__]
+    for function in chosen:
         folder = tempfile.mkdtemp(prefix="sinter-server-")
         broken[0] = 0
         start = time.time()
@@ -294,5 +292,5 @@ def run_all(program, match):
         if broken[0] or os.environ.get("VERBOSE"):
             print("%s %s (%.1f s)" % ("FAIL" if broken[0] else "ok", function.__name__,
                                       time.time() - start), flush=True)
-    print("%d passed, %d failed, 0 skipped" % (len(TESTS) - failed, failed))
+    print("%d passed, %d failed, 0 skipped" % (len(chosen) - failed, failed))
     return 1 if failed else 0
