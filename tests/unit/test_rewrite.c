@@ -191,9 +191,51 @@ static void unknown_names_are_refused(void **state) {
     sn_model_destroy(model);
 }
 
-int main(void) {
+/* Every rule stands in docs/OPTIMISER.md, whose tables `test_rewrite --markdown` prints. */
+static void rules_are_documented(void **state) {
+    (void)state;
+    FILE *f = fopen(SINTER_SOURCE_DIR "/docs/OPTIMISER.md", "rb");
+    static char text[1 << 18];
+    assert_non_null(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    const char *name;
+    for (size_t i = 0; (name = sni_opt_name(i)) != NULL; i++) {
+        char cell[80];
+        snprintf(cell, sizeof cell, "| `%s` |", name);
+        if (!strstr(text, cell)) fail_msg("docs/OPTIMISER.md does not have %s", name);
+    }
+}
+
+static void print_cell(const char *text) {
+    putchar('`');
+    for (; *text; text++) {
+        if (*text == '|') putchar('\\');
+        putchar(*text);
+    }
+    printf("` |");
+}
+
+static int print_tables(void) {
+    for (const sni_rule_table *t = sni_rule_tables; t->rules; t++) {
+        printf("\n### %s\n\n| rule | pattern | becomes |\n|---|---|---|\n", t->theme);
+        for (const sni_rule *r = t->rules; r->name; r++) {
+            printf("| `%s` | ", r->name);
+            print_cell(r->pattern);
+            putchar(' ');
+            print_cell(r->replacement);
+            putchar('\n');
+        }
+    }
+    return 0;
+}
+
+int main(int count, char **args) {
+    if (count > 1 && strcmp(args[1], "--markdown") == 0) return print_tables();
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_keeps_the_result),
                                        cmocka_unit_test(names_are_unique),
+                                       cmocka_unit_test(rules_are_documented),
                                        cmocka_unit_test(unknown_names_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
