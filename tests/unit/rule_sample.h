@@ -284,7 +284,7 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
     if (p->slot >= 0 && p->kind == SNI_PAT_NODE)
         sprintf(out, "%.*s", (int)s->rule->names[p->slot].text.n, s->rule->names[p->slot].text.p);
     else
-        sprintf(out, "t%d", s->n_values++);
+        sprintf(out, "tmp%d", s->n_values++);
     bool root = p == s->rule->pattern;
     if (!root && !p->shared && !sample_exposed(s, p->slot))
         strcpy(s->interior[s->n_interior++], out);
@@ -316,12 +316,12 @@ static inline void sample_value(sample *s, const sni_pat *p, char *out) {
         sample_value(s, p->in[sample_choose(s, p->n_in)], out);
         return;
     case SNI_PAT_NUMBER:
-        sprintf(out, "t%d", s->n_values++);
+        sprintf(out, "tmp%d", s->n_values++);
         ADD(s->constants, "%s%s %s = {%.9g}", s->constants[0] ? ",\n" : "",
             s->wide ? "float[1]" : "float", out, p->number);
         return;
     case SNI_PAT_INTS:
-        sprintf(out, "t%d", s->n_values++);
+        sprintf(out, "tmp%d", s->n_values++);
         ADD(s->constants, "%sint64[%d] %s = {", s->constants[0] ? ",\n" : "", p->n_ints, out);
         for (int i = 0; i < p->n_ints; i++)
             ADD(s->constants, "%s%lld", i ? ", " : "", (long long)p->ints[i]);

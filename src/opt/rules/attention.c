@@ -182,6 +182,25 @@ static bool has_cache(sni_match *m) {
     return is_known_4d(m, "pk") && is_known_4d(m, "pv");
 }
 
+/* Reshape `node` of an expansion repeats each head of `name`, (B, K, L, D), to (B, K * G, L, D). */
+static bool repeats_heads(const sni_match *m, const char *node, const char *name) {
+    const sni_type *x = sni_match_type(m, name);
+    const sni_node *reshape = sni_match_node(m, node);
+    const sni_type *wide = &sni_graph_value(m->g, reshape->in[0])->type;
+    const sni_type *y = &sni_graph_value(m->g, reshape->out[0])->type;
+    if (!is_known_4d(m, name) || !wide->has_shape || wide->rank != 5 || !y->has_shape ||
+        y->rank != 4 || x->dims[1] < 1 || wide->dims[2] < 1)
+        return false;
+    return wide->dims[0] == x->dims[0] && wide->dims[1] == x->dims[1] &&
+           wide->dims[3] == x->dims[2] && wide->dims[4] == x->dims[3] && y->dims[0] == x->dims[0] &&
+           y->dims[1] == x->dims[1] * wide->dims[2] && y->dims[2] == x->dims[2] &&
+           y->dims[3] == x->dims[3];
+}
+
+static bool has_groups(sni_match *m) {
+    return repeats_heads(m, "kr", "k") && repeats_heads(m, "vr", "v");
+}
+
 /* ---- Queries, keys and values of one product: (B, S, 3, heads, size), and one of the three ----
  */
 
@@ -342,6 +361,13 @@ const sni_rule sni_rules_attention[] = {
      .where = is_causal, .build = bind_scale,
      .sample = "q=[N,2,5,4] k=[N,2,5,4] v=[N,2,5,4] pk=[N,2,3,4] pv=[N,2,3,4] #mul=0.5 #div=2.0 "
                "%seen=L[1,1,9,9] r0=int64{3} r1=int64{8} c0=int64{0} c1=int64{8} #low=-1e4"},
+    {"attention-groups",
+     "a:Attention<is_causal = @c, scale = @scale>(q, kr:Reshape(~Expand(~Unsqueeze(k, [2]), s1), "
+     "t1), "
+     "vr:Reshape(~Expand(~Unsqueeze(v, [2]), s2), t2), mask?)",
+     "Attention<*a>(q, k, v, mask)", .where = has_groups,
+     .sample = "q=[N,4,5,4] k=[N,2,7,4] v=[N,2,7,4] mask=[N,1,5,7] s1=int64{1,1,2,1,1} "
+               "s2=int64{1,1,2,1,1} t1=int64{-1,4,7,4} t2=int64{-1,4,7,4} @scale=0.5"},
     {"attention-past",
      "a:Attention<is_causal = 0, scale = @scale>(q, kc:Concat<axis = -2>(pk, k), "
      "vc:Concat<axis = -2>(pv, v), mask?)",

@@ -11,6 +11,44 @@ static bool is_float(sn_dtype t) {
     return t == SN_FLOAT32 || t == SN_FLOAT64 || t == SN_FLOAT16 || t == SN_BFLOAT16;
 }
 
+/* ---- Products of two results ---- */
+
+/* The permutation p of value `name` changes its last two axes for each other, and no more. */
+static bool turns(const sni_match *m, const char *name) {
+    const sni_attr *p = sni_match_attr(m, "p");
+    const sni_type *x = sni_match_type(m, name);
+    if (!p || !x->has_shape || x->rank < 2 || p->count != (size_t)x->rank || x->dtype != SN_FLOAT32)
+        return false;
+    for (int i = 0; i < x->rank; i++) {
+        int from = i < x->rank - 2 ? i : 2 * x->rank - 3 - i;
+        if (p->u.ints[i] != from) return false;
+    }
+    return true;
+}
+
+static bool is_matrices(const sni_match *m, const char *name) {
+    const sni_type *x = sni_match_type(m, name);
+    return x->has_shape && x->rank >= 2 && x->dtype == SN_FLOAT32;
+}
+
+static bool turns_left(sni_match *m) {
+    return turns(m, "a") && is_matrices(m, "b");
+}
+
+static bool turns_right(sni_match *m) {
+    return turns(m, "b") && is_matrices(m, "a");
+}
+
+static bool both_matrices(sni_match *m) {
+    return is_matrices(m, "a") && is_matrices(m, "b");
+}
+
+static sn_status bind_alpha(sni_match *m) {
+    bool divided = sni_match_value(m, "d") != SNI_NO_ID;
+    return sni_match_set_number(m, "alpha",
+                                divided ? 1 / sni_match_number(m, "d") : sni_match_number(m, "c"));
+}
+
 /* ---- Making ---- */
 
 static bool is_matrix(sni_match *m) {
@@ -189,6 +227,26 @@ const sni_rule sni_rules_linear[] = {
     {"gemm-transpose-b", "g:Gemm<transB = @t>(a, Transpose<perm = [1, 0]>(b), c?)",
      "Gemm<*g, transB = @u>(a, b, c)", .where = turns_b, .build = bind_other,
      .sample = "a=[4,8] b=[6,8] c=[6] @t=0; a=[4,8] b=[8,6] c=[6] @t=1"},
+    {"matmul-transpose-a", "MatMul(Transpose<perm = @p>(a), b)",
+     "com.microsoft.FusedMatMul<transA = 1>(a, b)", .where = turns_left,
+     .sample = "a=[N,3,4,5] b=[N,3,4,6] @p=[0,1,3,2]; a=[4,5] b=[N,4,6] @p=[1,0]"},
+    {"matmul-transpose-b", "MatMul(a, Transpose<perm = @p>(b))",
+     "com.microsoft.FusedMatMul<transB = 1>(a, b)", .where = turns_right,
+     .sample = "a=[N,3,5,4] b=[N,3,6,4] @p=[0,1,3,2]; a=[N,5,4] b=[6,4] @p=[1,0]"},
+    {"fused-matmul-transpose-a",
+     "f:com.microsoft.FusedMatMul<transA = 0, transBatchA = 0, transB = @t>(Transpose<perm = "
+     "@p>(a), b)",
+     "com.microsoft.FusedMatMul<*f, transA = 1>(a, b)", .where = turns_left,
+     .sample = "a=[N,3,4,5] b=[N,3,6,4] @p=[0,1,3,2] @t=1"},
+    {"fused-matmul-transpose-b",
+     "f:com.microsoft.FusedMatMul<transB = 0, transBatchB = 0, transA = @t>(a, Transpose<perm = "
+     "@p>(b))",
+     "com.microsoft.FusedMatMul<*f, transB = 1>(a, b)", .where = turns_right,
+     .sample = "a=[N,3,4,5] b=[N,3,6,4] @p=[0,1,3,2] @t=1"},
+    {"matmul-scale", "Mul(MatMul(a, b), #c)", "com.microsoft.FusedMatMul<alpha = #alpha>(a, b)",
+     .where = both_matrices, .build = bind_alpha, .sample = "a=[N,3,5,4] b=[N,3,4,6]"},
+    {"matmul-divide", "Div(MatMul(a, b), #d)", "com.microsoft.FusedMatMul<alpha = #alpha>(a, b)",
+     .where = both_matrices, .build = bind_alpha, .sample = "a=[N,3,5,4] b=[N,3,4,6]"},
     {"linear-matmul", "MatMul(x, %w)", "ai.sinter.Linear(x, w)", .where = is_matrix,
      .sample = "x=[N,S,8] %w=[8,6]; x=[4,8] %w=[8,6]"},
     {"linear-gemm", "Gemm<alpha = 1, beta = 1, transA = 0, transB = @t>(x, %w, %c?)",
