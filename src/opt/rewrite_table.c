@@ -12,6 +12,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"activations", SNI_STAGE_RECOGNISE, sni_rules_activations},
     {"norms", SNI_STAGE_RECOGNISE, sni_rules_norms},
     {"attention", SNI_STAGE_RECOGNISE, sni_rules_attention},
+    {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
     {"linear", SNI_STAGE_FUSE, sni_rules_linear},
     {0},

@@ -19,7 +19,7 @@ typedef struct sample_input {
     char name[32];
     int rank;
     int64_t dims[SN_MAX_RANK];
-    bool positive;
+    bool positive, bytes; /* uint8 instead of float */
 } sample_input;
 
 typedef struct sample {
@@ -161,9 +161,12 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         ADD(s->body, "%.*s = %s\n", (int)name->text.n, name->text.p, spec);
         return;
     }
-    if (p->kind == SNI_PAT_SCALAR && strncmp(spec, "int64:", 6) == 0) {
-        ADD(s->constants, "%sint64 %.*s = {%s}", s->constants[0] ? ",\n" : "", (int)name->text.n,
-            name->text.p, spec + 6);
+    const char *colon = strchr(spec, ':');
+    bool number = isdigit((unsigned char)spec[0]) && !strchr(spec, '[');
+    if (colon || (number && p->kind == SNI_PAT_CONST)) { /* "uint8:128" or "0.5": a scalar */
+        ADD(s->constants, "%s%.*s %.*s = {%s}", s->constants[0] ? ",\n" : "",
+            colon ? (int)(colon - spec) : 5, colon ? spec : "float", (int)name->text.n,
+            name->text.p, colon ? colon + 1 : spec);
         return;
     }
     if (p->kind == SNI_PAT_SCALAR) {
@@ -195,7 +198,8 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         sample_contents(s, spec);
         return;
     }
-    bool truth = strncmp(spec, "bool[", 5) == 0;
+    bool truth = strncmp(spec, "bool[", 5) == 0, bytes = strncmp(spec, "uint8[", 6) == 0;
+    if (bytes) memmove(spec, spec + 5, strlen(spec + 5) + 1);
     if (truth) {
         memmove(spec, spec + 4, strlen(spec + 4) + 1);
         ADD(s->constants, "%sfloat no_%.*s = {0}", s->constants[0] ? ",\n" : "", (int)name->text.n,
@@ -208,9 +212,10 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
     snprintf(in->name, sizeof in->name, "%.*s%s", (int)name->text.n, name->text.p,
              truth ? "_f" : "");
     in->positive = spec[0] == '+';
+    in->bytes = bytes;
     in->rank = sample_dims(spec, in->dims);
-    ADD(s->inputs, "%sfloat%s %s", s->inputs[0] ? ", " : "", in->rank ? spec + in->positive : "",
-        in->name);
+    ADD(s->inputs, "%s%s%s %s", s->inputs[0] ? ", " : "", bytes ? "uint8" : "float",
+        in->rank ? spec + in->positive : "", in->name);
 }
 
 static inline const sni_param *sample_param(const sni_op *op, sni_str name) {

@@ -50,7 +50,14 @@ static void run(sample *s, sn_session *session, sn_binding *out, size_t n_out) {
     for (int i = 0; i < s->n_inputs; i++) {
         const sample_input *d = &s->input[i];
         in[i].name = d->name;
-        assert_int_equal(sn_tensor_create(SN_FLOAT32, d->rank, d->dims, &in[i].value, &err), SN_OK);
+        sn_dtype dtype = d->bytes ? SN_UINT8 : SN_FLOAT32;
+        assert_int_equal(sn_tensor_create(dtype, d->rank, d->dims, &in[i].value, &err), SN_OK);
+        if (d->bytes) {
+            unsigned char *b = sn_tensor_data(in[i].value);
+            for (size_t k = 0; k < sn_tensor_count(in[i].value); k++)
+                b[k] = (unsigned char)(unit_random(&random) % 256);
+            continue;
+        }
         float *v = sn_tensor_data(in[i].value);
         for (size_t k = 0; k < sn_tensor_count(in[i].value); k++) {
             v[k] = (float)(unit_random(&random) % 6001) / 1000.0f - 3;
@@ -233,9 +240,8 @@ static int print_tables(void) {
 
 int main(int count, char **args) {
     if (count > 1 && strcmp(args[1], "--markdown") == 0) return print_tables();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_keeps_the_result),
-                                       cmocka_unit_test(names_are_unique),
-                                       cmocka_unit_test(rules_are_documented),
-                                       cmocka_unit_test(unknown_names_are_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_keeps_the_result), cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(rules_are_documented), cmocka_unit_test(unknown_names_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
