@@ -1,5 +1,6 @@
 #!/bin/bash
-# run_conformance.sh PROGRAM debian|FOLDER - runs ONNX's own test suite.
+# run_conformance.sh PROGRAM debian|FOLDER [OPTION...] - runs ONNX's own test suite, with further options of
+# `sinter test`.
 #   debian  the cases that Debian's python3-onnx generates (opset 17 and below)
 #   FOLDER  the folder that holds conformance/{node,simple,...}, a copy of a newer suite
 . "$(dirname "$0")/source_files.sh"
@@ -22,4 +23,4 @@ else
     [ ${#folders[@]} -gt 0 ] || { echo "no conformance suite beside the checkout"; exit 77; }
     expected=tests/onnx/expected_failures.txt
 fi
-exec "$program" test --timeout $timeout --expect-fail "$expected" "${folders[@]}"
+exec "$program" test --timeout $timeout --expect-fail "$expected" "${@:3}" "${folders[@]}"
