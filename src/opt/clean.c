@@ -85,7 +85,11 @@ sn_status sni_pass_identity(sni_rewrite *r) {
 
 /* ---- Constants that stand twice ---- */
 
-enum { SAMPLED = 64 }; /* bytes at each end of a constant that are looked at first */
+enum {
+    SAMPLED = 64,           /* bytes at each end of a constant that are looked at first */
+    MOST_FLOATS = 64 << 10, /* bytes of a constant of floats: to read large weights takes long */
+    MOST_OTHERS = 4 << 20   /* of another: masks and tables of indices stand in every layer */
+};
 
 static uint64_t mix(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
@@ -118,10 +122,17 @@ bool sni_const_same(sni_const *a, sni_const *b) {
     return bytes == 0 || memcmp(x->data, y->data, bytes) == 0;
 }
 
+static bool is_quickly_read(const sni_const *c) {
+    bool floats = c->tensor.dtype == SN_FLOAT32 || c->tensor.dtype == SN_FLOAT16 ||
+                  c->tensor.dtype == SN_BFLOAT16 || c->tensor.dtype == SN_FLOAT64;
+    return c->tensor.dtype != SN_STRING &&
+           sni_tensor_bytes(&c->tensor) <= (size_t)(floats ? MOST_FLOATS : MOST_OTHERS);
+}
+
 /* A constant that callers cannot override, and that is used. */
 static bool is_plain_const(const sni_value *v) {
     return v && v->constant && !v->is_input && !v->is_capture && v->use_count > 0 &&
-           v->constant->tensor.dtype != SN_STRING;
+           is_quickly_read(v->constant);
 }
 
 static sn_status merge_const(sni_rewrite *r, int32_t *table, size_t size, const sni_value *v) {
