@@ -11,6 +11,17 @@ bool sni_is_channels(const sni_match *m, const char *name, int64_t channels, int
     return axis >= 0 && c->tensor.dims[axis] == channels && c->tensor.count == channels;
 }
 
+bool sni_is_foldable(const sni_match *m, const char *name) {
+    const sni_tensor *t = sni_match_const(m, name);
+    bool divides = sni_str_is(m->root->type, "Div");
+    if (!t || t->dtype != SN_FLOAT32) return false;
+    for (int64_t i = 0; i < t->count; i++) {
+        float v = ((const float *)t->data)[i];
+        if (!isfinite(v) || (divides && !isfinite(1 / v))) return false;
+    }
+    return true;
+}
+
 static sn_status new_affine(sni_match *m, int64_t channels, sni_affine *out) {
     *out = (sni_affine){.channels = channels};
     out->k = SNI_NEW_ARRAY(&m->r->store->arena, float, channels);

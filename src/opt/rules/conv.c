@@ -80,7 +80,7 @@ static bool can_fold_constant(const sni_match *m, bool transposed) {
     const sni_type *y = conv_type(m);
     int64_t channels = channels_of(m, transposed);
     return channels > 0 && y->has_shape && has_plain_bias(m, channels) &&
-           sni_is_channels(m, "v", channels, y->rank - 2);
+           sni_is_channels(m, "v", channels, y->rank - 2) && sni_is_foldable(m, "v");
 }
 
 static bool conv_constant(sni_match *m) {

@@ -130,7 +130,7 @@ static bool is_vector_or_none(const sni_match *m) {
 static bool scales_columns(sni_match *m) {
     const sni_tensor *w = weights(m);
     return is_open(m) && w && w->dtype == SN_FLOAT32 && is_vector_or_none(m) &&
-           sni_is_channels(m, "v", columns_of(m), 0);
+           sni_is_channels(m, "v", columns_of(m), 0) && sni_is_foldable(m, "v");
 }
 
 /* The channels of (N, C) are the columns. */

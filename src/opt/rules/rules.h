@@ -25,6 +25,10 @@ typedef struct sni_affine {
  * `from_end` from the last, and 1 on the others; or one element in all. */
 bool sni_is_channels(const sni_match *m, const char *name, int64_t channels, int from_end);
 
+/* True if weights may be multiplied by constant `name` in place of their result: it is finite, and
+ * not 0 if the match's root divides by it. */
+bool sni_is_foldable(const sni_match *m, const char *name);
+
 /* Reads %scale, %bias, %mean, %var and @eps of a BatchNormalization. */
 sn_status sni_affine_of_norm(sni_match *m, int64_t channels, sni_affine *out);
 
