@@ -87,7 +87,7 @@ _ERRORS = {
 }
 
 
-# Options grow at their end with the library, whose _init functions fill all of theirs.
+# Structures that the library fills may have grown at their end since this was written.
 _ROOM = ("_room", c_char * 256)
 
 
@@ -98,7 +98,7 @@ class ErrorSlot(ctypes.Structure):
 class ValueInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("kind", c_int), ("dtype", c_int), ("has_shape", c_bool),
                 ("rank", c_int), ("dims", c_int64 * MAX_RANK), ("symbols", c_char_p * MAX_RANK),
-                ("type_text", c_char_p), ("key", c_int), ("element", c_void_p)]
+                ("type_text", c_char_p), ("key", c_int), ("element", c_void_p), _ROOM]
 
 
 class LoadOptions(ctypes.Structure):
@@ -107,13 +107,15 @@ class LoadOptions(ctypes.Structure):
 
 
 class ModelInfo(ctypes.Structure):
-    _fields_ = [("ir_version", c_int64), ("model_version", c_int64), ("producer_name", c_char_p),
+    _fields_ = [("ir_version", c_int64), ("model_version", c_int64),
+                ("producer_name", c_char_p),
                 ("producer_version", c_char_p), ("domain", c_char_p), ("doc", c_char_p),
-                ("graph_name", c_char_p), ("opset_count", c_size_t), ("metadata_count", c_size_t),
-                ("operator_count", c_size_t), ("weight_count", c_size_t), ("node_count", c_size_t),
+                ("graph_name", c_char_p), ("opset_count", c_size_t),
+                ("metadata_count", c_size_t), ("operator_count", c_size_t),
+                ("weight_count", c_size_t), ("node_count", c_size_t),
                 ("parameter_count", c_uint64), ("weight_bytes", c_uint64), ("macs", c_uint64),
                 ("macs_unknown", c_size_t), ("has_model_version", c_bool),
-                ("graph_doc", c_char_p)]
+                ("graph_doc", c_char_p), _ROOM]
 
 
 LOG_FN = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)

@@ -170,8 +170,8 @@ class ModelMetadata:
         self.graph_name = info["graph_name"]
         self.domain = info["domain"]
         self.description = info["doc"]
-        self.graph_description = ""
-        self.version = info["model_version"]
+        self.graph_description = info["graph_doc"]
+        self.version = info["model_version"] if info["has_model_version"] else (1 << 63) - 1
         self.custom_metadata_map = model.metadata
 
 

@@ -68,7 +68,7 @@ class Model:
         """Facts about the model, as a dict."""
         raw = _lib.ModelInfo()
         lib.sn_model_get_info(self.handle, ctypes.byref(raw))
-        values = {name: getattr(raw, name) for name, _ in raw._fields_}
+        values = {name: getattr(raw, name) for name, _ in raw._fields_ if name[0] != "_"}
         return {k: text(v) if isinstance(v, bytes) else v for k, v in values.items()}
 
     @property

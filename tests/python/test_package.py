@@ -4,6 +4,7 @@ ONNX Runtime's, threads, and bad input. Exits with 77 where numpy is not install
 
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -96,6 +97,32 @@ class Values(unittest.TestCase):
         del s, value
         gc.collect()
         self.assertEqual(y[0, 0], 5)
+
+
+class Layout(unittest.TestCase):
+    """The structures are declared twice, in sinter.h and for ctypes: a C compiler compares them."""
+
+    def test_fields_are_where_the_header_has_them(self):
+        from sinter import _lib
+
+        pairs = {"sn_error": _lib.ErrorSlot, "sn_value_info": _lib.ValueInfo,
+                 "sn_load_options": _lib.LoadOptions, "sn_model_info": _lib.ModelInfo,
+                 "sn_session_options": _lib.SessionOptionsStruct, "sn_binding": _lib.Binding,
+                 "sn_step_event": _lib.StepEvent, "sn_run_options": _lib.RunOptionsStruct}
+        lines = ["#include <stddef.h>", "#include <sinter.h>"]
+        for name, struct in pairs.items():
+            for field, _ in struct._fields_:
+                if field != "_room":
+                    at = getattr(struct, field).offset
+                    lines.append(f'_Static_assert(offsetof({name}, {field}) == {at}, "{name}.{field}");')
+            if name != "sn_step_event":  # read in the library's memory
+                import ctypes
+
+                lines.append(f'_Static_assert(sizeof({name}) <= {ctypes.sizeof(struct)}, "{name}");')
+        include = os.path.join(TOP, "include")
+        done = subprocess.run(["cc", "-std=c11", "-fsyntax-only", f"-I{include}", "-xc", "-"],
+                              input="\n".join(lines), text=True, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Native(unittest.TestCase):
