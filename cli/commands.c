@@ -164,7 +164,7 @@ static const cli_option ops_options[] = {
 
 static const cli_option serve_options[] = {
     {OPT_HTTP, 0, "http", "PORT", "HTTP port (default: 8000; 0: any free one; off: none)"},
-    {OPT_GRPC, 0, "grpc", "PORT", "gRPC port (default: none)"},
+    {OPT_GRPC, 0, "grpc", "PORT", "gRPC port (default: none; 0: any free one)"},
     {OPT_METRICS, 0, "metrics", "PORT", "port of /metrics (default: 8002; off: none)"},
     {OPT_HOST, 0, "host", "ADDRESS", "numeric address to listen on (default: 127.0.0.1)"},
     {OPT_MODEL, 0, "model", "NAME", "load only this model at the start; may be repeated"},
@@ -220,6 +220,6 @@ const cli_command cli_commands[] = {
     {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
      test_notes, cli_cmd_test},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
-    {"serve", "Serve models over HTTP.", "DIR", serve_options, serve_notes, cli_cmd_serve},
+    {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
     {0},
 };

@@ -1,7 +1,7 @@
 # server.cmake - the server (`sinter serve`), a static library that the program links, and what it
 # shares with the program. Neither is part of libsinter.
 #
-# GnuTLS gives it TLS, zlib packed bodies; without them it is built all the same and says so when it
+# GnuTLS gives it TLS, nghttp2 gRPC, zlib packed bodies; without them it is built all the same and says so when it
 # is asked for what it lacks.
 
 file(GLOB SINTER_COMMON_SOURCES CONFIGURE_DEPENDS common/*.c)
@@ -26,6 +26,11 @@ function(sinter_server_library name module package what)
   endif()
 endfunction()
 sinter_server_library(GNUTLS gnutls libgnutls28-dev TLS)
+sinter_server_library(NGHTTP2 libnghttp2 libnghttp2-dev gRPC)
+if(NOT SERVER_NGHTTP2_FOUND)
+  file(GLOB SINTER_GRPC_SOURCES CONFIGURE_DEPENDS server/h2*.c server/grpc*.c)
+  set_source_files_properties(${SINTER_GRPC_SOURCES} PROPERTIES HEADER_FILE_ONLY ON)
+endif()
 sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")
 
 # Fuzzers and unit tests of the server: fuzz_http, fuzz_json and their replays, test_server_*.

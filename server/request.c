@@ -44,7 +44,9 @@ void srv_request_free(srv_request *request) {
     if (!request) return;
     for (size_t i = 0; i < request->input_count; i++) {
         sn_value_destroy(request->inputs[i].value);
-        srv_memory_give(request->inputs[i].memory, request->inputs[i].bytes);
+        if (!request->inputs[i].borrowed) {
+            srv_memory_give(request->inputs[i].memory, request->inputs[i].bytes);
+        }
     }
     for (size_t i = 0; i < request->output_count; i++) {
         srv_shared_release(request->outputs[i].owner);
@@ -112,14 +114,33 @@ static srv_code charge(srv_request *request, size_t bytes) {
     return SRV_OK;
 }
 
-srv_code srv_input_allocate(srv_request *request, srv_input *input) {
+static srv_code count_elements(srv_request *request, srv_input *input) {
     int64_t count;
     if (!sni_shape_count(input->rank, input->dims, &count) || (uint64_t)count > SIZE_MAX / 32) {
         return srv_request_fail(request, SRV_INVALID, "input '%.*s': the shape is too large",
                                 SNI_FMT(input->name));
     }
     input->count = (size_t)count;
+    return SRV_OK;
+}
+
+srv_code srv_input_borrow(srv_request *request, srv_input *input, void *memory, size_t size) {
+    if (count_elements(request, input) != SRV_OK) return request->code;
+    size_t bytes = sn_dtype_bytes(input->dtype, input->count);
+    if (size != bytes) {
+        return srv_request_fail(request, SRV_INVALID,
+                                "input '%.*s' has %zu bytes, its shape and datatype take %zu",
+                                SNI_FMT(input->name), size, bytes);
+    }
+    input->memory = memory;
+    input->bytes = bytes;
+    input->borrowed = true;
+    return SRV_OK;
+}
+
+srv_code srv_input_allocate(srv_request *request, srv_input *input) {
     sn_error err;
+    if (count_elements(request, input) != SRV_OK) return request->code;
     if (input->dtype == SN_STRING) {
         size_t bytes = input->count * 32;
         if (bytes > srv_limits()->body) {
@@ -178,6 +199,18 @@ srv_code srv_input_strings(srv_request *request, srv_input *input, const void *b
                                 SNI_FMT(input->name), left);
     }
     return SRV_OK;
+}
+
+void srv_output_strings(const srv_output *output, srv_text *out) {
+    for (size_t i = 0; i < output->count; i++) {
+        const char *text = "";
+        size_t length = 0;
+        sn_tensor_get_string(output->owner->value, output->first + i, &text, &length, NULL);
+        unsigned char size[4] = {(unsigned char)length, (unsigned char)(length >> 8),
+                                 (unsigned char)(length >> 16), (unsigned char)(length >> 24)};
+        srv_text_add(out, size, 4);
+        srv_text_add(out, text, length);
+    }
 }
 
 /* ---- Agreement with the model ------------------------------------------------------------- */

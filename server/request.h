@@ -36,6 +36,7 @@ typedef struct srv_input {
     int64_t dims[SN_MAX_RANK];
     size_t count;    /* elements */
     void *memory;    /* the elements: from srv_memory_take, or NULL (strings, or in `value`) */
+    bool borrowed;   /* `memory` is the front door's, which keeps it as long as the request */
     size_t bytes;    /* of `memory` */
     sn_value *value; /* the tensor over `memory`, or with memory of its own */
     bool awaited;    /* its bytes follow the request's text */
@@ -121,11 +122,16 @@ srv_wanted *srv_request_add_wanted(srv_request *request);
 /* Type and shape of an input, and memory for its elements (not for strings). The memory is charged
  * to the server's budget. */
 srv_code srv_input_allocate(srv_request *request, srv_input *input);
+/* The same over memory that the front door keeps, of any alignment; its size must be right. */
+srv_code srv_input_borrow(srv_request *request, srv_input *input, void *memory, size_t size);
 /* Makes `value` from `memory`; strings have theirs already. */
 srv_code srv_input_finish(srv_request *request, srv_input *input);
 /* Fills a string tensor from its elements in the protocol's binary form: 4 bytes of length, little
  * end first, before each. `bytes` must hold exactly the elements. */
 srv_code srv_input_strings(srv_request *request, srv_input *input, const void *bytes, size_t size);
+
+/* The elements of a string output in that form. */
+void srv_output_strings(const srv_output *output, srv_text *out);
 
 /* Checks names, types and shapes against the model, and orders what is asked for. */
 srv_code srv_request_check(srv_request *request);

@@ -431,20 +431,6 @@ static bool is_binary(const infer *work, const srv_output *output) {
     return output->wanted ? output->wanted->binary : work->binary_default;
 }
 
-/* Strings in binary form: 4 bytes of length before each. */
-static bool pack_strings(const srv_output *output, srv_text *out) {
-    for (size_t i = 0; i < output->count; i++) {
-        const char *text = "";
-        size_t length = 0;
-        sn_tensor_get_string(output->owner->value, output->first + i, &text, &length, NULL);
-        unsigned char size[4] = {(unsigned char)length, (unsigned char)(length >> 8),
-                                 (unsigned char)(length >> 16), (unsigned char)(length >> 24)};
-        srv_text_add(out, size, 4);
-        srv_text_add(out, text, length);
-    }
-    return !out->failed;
-}
-
 static void write_output(infer *work, srv_json_out *json, size_t index) {
     srv_http *http = work->http;
     const srv_output *output = &work->request->outputs[index];
@@ -452,14 +438,13 @@ static void write_output(infer *work, srv_json_out *json, size_t index) {
     srv_json_begin(json, '{');
     srv_json_pair_string(json, "name", output->name);
     srv_json_pair_string(json, "datatype", top ? "BYTES" : srv_type_name(output->dtype));
+    int64_t dims[SN_MAX_RANK];
+    memcpy(dims, output->dims, sizeof dims);
+    if (top) srv_top_dims(output, dims);
     srv_json_key(json, "shape");
-    if (top) {
-        srv_top_shape(json, output);
-    } else {
-        srv_json_begin(json, '[');
-        for (int i = 0; i < output->rank; i++) srv_json_put_int(json, output->dims[i]);
-        srv_json_end(json, ']');
-    }
+    srv_json_begin(json, '[');
+    for (int i = 0; i < output->rank; i++) srv_json_put_int(json, dims[i]);
+    srv_json_end(json, ']');
     if (is_binary(work, output) || !(top || srv_tensor_has_json(output->dtype))) {
         struct iovec piece = {(void *)(uintptr_t)output->data, output->bytes};
         if (top || output->dtype == SN_STRING) {
@@ -467,7 +452,7 @@ static void write_output(infer *work, srv_json_out *json, size_t index) {
             if (top) {
                 srv_top_binary(packed, output);
             } else {
-                pack_strings(output, packed);
+                srv_output_strings(output, packed);
             }
             if (packed->failed) http->out.failed = true;
             piece = (struct iovec){packed->data, packed->length};

@@ -2,6 +2,7 @@
 #include "server/serve.h"
 #include "auth.h"
 #include "cache.h"
+#include "h2.h"
 #include "loader.h"
 #include "log.h"
 #include "net.h"
@@ -174,9 +175,13 @@ static sn_status open_doors(doors *d, const srv_options *options, srv_tls *tls, 
                     err));
     SN_TRY(add_door(d, options, "metrics", options->metrics_port, &srv_http_protocol,
                     &metrics_routes, tls, err));
+#ifdef SINTER_HAVE_NGHTTP2
+    SN_TRY(add_door(d, options, "grpc", options->grpc_port, &srv_h2_protocol, NULL, tls, err));
+#else
     if (options->grpc_port >= 0) {
-        return sni_fail(err, SN_UNSUPPORTED, "this build has no gRPC");
+        return sni_fail(err, SN_UNSUPPORTED, "this build has no gRPC: it needs nghttp2");
     }
+#endif
     if (d->count == 0) return sni_fail(err, SN_INVALID_ARGUMENT, "there is no port to listen on");
     return SN_OK;
 }

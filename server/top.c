@@ -57,11 +57,9 @@ static double element(const srv_output *output, size_t index) {
     }
 }
 
-void srv_top_shape(srv_json_out *out, const srv_output *output) {
-    srv_json_begin(out, '[');
-    for (int i = 0; i + 1 < output->rank; i++) srv_json_put_int(out, output->dims[i]);
-    srv_json_put_uint(out, wanted(output));
-    srv_json_end(out, ']');
+void srv_top_dims(const srv_output *output, int64_t *dims) {
+    for (int i = 0; i + 1 < output->rank; i++) dims[i] = output->dims[i];
+    dims[output->rank - 1] = (int64_t)wanted(output);
 }
 
 typedef struct ranked {
