@@ -209,6 +209,30 @@ static const char serve_notes[] =
     "The server speaks the Open Inference Protocol (v2). SIGHUP loads what has changed, SIGTERM\n"
     "finishes what is under way and ends. docs/SERVING.md tells the rest.";
 
+static const cli_option load_options[] = {
+    {OPT_MODEL, 'm', "model", "NAME", "the model to ask; always needed"},
+    {OPT_VERSION_OF, 0, "model-version", "N", "its version (default: the newest)"},
+    {OPT_CONCURRENCY, 'c', "concurrency", "N",
+     "requests under way at once, each on a connection of its own (default: 1)"},
+    {OPT_RATE, 'r', "rate", "N",
+     "begin N requests a second, however long they take; latency then counts from when a\n"
+     "request was due (default: each connection asks again when it is answered)"},
+    {OPT_SECONDS, 't', "seconds", "S", "measure for S seconds (default: 10)"},
+    {OPT_WARMUP, 'w', "warmup", "S", "seconds before that (default: 1)"},
+    {OPT_RAMP, 0, "ramp", "S", "seconds over which concurrency or rate grows (default: 0)"},
+    {OPT_OPEN, 'b', "batch", "N", "size of dimensions that the model leaves open (default: 1)"},
+    {OPT_SHAPE, 's', "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224; repeated"},
+    {OPT_JSON_TENSORS, 0, "json-tensors", NULL, "HTTP: send tensors as JSON, not binary"},
+    {OPT_TOKEN, 0, "token", "TOKEN", "bearer token"},
+    {OPT_JSON, 0, "json", NULL, "print the report as one JSON object"},
+    {OPT_QUIET, 'q', "quiet", NULL, "no line for each second"},
+    END_OF_OPTIONS,
+};
+
+static const char load_notes[] =
+    "URL is http://HOST:PORT or grpc://HOST:PORT of a server that speaks the Open Inference\n"
+    "Protocol. The model is asked for its inputs, which are filled with made-up numbers.";
+
 const cli_command cli_commands[] = {
     {"run", "Run a model once and show or save its outputs.", "MODEL", run_options, run_notes,
      cli_cmd_run},
@@ -221,5 +245,7 @@ const cli_command cli_commands[] = {
      test_notes, cli_cmd_test},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
+    {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,
+     cli_cmd_load},
     {0},
 };

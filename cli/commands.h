@@ -68,7 +68,14 @@ enum {
     OPT_IDLE_SECONDS,
     OPT_RUN_MEMORY,
     OPT_RUN_SECONDS,
-    OPT_CACHE
+    OPT_CACHE,
+    OPT_VERSION_OF,
+    OPT_CONCURRENCY,
+    OPT_RATE,
+    OPT_RAMP,
+    OPT_OPEN,
+    OPT_TOKEN,
+    OPT_JSON_TENSORS
 };
 
 /* Ends with a NULL name. */
@@ -81,5 +88,6 @@ int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
 int cli_cmd_ops(cli_args *args);
 int cli_cmd_serve(cli_args *args);
+int cli_cmd_load(cli_args *args);
 
 #endif

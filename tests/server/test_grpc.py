@@ -2,6 +2,7 @@
 """test_grpc.py PROGRAM - every gRPC method of `sinter serve`, its errors, and hostile peers, driven by
 python3-grpcio. Exits with 77 where grpcio or protoc is not installed."""
 
+import json
 import os
 import shutil
 import socket
@@ -308,6 +309,45 @@ class Methods(unittest.TestCase):
         [t.start() for t in threads]
         [t.join() for t in threads]
         self.assertEqual(wrong, [])
+
+
+class Load(unittest.TestCase):
+    """`sinter load` against both doors."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0, "the server did not end cleanly"
+
+    def load(self, scheme, *options):
+        url = f"{scheme}://127.0.0.1:{self.server.ports[scheme]}"
+        return subprocess.run([PROGRAM, "load", url, "--json", "-q", "-t", "0.5", "-w", "0.1", *options],
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    def test_both_protocols_and_both_loops(self):
+        for scheme in ("http", "grpc"):
+            for options in (("-c", "3"), ("-c", "3", "-r", "100"), ("-s", "image=5x1x8x8", "--ramp", "0.2")):
+                done = self.load(scheme, "-m", "digits", *options)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                report = json.loads(done.stdout)
+                self.assertEqual(report["failed"], 0)
+                self.assertGreater(report["requests"], 5)
+                self.assertLessEqual(report["latency_ns"]["p50"], report["latency_ns"]["max"])
+        self.assertEqual(self.load("http", "-m", "digits", "--json-tensors").returncode, 0)
+
+    def test_failures_are_told(self):
+        for scheme in ("http", "grpc"):
+            done = self.load(scheme, "-m", "nothing")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("nothing", done.stderr)
+            done = self.load(scheme, "-m", "digits", "-s", "image=1x1x2x2")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("[1,1,2,2]", done.stderr)
+        self.assertNotEqual(subprocess.run([PROGRAM, "load", "ftp://x", "-m", "digits"], check=False,
+                                           capture_output=True).returncode, 0)
 
 
 def frame(kind, flags, stream, payload=b""):
