@@ -22,6 +22,9 @@ static const sni_impl *const impls[] = {
     &sni_cpu_rnn,
     &sni_cpu_gru,
     &sni_cpu_lstm,
+    &sni_cpu_tree_ensemble,
+    &sni_cpu_tree_classifier,
+    &sni_cpu_tree_regressor,
     /* clang-format on */
 };
 

@@ -67,6 +67,16 @@ typedef struct sni_tree_indices {
 sn_status sni_forest_of_indices(const sni_tree_indices *l, int64_t targets, sni_arena *arena,
                                 sni_forest *out, sn_error *err);
 
+/* The forest of a node of TreeEnsemble, TreeEnsembleClassifier or TreeEnsembleRegressor; NULL if
+ * its leaves are not summed. */
+const sni_forest *sni_trees_forest(const sni_op *op, const void *params);
+
+/* Sums of the leaves' weights, tree by tree, to `sums` (rows, targets) for the rows of input 0. */
+typedef sn_status (*sni_trees_sum_fn)(sni_kernel *k, int64_t rows, int64_t width, double *sums);
+
+/* Runs such a node with the sums of `sum`; NULL: by walking the trees one by one. */
+sn_status sni_trees_run(sni_kernel *k, sni_trees_sum_fn sum);
+
 /* The leaf that a row of f->features values reaches. */
 int32_t sni_tree_walk(const sni_forest *f, int32_t tree, const double *row);
 

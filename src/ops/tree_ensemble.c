@@ -15,6 +15,7 @@ typedef struct score_job {
     const double *base; /* targets of them, or NULL */
     int64_t width;
     int32_t aggregate, transform;
+    sni_trees_sum_fn sum; /* NULL: the trees are walked here */
 } score_job;
 
 static void add_leaf(const score_job *j, int32_t leaf, double *row, bool *seen) {
@@ -31,6 +32,15 @@ static void add_leaf(const score_job *j, int32_t leaf, double *row, bool *seen) 
     }
 }
 
+/* What becomes of a row's sums. */
+static void settle_row(const score_job *j, double *row) {
+    const sni_forest *f = j->f;
+    for (int64_t t = 0; t < f->targets; t++) {
+        if (j->aggregate == AVERAGE && f->n_trees) row[t] /= f->n_trees;
+        if (j->base) row[t] += j->base[t];
+    }
+}
+
 /* Sums (or extremes, where `seen` has a flag per target) of one row. */
 static void score_row(const score_job *j, const double *x, double *row, bool *seen) {
     const sni_forest *f = j->f;
@@ -38,10 +48,7 @@ static void score_row(const score_job *j, const double *x, double *row, bool *se
     for (int64_t t = 0; seen && t < f->targets; t++) seen[t] = false;
     for (int32_t tree = 0; tree < f->n_trees; tree++)
         add_leaf(j, sni_tree_walk(f, tree, x), row, seen);
-    for (int64_t t = 0; t < f->targets; t++) {
-        if (j->aggregate == AVERAGE && f->n_trees) row[t] /= f->n_trees;
-        if (j->base) row[t] += j->base[t];
-    }
+    settle_row(j, row);
 }
 
 typedef struct score_pieces {
@@ -68,11 +75,16 @@ static sn_status score(sni_kernel *k, score_job *j, sni_ml_rows *rows) {
     int64_t count;
     if (__builtin_mul_overflow(rows->rows, j->f->targets, &count))
         return sni_fail(k->err, SN_LIMIT, "there are too many scores");
-    SN_TRY(sni_as_f64(k, x, &j->x));
     SN_TRY(sni_scratch_array(k, count, sizeof(double), &scores));
+    j->scores = scores;
+    if (j->sum) {
+        SN_TRY(j->sum(k, rows->rows, rows->width, scores));
+        for (int64_t r = 0; r < rows->rows; r++) settle_row(j, j->scores + r * j->f->targets);
+        return SN_OK;
+    }
+    SN_TRY(sni_as_f64(k, x, &j->x));
     if (j->aggregate == MIN || j->aggregate == MAX)
         SN_TRY(sni_scratch_array(k, count, sizeof(bool), &seen));
-    j->scores = scores;
     j->width = rows->width;
     score_pieces pieces = {j, seen};
     int64_t grain = GRAIN / (j->f->n_trees + 1);
@@ -162,11 +174,18 @@ static sn_status regressor_infer(sni_infer *c) {
     return sni_ml_infer_rows(c, p->n_targets);
 }
 
-static sn_status regressor_ref(sni_kernel *k) {
+static sn_status run_regressor(sni_kernel *k, sni_trees_sum_fn sum) {
     const regressor_params *p = k->params;
-    score_job job = {
-        .f = &p->forest, .base = p->base, .aggregate = p->aggregate, .transform = p->transform};
+    score_job job = {.f = &p->forest,
+                     .base = p->base,
+                     .aggregate = p->aggregate,
+                     .transform = p->transform,
+                     .sum = sum};
     return regress(k, &job);
+}
+
+static sn_status regressor_ref(sni_kernel *k) {
+    return run_regressor(k, NULL);
 }
 
 const sni_op sni_op_TreeEnsembleRegressor = {
@@ -245,10 +264,10 @@ static int64_t binary_row(const classifier_params *p, double *row, int64_t class
     return p->transform == SNI_ML_NONE ? class : sni_ml_argmax(row, 2);
 }
 
-static sn_status classifier_ref(sni_kernel *k) {
+static sn_status run_classifier(sni_kernel *k, sni_trees_sum_fn sum) {
     const classifier_params *p = k->params;
     sni_ml_rows rows;
-    score_job job = {.f = &p->forest, .base = p->base, .aggregate = SUM};
+    score_job job = {.f = &p->forest, .base = p->base, .aggregate = SUM, .sum = sum};
     SN_TRY(score(k, &job, &rows));
     sni_tensor *labels = sni_out(k, 0), *scores = sni_out(k, 1);
     int64_t classes = p->forest.targets;
@@ -268,6 +287,10 @@ static sn_status classifier_ref(sni_kernel *k) {
     }
     if (scores) sni_store_numbers(scores, SN_FLOAT64, job.scores, false);
     return SN_OK;
+}
+
+static sn_status classifier_ref(sni_kernel *k) {
+    return run_classifier(k, NULL);
 }
 
 const sni_op sni_op_TreeEnsembleClassifier = {
@@ -319,11 +342,17 @@ static sn_status ensemble_infer(sni_infer *c) {
     return known ? sni_infer_set_shape(c, 0, 2, (sni_dim[]){rows, p->n_targets}) : SN_OK;
 }
 
-static sn_status ensemble_ref(sni_kernel *k) {
+static sn_status run_ensemble(sni_kernel *k, sni_trees_sum_fn sum) {
     const ensemble_params *p = k->params;
-    score_job job = {
-        .f = &p->forest, .aggregate = (int32_t)p->aggregate, .transform = (int32_t)p->transform};
+    score_job job = {.f = &p->forest,
+                     .aggregate = (int32_t)p->aggregate,
+                     .transform = (int32_t)p->transform,
+                     .sum = sum};
     return regress(k, &job);
+}
+
+static sn_status ensemble_ref(sni_kernel *k) {
+    return run_ensemble(k, NULL);
 }
 
 const sni_op sni_op_TreeEnsemble = {
@@ -365,3 +394,26 @@ const sni_op sni_op_TreeEnsemble = {
     .infer = ensemble_infer,
     .ref = ensemble_ref,
 };
+
+/* ---- For implementations ---- */
+
+static bool sums(int64_t aggregate) {
+    return aggregate == SUM || aggregate == AVERAGE;
+}
+
+const sni_forest *sni_trees_forest(const sni_op *op, const void *params) {
+    if (op == &sni_op_TreeEnsembleClassifier) return &((const classifier_params *)params)->forest;
+    if (op == &sni_op_TreeEnsembleRegressor) {
+        const regressor_params *p = params;
+        return sums(p->aggregate) ? &p->forest : NULL;
+    }
+    const ensemble_params *p = params;
+    return sums(p->aggregate) ? &p->forest : NULL;
+}
+
+sn_status sni_trees_run(sni_kernel *k, sni_trees_sum_fn sum) {
+    const sni_op *op = k->node->op;
+    if (op == &sni_op_TreeEnsembleClassifier) return run_classifier(k, sum);
+    if (op == &sni_op_TreeEnsembleRegressor) return run_regressor(k, sum);
+    return run_ensemble(k, sum);
+}

@@ -15,7 +15,7 @@
 
 #include "ops/call.h"
 
-enum { EVAL_MOST = 8 };
+enum { EVAL_MOST = 8, EVAL_MOST_ATTRS = 16 };
 
 typedef struct eval {
     sni_store *store;
@@ -25,7 +25,7 @@ typedef struct eval {
     int n_in, n_attrs;
     int32_t in_ids[EVAL_MOST];
     sni_datum in[EVAL_MOST];
-    sni_attr attrs[EVAL_MOST];
+    sni_attr attrs[EVAL_MOST_ATTRS];
     sni_datum out[EVAL_MOST];
     sni_arena text;
     sn_error err;

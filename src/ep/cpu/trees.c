@@ -1,0 +1,260 @@
+/* trees.c - tree ensembles over float32 features: nodes in the order they are walked in, many walks
+ * at once, over rows of a batch or over the trees of a single row. Sums are those of the reference
+ * kernel, in the same order. */
+#include "ops/forest.h"
+
+#include "base/threadpool.h"
+#include "cpu/trees.h"
+#include "ep/cpu/cpu_ep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 64, LANES = SNI_TREE_LANES }; /* rows that go through a tree before the next one */
+
+typedef struct packed_forest {
+    int32_t n_nodes;
+    float *split;
+    int32_t *link, *leaf; /* leaf: number of a leaf by node */
+    int32_t *roots;
+    double *dense; /* (leaves, targets) if every leaf has a weight for each target in order */
+} packed_forest;
+
+/* ---- Choosing ---- */
+
+/* The largest float whose comparison x <= it is that of the node; NaN: there is none. */
+static float float_split(const sni_tree_node *n) {
+    float below = (float)n->split;
+    if ((double)below > n->split) below = nextafterf(below, -INFINITY);
+    if (n->mode == SNI_TREE_LT && (double)below == n->split) {
+        if (below == -INFINITY) return NAN;
+        below = nextafterf(below, -INFINITY);
+    }
+    return below;
+}
+
+static bool accepts(const sni_choice *c) {
+    const sni_forest *f = sni_trees_forest(c->node->op, c->params);
+    if (!f || !sni_choice_is(c, 0, SN_FLOAT32) || !f->n_trees) return false;
+    if (f->features > 1 << SNI_TREE_FEATURE_BITS || f->n_nodes > 1 << 29) return false;
+    for (int32_t i = 0; i < f->n_nodes; i++) {
+        const sni_tree_node *n = &f->nodes[i];
+        if ((n->mode != SNI_TREE_LEQ && n->mode != SNI_TREE_LT) || isnan(float_split(n)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Laying out ---- */
+
+typedef struct layout {
+    const sni_forest *f;
+    packed_forest *p;
+    int32_t *stack; /* nodes whose true side has been laid out; see put_tree */
+    bool too_large;
+} layout;
+
+static int32_t put_leaf(layout *l, int32_t leaf) {
+    packed_forest *p = l->p;
+    p->split[p->n_nodes] = NAN;
+    p->link[p->n_nodes] = sni_tree_link(0, 0, false);
+    p->leaf[p->n_nodes] = leaf;
+    return p->n_nodes++;
+}
+
+/* True sides follow their node; a node on the stack waits for its false side. Entries come in
+ * pairs: the node of the forest, and where it was put. */
+static void put_tree(layout *l, int32_t root) {
+    const sni_forest *f = l->f;
+    packed_forest *p = l->p;
+    int32_t depth = 0, child = root;
+    for (;;) {
+        while (child >= 0) {
+            l->stack[depth++] = child;
+            l->stack[depth++] = p->n_nodes;
+            p->split[p->n_nodes] = float_split(&f->nodes[child]);
+            p->leaf[p->n_nodes++] = 0;
+            child = f->nodes[child].yes;
+        }
+        put_leaf(l, ~child);
+        if (depth == 0) return;
+        int32_t at = l->stack[--depth];
+        const sni_tree_node *n = &f->nodes[l->stack[--depth]];
+        int32_t skip = p->n_nodes - at;
+        if (skip >= 1 << SNI_TREE_SKIP_BITS) l->too_large = true;
+        p->link[at] =
+            sni_tree_link(n->feature, skip & ((1 << SNI_TREE_SKIP_BITS) - 1), n->missing_is_yes);
+        child = n->no;
+    }
+}
+
+/* Every leaf has one weight for each target, in order. */
+static bool is_dense(const sni_forest *f) {
+    for (int32_t leaf = 0; leaf < f->n_leaves; leaf++) {
+        int32_t first = f->leaf_weights[leaf];
+        if (f->leaf_weights[leaf + 1] - first != f->targets) return false;
+        for (int32_t t = 0; t < f->targets; t++)
+            if (f->weights[first + t].target != t) return false;
+    }
+    return true;
+}
+
+static void release(void *state) {
+    packed_forest *p = state;
+    if (!p) return;
+    free(p->split);
+    free(p->link);
+    free(p->leaf);
+    free(p->roots);
+    free(p->dense);
+    free(p);
+}
+
+static bool make_room(const sni_forest *f, packed_forest *p, bool dense) {
+    size_t nodes = (size_t)f->n_nodes + (size_t)f->n_nodes + (size_t)f->n_trees;
+    p->split = malloc(nodes * sizeof *p->split);
+    p->link = malloc(nodes * sizeof *p->link);
+    p->leaf = malloc(nodes * sizeof *p->leaf);
+    p->roots = malloc((size_t)f->n_trees * sizeof *p->roots);
+    if (dense) p->dense = malloc((size_t)f->n_leaves * (size_t)f->targets * sizeof *p->dense + 1);
+    return p->split && p->link && p->leaf && p->roots && (p->dense || !dense);
+}
+
+static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_forest *f = sni_trees_forest(c->node->op, c->params);
+    packed_forest *p = calloc(1, sizeof *p);
+    layout l = {.f = f, .p = p};
+    bool dense = is_dense(f);
+    l.stack = malloc((size_t)f->n_nodes * 2 * sizeof *l.stack + 1);
+    if (!p || !l.stack || !make_room(f, p, dense)) {
+        release(p);
+        free(l.stack);
+        return sni_fail_memory(err);
+    }
+    for (int32_t t = 0; t < f->n_trees; t++) {
+        p->roots[t] = p->n_nodes;
+        put_tree(&l, f->roots[t]);
+    }
+    for (int32_t i = 0; dense && i < f->leaf_weights[f->n_leaves]; i++)
+        p->dense[i] = f->weights[i].weight;
+    free(l.stack);
+    if (l.too_large) { /* walked one by one */
+        release(p);
+        p = NULL;
+    }
+    *state = p;
+    return SN_OK;
+}
+
+/* ---- Walking ---- */
+
+typedef struct walk_job {
+    const sni_forest *f;
+    const packed_forest *p;
+    const sni_tree_kernels *kernels;
+    const float *x;
+    int64_t rows, width;
+    double *sums;
+} walk_job;
+
+static void add_leaf(const walk_job *j, int32_t node, double *sums) {
+    const sni_forest *f = j->f;
+    int32_t leaf = j->p->leaf[node];
+    if (j->p->dense) {
+        const double *w = j->p->dense + (int64_t)leaf * f->targets;
+        for (int64_t t = 0; t < f->targets; t++) sums[t] += w[t];
+        return;
+    }
+    for (int32_t i = f->leaf_weights[leaf]; i < f->leaf_weights[leaf + 1]; i++)
+        sums[f->weights[i].target] += f->weights[i].weight;
+}
+
+/* A few rows, one tree after the other; walks are rows. */
+static void walk_rows(const walk_job *j, int64_t first, int64_t rows) {
+    sni_tree_nodes nodes = {j->p->split, j->p->link};
+    int32_t from[ROWS], at[LANES];
+    for (int64_t r = 0; r < ROWS; r++) from[r] = (int32_t)((r < rows ? r : rows - 1) * j->width);
+    for (int32_t tree = 0; tree < j->f->n_trees; tree++)
+        for (int64_t r = 0; r < rows; r += LANES) {
+            for (int l = 0; l < LANES; l++) at[l] = j->p->roots[tree];
+            j->kernels->walk(&nodes, j->x + first * j->width, from + r, at);
+            for (int64_t l = 0; l < LANES && r + l < rows; l++)
+                add_leaf(j, at[l], j->sums + (first + r + l) * j->f->targets);
+        }
+}
+
+/* One row; walks are trees. */
+static void walk_trees(const walk_job *j, int64_t row) {
+    sni_tree_nodes nodes = {j->p->split, j->p->link};
+    const int32_t from[LANES] = {0};
+    int32_t n = j->f->n_trees, at[LANES];
+    for (int32_t tree = 0; tree < n; tree += LANES) {
+        for (int32_t l = 0; l < LANES; l++) at[l] = j->p->roots[tree + l < n ? tree + l : n - 1];
+        j->kernels->walk(&nodes, j->x + row * j->width, from, at);
+        for (int32_t l = 0; l < LANES && tree + l < n; l++)
+            add_leaf(j, at[l], j->sums + row * j->f->targets);
+    }
+}
+
+/* Blocks [begin, end) of ROWS rows. */
+static void walk_blocks(void *ctx, int64_t begin, int64_t end) {
+    const walk_job *j = ctx;
+    for (int64_t b = begin; b < end; b++) {
+        int64_t first = b * ROWS, rows = j->rows - first < ROWS ? j->rows - first : ROWS;
+        if (rows >= LANES / 2)
+            walk_rows(j, first, rows);
+        else
+            for (int64_t r = 0; r < rows; r++) walk_trees(j, first + r);
+    }
+}
+
+static sn_status sum(sni_kernel *k, int64_t rows, int64_t width, double *sums) {
+    const sni_forest *f = sni_trees_forest(k->node->op, k->params);
+    walk_job job = {.f = f,
+                    .p = k->state,
+                    .kernels = sni_cpu_kernels_get()->trees,
+                    .x = sni_in(k, 0)->data,
+                    .rows = rows,
+                    .width = width,
+                    .sums = sums};
+    if (rows) memset(sums, 0, (size_t)(rows * f->targets) * sizeof *sums);
+    sni_parallel_for(k->threads, (rows + ROWS - 1) / ROWS, 1, walk_blocks, &job);
+    return SN_OK;
+}
+
+static sn_status run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0);
+    int64_t width = x->rank ? x->dims[x->rank - 1] : 1;
+    return sni_trees_run(k, k->state && width <= INT32_MAX / ROWS ? sum : NULL);
+}
+
+const sni_impl sni_cpu_tree_ensemble = {
+    .name = "trees_f32",
+    .op = "TreeEnsemble",
+    .domain = "ai.onnx.ml",
+    .accepts = accepts,
+    .prepare = prepare,
+    .release = release,
+    .run = run,
+};
+
+const sni_impl sni_cpu_tree_classifier = {
+    .name = "trees_f32",
+    .op = "TreeEnsembleClassifier",
+    .domain = "ai.onnx.ml",
+    .accepts = accepts,
+    .prepare = prepare,
+    .release = release,
+    .run = run,
+};
+
+const sni_impl sni_cpu_tree_regressor = {
+    .name = "trees_f32",
+    .op = "TreeEnsembleRegressor",
+    .domain = "ai.onnx.ml",
+    .accepts = accepts,
+    .prepare = prepare,
+    .release = release,
+    .run = run,
+};
