@@ -27,6 +27,7 @@ extern const sni_wino_kernels PASTE(sni_wino_kernels_, TIER);
 extern const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER);
 extern const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER);
 extern const sni_tree_kernels PASTE(sni_tree_kernels_, TIER);
+extern const sni_nms_kernels PASTE(sni_nms_kernels_, TIER);
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
 const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
@@ -69,4 +70,5 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .depthwise = &PASTE(sni_depthwise_kernels_, TIER),
     .rnn = &PASTE(sni_rnn_kernels_, TIER),
     .trees = &PASTE(sni_tree_kernels_, TIER),
+    .nms = &PASTE(sni_nms_kernels_, TIER),
 };

@@ -25,6 +25,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_tree_ensemble,
     &sni_cpu_tree_classifier,
     &sni_cpu_tree_regressor,
+    &sni_cpu_nms,
     /* clang-format on */
 };
 

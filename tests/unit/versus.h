@@ -137,10 +137,22 @@ static inline sn_status versus_poll(sni_kernel *k) {
     return SN_OK;
 }
 
+/* Outputs have the reference's shapes from the start: an operator that allocates must ask for them.
+ */
+static inline sn_status versus_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank,
+                                     const int64_t *dims) {
+    const sni_tensor *t = &k->out[out]->tensor;
+    bool same = t->dtype == dtype && t->rank == rank;
+    for (int i = 0; same && i < rank; i++) same = t->dims[i] == dims[i];
+    if (!same) fail_msg("output %d: first dimension is %lld", out, (long long)(rank ? dims[0] : 0));
+    return SN_OK;
+}
+
 /* Runs the implementation into fresh guarded outputs. */
 static inline void versus_run_impl(versus *v, const sni_impl *impl, const void *state, int n_out,
                                    int threads, sni_datum *out) {
-    static const sni_host host = {.scratch = versus_scratch, .poll = versus_poll};
+    static const sni_host host = {
+        .alloc = versus_alloc, .scratch = versus_scratch, .poll = versus_poll};
     eval *e = &v->e;
     versus_host h = {.n = 0};
     const sni_datum *in[EVAL_MOST];

@@ -1,0 +1,183 @@
+/* nms.c - NonMaxSuppression: scores sorted by their bits, and each box compared only with those of
+ * the boxes taken before that can reach it from left to right, many at once. */
+#include "ops/nms.h"
+
+#include "base/checked.h"
+#include "cpu/nms.h"
+#include "ep/cpu/cpu_ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_CELLS = 4096,
+    BOXES_OF_CELL = 32,
+    DIGIT = 11, /* bits that one pass of sorting looks at */
+    DIGITS = 1 << DIGIT,
+    POLL = 1024
+};
+
+/* Cells along x: a box belongs to that of its left side. Boxes that were taken lie cell by cell. */
+typedef struct cells {
+    double start, scale; /* cell of x: (x - start) * scale */
+    double widest;
+    int64_t n;
+    int64_t *first, *taken; /* place of a cell's first box, number of its boxes so far */
+    float *fields[5];       /* y1, x1, y2, x2, area */
+} cells;
+
+static size_t room(const sni_nms *j) {
+    size_t keys, boxes, all;
+    if (!sni_mul_size((size_t)j->count, 2 * sizeof(uint64_t), &keys) ||
+        !sni_mul_size((size_t)j->count + SNI_NMS_PAD, 5 * sizeof(float), &boxes) ||
+        !sni_add_size(keys, boxes, &all) ||
+        !sni_add_size(all, (2 * MOST_CELLS + 2) * sizeof(int64_t), &all))
+        return SIZE_MAX;
+    return all;
+}
+
+/* ---- Sorting ---- */
+
+/* A key that rises as the score falls; equal scores have equal ones. */
+static uint32_t score_key(float score) {
+    uint32_t bits;
+    float v = score == 0 ? 0 : score; /* -0 is 0 */
+    memcpy(&bits, &v, sizeof bits);
+    return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
+}
+
+/* Sorts keys (score above, number of the box below) by their upper halves, keeping the order of
+ * equal ones. Both arrays have n elements; returns the one with the result. */
+static uint64_t *sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
+    for (int shift = 32; shift < 64; shift += DIGIT) {
+        int64_t counts[DIGITS] = {0}, at = 0;
+        for (int64_t i = 0; i < n; i++) counts[keys[i] >> shift & (DIGITS - 1)]++;
+        for (int d = 0; d < DIGITS; d++) {
+            int64_t count = counts[d];
+            counts[d] = at;
+            at += count;
+        }
+        for (int64_t i = 0; i < n; i++) other[counts[keys[i] >> shift & (DIGITS - 1)]++] = keys[i];
+        uint64_t *swap = keys;
+        keys = other;
+        other = swap;
+    }
+    return keys;
+}
+
+/* ---- Cells ---- */
+
+static int64_t cell_of(const cells *c, double x) {
+    double at = (x - c->start) * c->scale;
+    if (!(at > 0)) return 0;
+    return at < (double)(c->n - 1) ? (int64_t)at : c->n - 1;
+}
+
+/* Boxes that can overlap another one; all others are left out of the cells. */
+static bool can_overlap(const sni_nms_box *b) {
+    return b->area > 0;
+}
+
+static void measure(const sni_nms *j, const uint64_t *keys, int64_t n, cells *c) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        sni_nms_box b = sni_nms_get(j, (int64_t)(uint32_t)keys[i]);
+        if (!can_overlap(&b)) continue;
+        low = fmin(low, (double)b.x1);
+        high = fmax(high, (double)b.x1);
+        c->widest = fmax(c->widest, (double)b.x2 - (double)b.x1);
+    }
+    c->n = n / BOXES_OF_CELL < MOST_CELLS ? n / BOXES_OF_CELL : MOST_CELLS;
+    c->start = low;
+    c->scale = (double)c->n / (high - low);
+    if (c->n < 1 || !isfinite(c->scale) || !isfinite(c->widest)) {
+        c->n = 1;
+        c->scale = c->start = 0;
+    }
+}
+
+/* Places for the boxes of every cell, should all be taken. */
+static void lay_out(const sni_nms *j, const uint64_t *keys, int64_t n, cells *c) {
+    int64_t at = 0;
+    memset(c->first, 0, (size_t)(c->n + 1) * sizeof *c->first);
+    memset(c->taken, 0, (size_t)c->n * sizeof *c->taken);
+    for (int64_t i = 0; i < n; i++) {
+        sni_nms_box b = sni_nms_get(j, (int64_t)(uint32_t)keys[i]);
+        if (can_overlap(&b)) c->first[cell_of(c, (double)b.x1)]++;
+    }
+    for (int64_t i = 0; i <= c->n; i++) {
+        int64_t count = c->first[i];
+        c->first[i] = at;
+        at += count;
+    }
+    for (int f = 0; f < 5; f++) memset(c->fields[f], 0, (size_t)(n + SNI_NMS_PAD) * sizeof(float));
+}
+
+static void take(cells *c, const sni_nms_box *b) {
+    int64_t cell = cell_of(c, (double)b->x1), at = c->first[cell] + c->taken[cell]++;
+    const float fields[] = {b->y1, b->x1, b->y2, b->x2, b->area};
+    for (int f = 0; f < 5; f++) c->fields[f][at] = fields[f];
+}
+
+/* Whether a box that was taken overlaps b too much. One cell more on either side covers rounding.
+ */
+static bool is_covered(const sni_nms *j, const cells *c, const sni_nms_kernels *kernels,
+                       const sni_nms_box *b) {
+    const float box[] = {b->y1, b->x1, b->y2, b->x2, b->area};
+    sni_nms_taken t = {c->fields[0], c->fields[1], c->fields[2], c->fields[3], c->fields[4]};
+    int64_t low = cell_of(c, (double)b->x1 - c->widest) - 1, high = cell_of(c, (double)b->x2) + 1;
+    if (low < 0) low = 0;
+    if (high >= c->n) high = c->n - 1;
+    for (int64_t i = low; i <= high; i++) {
+        if (!c->taken[i]) continue;
+        if (kernels->overlaps(&t, c->first[i], c->first[i] + c->taken[i], box, j->iou_threshold))
+            return true;
+    }
+    return false;
+}
+
+/* ---- The choice ---- */
+
+static sn_status select_boxes(sni_kernel *k, const sni_nms *j, void *memory, int64_t *selected,
+                              int64_t *n_selected) {
+    uint64_t *keys = memory, *other = keys + j->count;
+    cells c = {.first = (int64_t *)(other + j->count)};
+    c.taken = c.first + MOST_CELLS + 1;
+    float *fields = (float *)(c.taken + MOST_CELLS + 1);
+    for (int f = 0; f < 5; f++) c.fields[f] = fields + f * (j->count + SNI_NMS_PAD);
+    int64_t n = 0, found = 0;
+    for (int64_t i = 0; i < j->count; i++)
+        if (sni_nms_counts(j, j->scores[i]))
+            keys[n++] = (uint64_t)score_key(j->scores[i]) << 32 | (uint64_t)i;
+    keys = sort_keys(keys, other, n);
+    measure(j, keys, n, &c);
+    lay_out(j, keys, n, &c);
+    const sni_nms_kernels *kernels = sni_cpu_kernels_get()->nms;
+    for (int64_t i = 0; i < n && found < j->most; i++) {
+        if (i % POLL == 0) SN_TRY(sni_poll(k));
+        int64_t at = (int64_t)(uint32_t)keys[i];
+        sni_nms_box b = sni_nms_get(j, at);
+        bool matters = can_overlap(&b);
+        if (matters && is_covered(j, &c, kernels, &b)) continue;
+        if (matters) take(&c, &b);
+        selected[found++] = at;
+    }
+    *n_selected = found;
+    return SN_OK;
+}
+
+static bool accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32) && sni_choice_is(c, 1, SN_FLOAT32);
+}
+
+static sn_status run(sni_kernel *k) {
+    static const sni_nms_way way = {room, select_boxes};
+    return sni_nms_run(k, &way);
+}
+
+const sni_impl sni_cpu_nms = {
+    .name = "nms_f32",
+    .op = "NonMaxSuppression",
+    .accepts = accepts,
+    .run = run,
+};
