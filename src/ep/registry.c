@@ -26,6 +26,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_tree_classifier,
     &sni_cpu_tree_regressor,
     &sni_cpu_nms,
+    &sni_cpu_topk,
+    &sni_cpu_nonzero,
     /* clang-format on */
 };
 

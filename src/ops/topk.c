@@ -4,6 +4,7 @@
 #include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
+#include "ops/topk.h"
 #include "ops/wide.h"
 
 #include <inttypes.h>
@@ -12,14 +13,10 @@
 #include "ops/each_number.inc.h"
 #undef BODY
 
-typedef struct topk_params {
-    int64_t axis, largest, sorted;
-} topk_params;
-
 typedef void (*topk_fn)(const void *lane, int64_t n, int64_t k, bool largest, int64_t *heap);
 
 static sn_status topk_infer(sni_infer *c) {
-    const topk_params *p = c->params;
+    const sni_topk_params *p = c->params;
     sni_list list;
     SN_TRY(sni_infer_list(c, 1, &list));
     if (list.known && list.count != 1)
@@ -41,7 +38,7 @@ static sn_status topk_infer(sni_infer *c) {
 
 static sn_status topk_ref(sni_kernel *k) {
     static const topk_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(topk)};
-    const topk_params *p = k->params;
+    const sni_topk_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *values = sni_out(k, 0), *indices = sni_out(k, 1);
     const sni_tensor *shape = values ? values : indices;
@@ -92,10 +89,10 @@ const sni_op sni_op_TopK = {
     .inputs = SNI_FORMALS({"X", "T"}, {"K", "int64"}),
     .outputs = SNI_FORMALS({"Values", "T"}, {"Indices", "int64"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_NUMBERS}),
-    .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(topk_params, axis), .number = -1},
-                         {"largest", SNI_ATTR_INT, offsetof(topk_params, largest), .number = 1},
-                         {"sorted", SNI_ATTR_INT, offsetof(topk_params, sorted), .number = 1}),
-    .params_size = sizeof(topk_params),
+    .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(sni_topk_params, axis), .number = -1},
+                         {"largest", SNI_ATTR_INT, offsetof(sni_topk_params, largest), .number = 1},
+                         {"sorted", SNI_ATTR_INT, offsetof(sni_topk_params, sorted), .number = 1}),
+    .params_size = sizeof(sni_topk_params),
     .upgrade = topk_upgrade,
     .infer = topk_infer,
     .ref = topk_ref,

@@ -49,9 +49,81 @@ static void suppression_matches(void **state) {
                 nms_case(shapes[s][0], shapes[s][1], shapes[s][2], thresholds[t], flags);
 }
 
+/* ---- TopK ---- */
+
+static void topk_case(int rank, const int64_t *dims, int64_t axis, int64_t take, int flags) {
+    int64_t n = 1;
+    static float data[5000];
+    for (int i = 0; i < rank; i++) n *= dims[i];
+    versus_start(&v, "", "TopK");
+    for (int64_t i = 0; i < n; i++) data[i] = (float)draw(flags & 1 ? 5 : 100000) / 1e4f - 2.0f;
+    for (int64_t i = 0; flags & 1 && i < n; i++)
+        if (draw(3) == 0) data[i] = draw(2) ? 0.0f : -0.0f;
+    for (int64_t i = 0; flags & 2 && i < n; i++)
+        if (draw(5) == 0) data[i] = (const float[]){NAN, INFINITY, -INFINITY, 1e-40f}[draw(4)];
+    versus_tensor(&v, SN_FLOAT32, rank, dims, data);
+    versus_tensor(&v, SN_INT64, 1, (int64_t[]){1}, &take);
+    eval_attr(&v.e, sni_attr_of_int("axis", axis));
+    eval_attr(&v.e, sni_attr_of_int("largest", (flags & 4) != 0));
+    versus_run(&v, 2, 0);
+}
+
+static void best_match(void **state) {
+    (void)state;
+    for (int flags = 0; flags < 8; flags++) {
+        topk_case(1, (int64_t[]){1}, 0, 1, flags);
+        topk_case(1, (int64_t[]){4000}, 0, 900, flags);
+        topk_case(1, (int64_t[]){4000}, 0, 3, flags);
+        topk_case(1, (int64_t[]){333}, -1, 333, flags);
+        topk_case(1, (int64_t[]){33}, 0, 0, flags);
+        topk_case(3, (int64_t[]){3, 50, 7}, 1, 20, flags);
+        topk_case(3, (int64_t[]){3, 50, 7}, -1, 7, flags);
+        topk_case(2, (int64_t[]){0, 9}, 1, 4, flags);
+    }
+}
+
+/* ---- NonZero ---- */
+
+static void nonzero_case(sn_dtype dtype, int rank, const int64_t *dims, int one_in) {
+    static unsigned char data[8 * 2000];
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= dims[i];
+    memset(data, 0, sizeof data);
+    versus_start(&v, "", "NonZero");
+    for (int64_t i = 0; i < n; i++) {
+        bool set = draw(one_in) == 0;
+        if (dtype == SN_FLOAT32)
+            ((float *)data)[i] = set ? versus_float(&v) : -0.0f;
+        else if (dtype == SN_INT64)
+            ((int64_t *)data)[i] = set ? (int64_t)1 << draw(63) : 0;
+        else if (dtype == SN_INT32)
+            ((int32_t *)data)[i] = set ? -7 : 0;
+        else
+            data[i] = set;
+    }
+    versus_tensor(&v, dtype, rank, dims, data);
+    versus_run(&v, 1, 0);
+}
+
+static void positions_match(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_BOOL, SN_UINT8, SN_INT32, SN_INT64, SN_FLOAT32};
+    for (int t = 0; t < 5; t++)
+        for (int one_in = 1; one_in < 5; one_in += 2) {
+            nonzero_case(types[t], 1, (int64_t[]){1}, one_in);
+            nonzero_case(types[t], 1, (int64_t[]){1500}, one_in);
+            nonzero_case(types[t], 3, (int64_t[]){5, 7, 11}, one_in);
+            nonzero_case(types[t], 2, (int64_t[]){13, 1}, one_in);
+            nonzero_case(types[t], 2, (int64_t[]){3, 0}, one_in);
+            nonzero_case(types[t], 0, NULL, one_in);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suppression_matches),
+        cmocka_unit_test(best_match),
+        cmocka_unit_test(positions_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,17 +5,12 @@
 #include "base/checked.h"
 #include "cpu/nms.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST_CELLS = 4096,
-    BOXES_OF_CELL = 32,
-    DIGIT = 11, /* bits that one pass of sorting looks at */
-    DIGITS = 1 << DIGIT,
-    POLL = 1024
-};
+enum { MOST_CELLS = 4096, BOXES_OF_CELL = 32, POLL = 1024 };
 
 /* Cells along x: a box belongs to that of its left side. Boxes that were taken lie cell by cell. */
 typedef struct cells {
@@ -28,41 +23,12 @@ typedef struct cells {
 
 static size_t room(const sni_nms *j) {
     size_t keys, boxes, all;
-    if (!sni_mul_size((size_t)j->count, 2 * sizeof(uint64_t), &keys) ||
+    if (j->count > INT32_MAX || !sni_mul_size((size_t)j->count, 2 * sizeof(uint64_t), &keys) ||
         !sni_mul_size((size_t)j->count + SNI_NMS_PAD, 5 * sizeof(float), &boxes) ||
         !sni_add_size(keys, boxes, &all) ||
         !sni_add_size(all, (2 * MOST_CELLS + 2) * sizeof(int64_t), &all))
         return SIZE_MAX;
     return all;
-}
-
-/* ---- Sorting ---- */
-
-/* A key that rises as the score falls; equal scores have equal ones. */
-static uint32_t score_key(float score) {
-    uint32_t bits;
-    float v = score == 0 ? 0 : score; /* -0 is 0 */
-    memcpy(&bits, &v, sizeof bits);
-    return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
-}
-
-/* Sorts keys (score above, number of the box below) by their upper halves, keeping the order of
- * equal ones. Both arrays have n elements; returns the one with the result. */
-static uint64_t *sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
-    for (int shift = 32; shift < 64; shift += DIGIT) {
-        int64_t counts[DIGITS] = {0}, at = 0;
-        for (int64_t i = 0; i < n; i++) counts[keys[i] >> shift & (DIGITS - 1)]++;
-        for (int d = 0; d < DIGITS; d++) {
-            int64_t count = counts[d];
-            counts[d] = at;
-            at += count;
-        }
-        for (int64_t i = 0; i < n; i++) other[counts[keys[i] >> shift & (DIGITS - 1)]++] = keys[i];
-        uint64_t *swap = keys;
-        keys = other;
-        other = swap;
-    }
-    return keys;
 }
 
 /* ---- Cells ---- */
@@ -148,8 +114,8 @@ static sn_status select_boxes(sni_kernel *k, const sni_nms *j, void *memory, int
     int64_t n = 0, found = 0;
     for (int64_t i = 0; i < j->count; i++)
         if (sni_nms_counts(j, j->scores[i]))
-            keys[n++] = (uint64_t)score_key(j->scores[i]) << 32 | (uint64_t)i;
-    keys = sort_keys(keys, other, n);
+            keys[n++] = (uint64_t)sni_falling_key(j->scores[i]) << 32 | (uint64_t)i;
+    keys = sni_sort_keys(keys, other, n);
     measure(j, keys, n, &c);
     lay_out(j, keys, n, &c);
     const sni_nms_kernels *kernels = sni_cpu_kernels_get()->nms;

@@ -1,0 +1,138 @@
+/* select.c - TopK of float32, and NonZero. */
+#include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/keys.h"
+#include "ops/compute.h"
+#include "ops/shape_util.h"
+#include "ops/tensor_util.h"
+#include "ops/topk.h"
+
+/* ---- TopK ---- */
+
+enum { FEW = 16 }; /* up to one in so many is found quicker without sorting */
+
+static bool topk_accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32);
+}
+
+/* Keys of a lane's elements, in the order of the result once they are sorted. */
+static void make_keys(const float *lane, int64_t step, int64_t n, bool largest, uint64_t *keys) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t key = sni_falling_key(lane[i * step]);
+        keys[i] = (uint64_t)(largest ? key : ~key) << 32 | (uint64_t)i;
+    }
+}
+
+static sn_status topk_run(sni_kernel *k) {
+    const sni_topk_params *p = k->params;
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *values = sni_out(k, 0), *indices = sni_out(k, 1);
+    const sni_tensor *shape = values ? values : indices;
+    if (!shape || shape->count == 0) return SN_OK;
+    int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
+    int64_t n = x->dims[axis], take = shape->dims[axis];
+    int64_t inner = sni_tensor_span(x, axis + 1, x->rank);
+    if (take < n / FEW || n > INT32_MAX) return k->node->op->ref(k);
+    void *room = NULL;
+    SN_TRY(sni_scratch_matrix(k, 2, n, sizeof(uint64_t), &room));
+    uint64_t *keys = room;
+    for (int64_t i = 0; i < shape->count / take; i++) {
+        if (i % 64 == 0) SN_TRY(sni_poll(k));
+        int64_t to = i / inner * take * inner + i % inner;
+        const float *lane = (const float *)x->data + i / inner * n * inner + i % inner;
+        make_keys(lane, inner, n, p->largest != 0, keys);
+        const uint64_t *sorted = sni_sort_keys(keys, keys + n, n);
+        for (int64_t j = 0; j < take; j++) {
+            int64_t at = (int64_t)(uint32_t)sorted[j];
+            if (indices) ((int64_t *)indices->data)[to + j * inner] = at;
+            if (values) ((float *)values->data)[to + j * inner] = lane[at * inner];
+        }
+    }
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_topk = {
+    .name = "topk_f32",
+    .op = "TopK",
+    .accepts = topk_accepts,
+    .run = topk_run,
+};
+
+/* ---- NonZero ---- */
+
+static bool nonzero_accepts(const sni_choice *c) {
+    static const sn_dtype types[] = {SN_BOOL, SN_UINT8, SN_INT32, SN_INT64, SN_FLOAT32};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (sni_choice_is(c, 0, types[i])) return true;
+    return false;
+}
+
+/* Bits of element i that make it other than 0; a float's sign is none of them. */
+static inline uint64_t bits_of(const void *data, int64_t i, int width, uint64_t mask) {
+    if (width == 1) return ((const uint8_t *)data)[i];
+    if (width == 4) return ((const uint32_t *)data)[i] & mask;
+    return ((const uint64_t *)data)[i];
+}
+
+static inline int64_t count_row(const void *data, int64_t n, int width, uint64_t mask) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) found += bits_of(data, i, width, mask) != 0;
+    return found;
+}
+
+/* Positions of the elements [from, from + n) that are not 0, counted from 0. */
+static inline int64_t find_row(const void *data, int64_t from, int64_t n, int width, uint64_t mask,
+                               int64_t *out) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (bits_of(data, from + i, width, mask)) out[found++] = i;
+    return found;
+}
+
+static int64_t count(const sni_tensor *x, uint64_t mask) {
+    switch (sni_dtype_width(x->dtype)) {
+    case 1:
+        return count_row(x->data, x->count, 1, mask);
+    case 4:
+        return count_row(x->data, x->count, 4, mask);
+    default:
+        return count_row(x->data, x->count, 8, mask);
+    }
+}
+
+static int64_t find(const sni_tensor *x, int64_t from, int64_t n, uint64_t mask, int64_t *out) {
+    switch (sni_dtype_width(x->dtype)) {
+    case 1:
+        return find_row(x->data, from, n, 1, mask, out);
+    case 4:
+        return find_row(x->data, from, n, 4, mask, out);
+    default:
+        return find_row(x->data, from, n, 8, mask, out);
+    }
+}
+
+/* Row by row of the last axis: the other coordinates of a row are the same for all of it. */
+static sn_status nonzero_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0);
+    if (x->rank == 0) return k->node->op->ref(k);
+    uint64_t mask = x->dtype == SN_FLOAT32 ? 0x7fffffffu : UINT64_MAX;
+    int64_t n = count(x, mask), width = x->dims[x->rank - 1], at = 0;
+    SN_TRY(sni_out_alloc(k, 0, SN_INT64, 2, (const int64_t[]){x->rank, n}));
+    sni_tensor *y = sni_out(k, 0);
+    if (!y || n == 0) return SN_OK;
+    int64_t *out = y->data, place[SN_MAX_RANK] = {0};
+    for (int64_t row = 0; row < x->count / width; row++) {
+        int64_t found = find(x, row * width, width, mask, out + (x->rank - 1) * n + at);
+        for (int a = 0; a < x->rank - 1; a++)
+            for (int64_t i = 0; i < found; i++) out[a * n + at + i] = place[a];
+        at += found;
+        for (int a = x->rank - 2; a >= 0 && ++place[a] == x->dims[a]; a--) place[a] = 0;
+    }
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_nonzero = {
+    .name = "nonzero",
+    .op = "NonZero",
+    .accepts = nonzero_accepts,
+    .run = nonzero_run,
+};
