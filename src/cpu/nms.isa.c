@@ -3,10 +3,21 @@
 #include "cpu/nms.h"
 #include "cpu/simd.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* Whether any lane of a comparison is true. */
 static inline bool any(vi mask) {
+#if defined(__AVX512F__)
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
     int32_t found = 0;
     for (int i = 0; i < LANES; i++) found |= mask[i];
     return found != 0;
+#endif
 }
 
 static bool overlaps(const sni_nms_taken *t, int64_t from, int64_t to, const float *b,
