@@ -28,6 +28,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_nms,
     &sni_cpu_topk,
     &sni_cpu_nonzero,
+    &sni_cpu_gather_rows,
     /* clang-format on */
 };
 

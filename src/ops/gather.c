@@ -2,6 +2,7 @@
  * tuples of indices. */
 #include "base/checked.h"
 #include "base/threadpool.h"
+#include "ops/gather.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
@@ -171,12 +172,8 @@ const sni_op sni_op_GatherElements = {
 
 /* ---- GatherND ---- */
 
-typedef struct gather_nd_params {
-    int64_t batch_dims;
-} gather_nd_params;
-
 static sn_status gather_nd_infer(sni_infer *c) {
-    const gather_nd_params *p = c->params;
+    const sni_gather_nd_params *p = c->params;
     if (!sni_infer_shaped(c, 0) || !sni_infer_shaped(c, 1)) return SN_OK;
     int rank = sni_infer_rank(c, 0), q = sni_infer_rank(c, 1);
     if (rank < 1 || q < 1) return SNI_INFER_FAIL(c, "data or indices are scalars");
@@ -198,7 +195,7 @@ static sn_status gather_nd_infer(sni_infer *c) {
 }
 
 static sn_status gather_nd_ref(sni_kernel *k) {
-    const gather_nd_params *p = k->params;
+    const sni_gather_nd_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
     int batch = (int)p->batch_dims, tuple = (int)index->dims[index->rank - 1];
@@ -236,8 +233,8 @@ const sni_op sni_op_GatherND = {
     .inputs = SNI_FORMALS({"data", "T"}, {"indices", "int64"}),
     .outputs = SNI_FORMALS({"output", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_ANY}),
-    .params = SNI_PARAMS({"batch_dims", SNI_ATTR_INT, offsetof(gather_nd_params, batch_dims)}),
-    .params_size = sizeof(gather_nd_params),
+    .params = SNI_PARAMS({"batch_dims", SNI_ATTR_INT, offsetof(sni_gather_nd_params, batch_dims)}),
+    .params_size = sizeof(sni_gather_nd_params),
     .infer = gather_nd_infer,
     .ref = gather_nd_ref,
 };

@@ -119,11 +119,36 @@ static void positions_match(void **state) {
         }
 }
 
+/* ---- GatherND ---- */
+
+static void rows_case(sn_dtype dtype, int rank, const int64_t *dims, int64_t n) {
+    int64_t index[200];
+    versus_start(&v, "", "GatherND");
+    versus_tensor(&v, dtype, rank, dims, NULL);
+    for (int64_t i = 0; i < n; i++) index[i] = draw(2 * dims[0]) - dims[0];
+    versus_tensor(&v, SN_INT64, 3, (int64_t[]){n / 2, 2, 1}, index);
+    versus_run(&v, 1, 0);
+}
+
+static void rows_match(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_FLOAT32, SN_BOOL, SN_INT64};
+    for (int t = 0; t < 3; t++)
+        for (int64_t n = 0; n < 200; n += 66) {
+            rows_case(types[t], 1, (int64_t[]){40}, n);
+            rows_case(types[t], 2, (int64_t[]){9, 2}, n);
+            rows_case(types[t], 2, (int64_t[]){7, 4}, n);
+            rows_case(types[t], 3, (int64_t[]){5, 3, 7}, n);
+            rows_case(types[t], 2, (int64_t[]){5, 0}, n);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suppression_matches),
         cmocka_unit_test(best_match),
         cmocka_unit_test(positions_match),
+        cmocka_unit_test(rows_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

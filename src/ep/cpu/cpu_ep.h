@@ -14,7 +14,7 @@ extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_blocked_de
 extern const sni_impl sni_cpu_conv_direct;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 extern const sni_impl sni_cpu_tree_ensemble, sni_cpu_tree_classifier, sni_cpu_tree_regressor;
-extern const sni_impl sni_cpu_nms, sni_cpu_topk, sni_cpu_nonzero;
+extern const sni_impl sni_cpu_nms, sni_cpu_topk, sni_cpu_nonzero, sni_cpu_gather_rows;
 
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);

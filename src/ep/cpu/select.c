@@ -1,7 +1,8 @@
-/* select.c - TopK of float32, and NonZero. */
+/* select.c - TopK of float32, NonZero, and GatherND of rows. */
 #include "ep/cpu/cpu_ep.h"
 #include "ep/cpu/keys.h"
 #include "ops/compute.h"
+#include "ops/gather.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 #include "ops/topk.h"
@@ -135,4 +136,54 @@ const sni_impl sni_cpu_nonzero = {
     .op = "NonZero",
     .accepts = nonzero_accepts,
     .run = nonzero_run,
+};
+
+/* ---- GatherND by one index each: rows of the first axis ---- */
+
+static bool rows_accepts(const sni_choice *c) {
+    const sni_gather_nd_params *p = c->params;
+    int rank = sni_choice_rank(c, 1);
+    return p->batch_dims == 0 && sni_choice_is(c, 1, SN_INT64) && rank > 0 &&
+           c->in[1]->dims[rank - 1] == 1 && !sni_choice_is(c, 0, SN_STRING);
+}
+
+/* Copies rows of `bytes`, a constant where the call says so; false: an index is out of range. */
+static inline bool copy_rows(const char *x, int64_t rows, const int64_t *index, int64_t n,
+                             size_t bytes, char *y) {
+    for (int64_t i = 0; i < n; i++, y += bytes) {
+        int64_t at = index[i] < 0 ? index[i] + rows : index[i];
+        if (at < 0 || at >= rows) return false;
+        memcpy(y, x + (size_t)at * bytes, bytes);
+    }
+    return true;
+}
+
+static sn_status rows_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
+    sni_tensor *y = sni_out(k, 0);
+    int64_t rows = x->dims[0], n = index->count;
+    if (y->count == 0) return k->node->op->ref(k); /* indices are checked all the same */
+    size_t bytes = (size_t)(y->count / n) * sni_dtype_width(x->dtype);
+    bool fits;
+    switch (bytes) {
+    case 4:
+        fits = copy_rows(x->data, rows, index->data, n, 4, y->data);
+        break;
+    case 8:
+        fits = copy_rows(x->data, rows, index->data, n, 8, y->data);
+        break;
+    case 16:
+        fits = copy_rows(x->data, rows, index->data, n, 16, y->data);
+        break;
+    default:
+        fits = copy_rows(x->data, rows, index->data, n, bytes, y->data);
+    }
+    return fits ? SN_OK : k->node->op->ref(k); /* which says what is wrong */
+}
+
+const sni_impl sni_cpu_gather_rows = {
+    .name = "gather_rows",
+    .op = "GatherND",
+    .accepts = rows_accepts,
+    .run = rows_run,
 };
