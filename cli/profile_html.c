@@ -84,7 +84,7 @@ typedef struct axes {
 
 static double place_x(const axes *a, double intensity) {
     double part = (log10(intensity) - a->x0) / (a->x1 - a->x0);
-    return LEFT + part * (WIDTH - LEFT - 10);
+    return LEFT + part * (WIDTH - LEFT - 25);
 }
 
 static double place_y(const axes *a, double rate) {
@@ -105,13 +105,13 @@ static void add_grid(const axes *a, cli_text *out) {
         cli_text_addf(out,
                       "<path d=\"M%d %.1fH%d\" stroke=\"#eee\"/><text x=\"%d\" y=\"%.1f\" "
                       "text-anchor=\"end\">%g</text>\n",
-                      LEFT, at, WIDTH - 10, LEFT - 5, at + 4, pow(10, y - 9));
+                      LEFT, at, WIDTH - 25, LEFT - 5, at + 4, pow(10, y - 9));
     }
 }
 
 static void add_roofline(const cli_profile *p, cli_text *out) {
     double flops = p->machine.flops_per_second, bytes = p->machine.bytes_per_second;
-    axes a = {-2, 4, 6, ceil(log10(flops * 2))};
+    axes a = {-2, 4, 7, ceil(log10(flops * 2))};
     double ridge = flops / bytes, longest = 1e-9;
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].us > longest) longest = p->steps[i].us;
@@ -127,7 +127,7 @@ static void add_roofline(const cli_profile *p, cli_text *out) {
                   "<path d=\"M%.1f %.1fL%.1f %.1fH%d\" fill=\"none\" stroke=\"#b33\" "
                   "stroke-width=\"1.5\"/>\n",
                   place_x(&a, 0.01), place_y(&a, 0.01 * bytes), place_x(&a, ridge),
-                  place_y(&a, flops), WIDTH - 10);
+                  place_y(&a, flops), WIDTH - 25);
     for (size_t i = 0; i < p->step_count; i++) {
         const cli_step *s = &p->steps[i];
         double moved = (double)(s->input_bytes + s->output_bytes);
@@ -136,7 +136,7 @@ static void add_roofline(const cli_profile *p, cli_text *out) {
         cli_text_addf(out,
                       "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#2f6db3\" "
                       "fill-opacity=\"0.35\"><title>",
-                      place_x(&a, fmin(fmax(intensity, 0.01), 1e4)), place_y(&a, fmax(rate, 1e6)),
+                      place_x(&a, fmin(fmax(intensity, 0.01), 1e4)), place_y(&a, fmax(rate, 1e7)),
                       2 + 14 * sqrt(s->us / longest));
         add_escaped(out, s->op);
         cli_text_addf(out, " ");

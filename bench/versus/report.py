@@ -203,7 +203,7 @@ def bars(data, threads):
             colour = COLOURS[engines.index(name) % len(COLOURS)]
             own, other = good(row[str(threads)], name), good(row[str(threads)], base)
             out.append('<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>' % (left, top, w, bar - 2, colour))
-            out.append('<text x="%.1f" y="%d">%.2f  %s, %s</text>' % (
+            out.append('<text x="%.1f" y="%d">x %.2f: %s, not %s</text>' % (
                 left + w + 5, top + 10, r, duration(own["min_us"]), duration(other["min_us"])))
     one = left + scale
     out.append('<path d="M%.1f 10V%d" stroke="#b33" stroke-dasharray="4 3"/>' % (one, height - 15))

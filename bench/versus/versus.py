@@ -215,13 +215,17 @@ def find_cases(settings, wanted):
     return found
 
 
-def peaks(settings):
+def peaks(settings, tries=5):
+    """What the machine does at best: the best of several looks, because other work makes it less."""
     found = {}
     for t in settings.threads:
-        isa, flops, bandwidth = subprocess.run(
-            [settings.worker, "--peak", str(t)], capture_output=True, text=True, check=True
-        ).stdout.split()
-        found[str(t)] = {"isa": isa, "gflops": float(flops), "gbytes": float(bandwidth)}
+        for _ in range(tries):
+            isa, flops, bandwidth = subprocess.run(
+                [settings.worker, "--peak", str(t)], capture_output=True, text=True, check=True
+            ).stdout.split()
+            best = found.setdefault(str(t), {"isa": isa, "gflops": 0.0, "gbytes": 0.0})
+            best["gflops"] = max(best["gflops"], float(flops))
+            best["gbytes"] = max(best["gbytes"], float(bandwidth))
     return found
 
 
