@@ -28,6 +28,15 @@ void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int
     }
 }
 
+int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {
+    in /= groups;
+    out /= groups;
+    if (groups == 1 || (in % block == 0 && out % block == 0)) return 1;
+    if (in < 1 || in > block || block % in) return 0;
+    int64_t merged = block / in;
+    return groups % merged == 0 && merged * out % block == 0 ? merged : 0;
+}
+
 /* ---- Inference ---- */
 
 sn_status sni_infer_block(sni_infer *c, int64_t block) {

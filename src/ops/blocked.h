@@ -36,6 +36,17 @@ void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64
 void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
                       int64_t block);
 
+/* GatherChannels: output channel i is channel indices[i] of the inputs' channels, one input after
+ * the other; `channels` has the number of each. */
+typedef struct sni_gather_channels_params {
+    int64_t block;
+    sni_ints channels, indices;
+} sni_gather_channels_params;
+
+/* Groups of a convolution that are merged into one, with zeros between them, so that the channels
+ * of a group fill whole blocks; 0 if that cannot be. */
+int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block);
+
 /* Checks a `block` attribute. */
 sn_status sni_infer_block(sni_infer *c, int64_t block);
 

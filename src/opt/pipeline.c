@@ -19,7 +19,8 @@ static const sni_pass passes[] = {
     {"fold-constants", 1, sni_pass_fold_constants},
     {"duplicate-constants", 1, sni_pass_duplicate_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
-    {"winograd", 2, sni_pass_winograd, SNI_STAGE_LAYOUT},
+    {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
+    {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
 };
 
 enum { PASSES = sizeof passes / sizeof *passes };

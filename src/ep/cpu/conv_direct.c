@@ -16,13 +16,8 @@ typedef struct direct_weights {
     float *panels, *bias;    /* bias NULL: none */
 } direct_weights;
 
-/* Groups to be merged so that channels fill whole blocks; 0 if that cannot be. */
 static int64_t merged_groups(const sni_conv_geometry *g, int64_t block) {
-    int64_t in = g->in_channels / g->groups, out = g->out_channels / g->groups;
-    if (g->groups == 1 || (in % block == 0 && out % block == 0)) return 1;
-    if (in > block || block % in) return 0;
-    int64_t merged = block / in;
-    return g->groups % merged == 0 && merged * out % block == 0 ? merged : 0;
+    return sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
 }
 
 bool sni_conv_direct_accepts(const sni_choice *c) {

@@ -1,0 +1,148 @@
+/* layout_channels.c - operators that only pick channels: their results are lists of channels of
+ * blocked values. */
+#include "opt/layout.h"
+
+static sn_status new_parts(sni_layout *l, int32_t id, sni_channel **out) {
+    *out = SNI_NEW_ARRAY(&l->temp, sni_channel, (size_t)sni_layout_channels(l, id));
+    return *out ? SN_OK : sni_fail_memory(l->r->err);
+}
+
+static void set_parts(sni_layout *l, int32_t id, sni_channel *parts) {
+    l->forms[id].parts = parts;
+}
+
+static void bury(sni_layout *l, const sni_node *n) {
+    l->dead[n->id] = true;
+    l->r->count++;
+}
+
+static int64_t int_attr(const sni_node *n, const char *name, int64_t otherwise) {
+    const sni_attr *a = sni_node_attr(n, name);
+    return a && a->kind == SNI_ATTR_INT ? a->u.i : otherwise;
+}
+
+static bool along_channels(int64_t axis) {
+    return axis == 1 || axis == -3;
+}
+
+/* Concat along channels of values some of which are blocked. */
+sn_status sni_layout_concat(sni_layout *l, sni_node *n) {
+    bool some = false;
+    int64_t channels = sni_layout_channels(l, n->out[0]), at = 0;
+    if (!channels || !along_channels(int_attr(n, "axis", 1))) return SN_OK;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (!sni_layout_channels(l, n->in[i]) || sni_layout_const(l, n->in[i])) return SN_OK;
+        some = some || sni_layout_has(l, n->in[i]);
+    }
+    if (!some) return SN_OK;
+    sni_channel *parts;
+    SN_TRY(new_parts(l, n->out[0], &parts));
+    for (int32_t i = 0; i < n->n_in; i++) {
+        int32_t real;
+        if (!sni_layout_has(l, n->in[i])) SN_TRY(sni_layout_need(l, n->in[i], n, &real));
+        int64_t count = sni_layout_channels(l, n->in[i]);
+        for (int64_t c = 0; c < count && at < channels; c++)
+            parts[at++] = sni_layout_part(l, n->in[i], c);
+    }
+    set_parts(l, n->out[0], parts);
+    bury(l, n);
+    return SN_OK;
+}
+
+/* Channels [first, first + count) of a value are those of another. */
+static sn_status take(sni_layout *l, int32_t from, int64_t first, int64_t step, int32_t to) {
+    sni_channel *parts;
+    SN_TRY(new_parts(l, to, &parts));
+    int64_t count = sni_layout_channels(l, to);
+    for (int64_t c = 0; c < count; c++) parts[c] = sni_layout_part(l, from, first + c * step);
+    set_parts(l, to, parts);
+    return SN_OK;
+}
+
+sn_status sni_layout_split(sni_layout *l, sni_node *n) {
+    int64_t channels = sni_layout_channels(l, n->in[0]), at = 0;
+    if (!channels || !sni_layout_has(l, n->in[0]) || !along_channels(int_attr(n, "axis", 0)))
+        return SN_OK;
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (n->out[i] == SNI_NO_ID || !sni_layout_channels(l, n->out[i])) return SN_OK;
+        at += sni_layout_channels(l, n->out[i]);
+    }
+    if (at != channels) return SN_OK;
+    at = 0;
+    for (int32_t i = 0; i < n->n_out; i++) {
+        SN_TRY(take(l, n->in[0], at, 1, n->out[i]));
+        at += sni_layout_channels(l, n->out[i]);
+    }
+    bury(l, n);
+    return SN_OK;
+}
+
+/* A slice along channels alone. */
+sn_status sni_layout_slice(sni_layout *l, sni_node *n) {
+    const int64_t *starts, *axes, *steps;
+    int64_t count, n_axes, step = 1, n_steps;
+    int64_t channels = sni_layout_channels(l, n->in[0]), left = sni_layout_channels(l, n->out[0]);
+    if (!channels || !left || !sni_layout_has(l, n->in[0]) || n->n_in < 4 ||
+        !sni_layout_ints(l, n->in[1], &starts, &count) || count != 1 ||
+        !sni_layout_ints(l, n->in[3], &axes, &n_axes) || n_axes != 1 || !along_channels(axes[0]))
+        return SN_OK;
+    if (n->n_in > 4 && n->in[4] != SNI_NO_ID) {
+        if (!sni_layout_ints(l, n->in[4], &steps, &n_steps) || n_steps != 1) return SN_OK;
+        step = steps[0];
+    }
+    int64_t first = starts[0] < 0 ? starts[0] + channels : starts[0];
+    if (step < 1 || first < 0 || first >= channels || (left - 1) > (channels - 1 - first) / step)
+        return SN_OK;
+    SN_TRY(take(l, n->in[0], first, step, n->out[0]));
+    bury(l, n);
+    return SN_OK;
+}
+
+/* The only node that uses a value; NULL if there are more, or it leaves the graph. */
+static sni_node *only_user(const sni_graph *g, int32_t id) {
+    const sni_value *v = sni_graph_value(g, id);
+    return v && v->use_count == 1 ? sni_graph_node(g, v->uses[0].node) : NULL;
+}
+
+static bool is_plain(const sni_node *n, const char *type) {
+    return n && n->op && n->domain.n == 0 && sni_str_is(n->type, type);
+}
+
+static bool swaps_groups(const sni_node *n) {
+    static const int64_t wanted[5] = {0, 2, 1, 3, 4};
+    const sni_attr *perm = sni_node_attr(n, "perm");
+    return perm && perm->kind == SNI_ATTR_INTS && perm->count == 5 &&
+           memcmp(perm->u.ints, wanted, sizeof wanted) == 0;
+}
+
+/* Reshape to (N, groups, C/groups, H, W), Transpose of the two, Reshape back: a channel shuffle. */
+sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
+    const sni_graph *g = l->g;
+    int64_t channels = sni_layout_channels(l, n->in[0]);
+    const sni_type *type = &g->values[n->out[0]]->type;
+    if (!channels || !sni_layout_has(l, n->in[0]) || !type->has_shape || type->rank != 5)
+        return SN_OK;
+    const sni_dim *from = g->values[n->in[0]]->type.dims;
+    int64_t groups = type->dims[1], each = type->dims[2];
+    sni_node *turn = only_user(g, n->out[0]);
+    if (groups < 1 || each < 1 || groups > channels || groups * each != channels ||
+        type->dims[3] != from[2] || type->dims[4] != from[3] || !is_plain(turn, "Transpose") ||
+        !swaps_groups(turn))
+        return SN_OK;
+    sni_node *back = only_user(g, turn->out[0]);
+    if (!is_plain(back, "Reshape") || back->in[0] != turn->out[0] ||
+        sni_layout_channels(l, back->out[0]) != channels)
+        return SN_OK;
+    const sni_dim *to = g->values[back->out[0]]->type.dims;
+    if (to[0] != from[0] || to[2] != from[2] || to[3] != from[3]) return SN_OK;
+    sni_channel *parts;
+    SN_TRY(new_parts(l, back->out[0], &parts));
+    for (int64_t i = 0; i < groups; i++)
+        for (int64_t j = 0; j < each; j++)
+            parts[j * groups + i] = sni_layout_part(l, n->in[0], i * each + j);
+    set_parts(l, back->out[0], parts);
+    bury(l, n);
+    bury(l, turn);
+    bury(l, back);
+    return SN_OK;
+}

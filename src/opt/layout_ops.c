@@ -1,0 +1,483 @@
+/* layout_ops.c - operators in blocked layout: convolutions, pools and what stands between them. */
+#include "opt/layout.h"
+
+#include "ops/resize.h"
+
+#include <math.h>
+
+enum {
+    PLAIN_CHANNELS = 7,
+    MOST_OPERANDS = 8
+}; /* a convolution reads so few channels as they are */
+
+static bool given(const sni_node *n, int32_t i) {
+    return i < n->n_in && n->in[i] != SNI_NO_ID;
+}
+
+/* ---- Convolution ---- */
+
+static bool is_float_const(const sni_layout *l, int32_t id, int rank) {
+    const sni_const *c = sni_layout_const(l, id);
+    return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank == rank && c->tensor.count > 0;
+}
+
+/* True if the kernels for blocked tensors take a convolution with these weights. */
+static bool takes_groups(const sni_layout *l, const int64_t *w, int64_t groups, bool *plain) {
+    int64_t in = w[1] * groups, out = w[0];
+    if (groups > 1) *plain = false;
+    return groups == 1 || (w[1] == 1 && out == in) ||
+           sni_blocked_merge(in, out, groups, l->block) > 0;
+}
+
+static sn_status layout_conv(sni_layout *l, sni_node *n) {
+    if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
+        !is_float_const(l, n->in[1], 4) || (given(n, 2) && !is_float_const(l, n->in[2], 1)))
+        return SN_OK;
+    const sni_conv_params *p = n->params;
+    const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
+    bool has = sni_layout_has(l, n->in[0]);
+    bool plain = !has && w[1] <= PLAIN_CHANNELS;
+    if (!takes_groups(l, w, p->group, &plain)) return SN_OK;
+    int32_t in[4] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID}, out;
+    if (!plain) SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    if (given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));
+    sni_attr block = sni_attr_of_int("block", l->block);
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "BlockedConv",
+                            .in = in,
+                            .n_in = in[3] != SNI_NO_ID   ? 4
+                                    : in[2] != SNI_NO_ID ? 3
+                                                         : 2,
+                            .like = n,
+                            .attrs = &block,
+                            .n_attrs = 1};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ---- Normalisation ---- */
+
+/* A constant of one number for each channel. */
+static sn_status load_channels(const sni_layout *l, const sni_node *n, int32_t i, int64_t channels,
+                               const float **out) {
+    sni_const *c = given(n, i) ? sni_layout_const(l, n->in[i]) : NULL;
+    const sni_tensor *t;
+    *out = NULL;
+    if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels) return SN_OK;
+    SN_TRY(sni_const_load(c, &t, l->r->err));
+    *out = t->data;
+    return SN_OK;
+}
+
+/* A Relu that is all that uses a node's output; NULL: none. */
+static sni_node *relu_after(const sni_layout *l, const sni_node *n) {
+    const sni_value *v = l->g->values[n->out[0]];
+    sni_node *user = v->use_count == 1 ? sni_graph_node(l->g, v->uses[0].node) : NULL;
+    return user && user->domain.n == 0 && sni_str_is(user->type, "Relu") ? user : NULL;
+}
+
+static sn_status float_const(sni_layout *l, int rank, const int64_t *dims, float **data,
+                             int32_t *out) {
+    sni_const *c;
+    sni_value *v;
+    SN_TRY(sni_const_new(l->r->store, SN_FLOAT32, rank, dims, &c, l->r->err));
+    SN_TRY(sni_graph_add_const(l->g, (sni_str){0}, c, &v, l->r->err));
+    *data = c->tensor.data;
+    *out = v->id;
+    return SN_OK;
+}
+
+/* BatchNormalization, and a Relu after it, as a depthwise convolution of one tap. */
+static sn_status layout_norm(sni_layout *l, sni_node *n) {
+    int64_t channels = sni_layout_channels(l, n->out[0]);
+    const float *scale, *bias, *mean, *var;
+    const sni_attr *epsilon = sni_node_attr(n, "epsilon");
+    const sni_attr *training = sni_node_attr(n, "training_mode");
+    if (!channels || !sni_layout_has(l, n->in[0]) || n->n_out != 1 || (training && training->u.i))
+        return SN_OK;
+    SN_TRY(load_channels(l, n, 1, channels, &scale));
+    SN_TRY(load_channels(l, n, 2, channels, &bias));
+    SN_TRY(load_channels(l, n, 3, channels, &mean));
+    SN_TRY(load_channels(l, n, 4, channels, &var));
+    if (!scale || !bias || !mean || !var) return SN_OK;
+    float *w, *b;
+    int32_t in[3], out;
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    SN_TRY(float_const(l, 4, (int64_t[]){channels, 1, 1, 1}, &w, &in[1]));
+    SN_TRY(float_const(l, 1, &channels, &b, &in[2]));
+    double eps = epsilon ? (double)epsilon->u.f : (double)1e-5f;
+    for (int64_t c = 0; c < channels; c++) {
+        double k = (double)scale[c] / sqrt((double)var[c] + eps);
+        w[c] = (float)k;
+        b[c] = (float)((double)bias[c] - (double)mean[c] * k);
+    }
+    sni_node *relu = relu_after(l, n);
+    const sni_attr attrs[3] = {sni_attr_of_int("block", l->block),
+                               sni_attr_of_int("group", channels),
+                               sni_attr_of_string("activation", "Relu")};
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "BlockedConv",
+                            .in = in,
+                            .n_in = 3,
+                            .attrs = attrs,
+                            .n_attrs = relu ? 3 : 2};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    if (relu) sni_layout_done(l, relu, out);
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ---- One operand ---- */
+
+/* Applies to each element alone; further inputs, such as bounds, stay as they are. */
+static sn_status layout_unary(sni_layout *l, sni_node *n) {
+    int32_t in[MOST_OPERANDS], out;
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
+        n->n_in > MOST_OPERANDS)
+        return SN_OK;
+    for (int32_t i = 1; i < n->n_in; i++) in[i] = n->in[i];
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    sni_layout_node node = {
+        .domain = n->op->domain, .type = n->op->name, .in = in, .n_in = n->n_in, .like = n};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ---- Several operands ---- */
+
+/* A constant with one number for each channel, such as (C,1,1). */
+static bool is_channel_const(const sni_layout *l, int32_t id, int64_t channels) {
+    const sni_const *c = sni_layout_const(l, id);
+    if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels ||
+        (c->tensor.rank != 3 && c->tensor.rank != 4))
+        return false;
+    return c->tensor.dims[c->tensor.rank - 3] == channels;
+}
+
+/* How an operand comes into an operation on blocked tensors of `channels` channels. */
+typedef enum operand {
+    OPERAND_NONE,     /* it cannot */
+    OPERAND_BLOCKED,  /* in its blocked form */
+    OPERAND_AS_IS,    /* one element */
+    OPERAND_CHANNELS, /* a constant by channel */
+    OPERAND_PICTURE   /* one channel for all */
+} operand;
+
+static operand classify(const sni_layout *l, int32_t id, int64_t channels) {
+    const sni_value *v = sni_graph_value(l->g, id);
+    if (!v || v->type.dtype != SN_FLOAT32 || !v->type.has_shape) return OPERAND_NONE;
+    const sni_type *t = &v->type;
+    int64_t count = 1;
+    for (int i = 0; i < t->rank; i++) count = t->dims[i] == 1 ? count : 0;
+    if (count == 1 && !sni_layout_has(l, id)) return OPERAND_AS_IS;
+    if (sni_layout_const(l, id))
+        return is_channel_const(l, id, channels) ? OPERAND_CHANNELS : OPERAND_NONE;
+    if (sni_layout_channels(l, id) == channels) return OPERAND_BLOCKED;
+    return sni_layout_channels(l, id) == 1 ? OPERAND_PICTURE : OPERAND_NONE;
+}
+
+static sn_status place(sni_layout *l, sni_node *n, int32_t i, int64_t channels, float tail,
+                       int32_t *out) {
+    int32_t in[2] = {n->in[i]};
+    const sni_tensor *t;
+    *out = n->in[i];
+    switch (classify(l, n->in[i], channels)) {
+    case OPERAND_BLOCKED:
+        return sni_layout_need(l, n->in[i], n, out);
+    case OPERAND_CHANNELS:
+        SN_TRY(sni_const_load(sni_layout_const(l, n->in[i]), &t, l->r->err));
+        return sni_layout_const_channels(l, t->data, channels, tail, out);
+    case OPERAND_PICTURE:
+        SN_TRY(sni_layout_const_ints(l, (int64_t[]){4}, 1, &in[1]));
+        sni_layout_node node = {.domain = "", .type = "Unsqueeze", .in = in, .n_in = 2};
+        return sni_layout_emit(l, n, &node, out);
+    default:
+        return SN_OK;
+    }
+}
+
+/* Operators that combine their operands element by element. `tail` stands beyond the channels of a
+ * constant operand. */
+static sn_status combine(sni_layout *l, sni_node *n, float tail, bool divides) {
+    int64_t channels = sni_layout_channels(l, n->out[0]);
+    int32_t in[MOST_OPERANDS], out;
+    bool some = false;
+    if (!channels || n->n_in > MOST_OPERANDS) return SN_OK;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        operand o = classify(l, n->in[i], channels);
+        if (o == OPERAND_NONE) return SN_OK;
+        if (divides && i == 1 && o != OPERAND_CHANNELS && o != OPERAND_AS_IS) return SN_OK;
+        some = some || (o == OPERAND_BLOCKED && sni_layout_has(l, n->in[i]));
+    }
+    if (!some) return SN_OK;
+    for (int32_t i = 0; i < n->n_in; i++) SN_TRY(place(l, n, i, channels, tail, &in[i]));
+    sni_layout_node node = {
+        .domain = n->op->domain, .type = n->op->name, .in = in, .n_in = n->n_in, .like = n};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+static sn_status layout_combine(sni_layout *l, sni_node *n) {
+    return combine(l, n, 0, false);
+}
+
+static sn_status layout_divide(sni_layout *l, sni_node *n) {
+    return combine(l, n, 1, true);
+}
+
+/* ---- Pools ---- */
+
+/* A list of one number per spatial axis (twice: of begins and ends) with one more axis. */
+static sn_status longer_list(sni_layout *l, const sni_node *n, const char *name, int64_t more,
+                             sni_attr *out, int32_t *count) {
+    const sni_attr *a = sni_node_attr(n, name);
+    int64_t v[6];
+    size_t k = 0;
+    if (!a || a->kind != SNI_ATTR_INTS || !a->count) return SN_OK;
+    for (size_t i = 0; i < a->count && k < 6; i++) {
+        v[k++] = a->u.ints[i];
+        if (i % 2 == 1 && k < 6) v[k++] = more;
+    }
+    SN_TRY(sni_layout_list(l, name, v, k, out));
+    ++*count;
+    return SN_OK;
+}
+
+static sn_status layout_pool(sni_layout *l, sni_node *n) {
+    sni_attr attrs[4];
+    int32_t n_attrs = 0, in, out;
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || n->n_out != 1)
+        return SN_OK;
+    SN_TRY(longer_list(l, n, "kernel_shape", 1, &attrs[n_attrs], &n_attrs));
+    SN_TRY(longer_list(l, n, "strides", 1, &attrs[n_attrs], &n_attrs));
+    SN_TRY(longer_list(l, n, "dilations", 1, &attrs[n_attrs], &n_attrs));
+    SN_TRY(longer_list(l, n, "pads", 0, &attrs[n_attrs], &n_attrs));
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in));
+    sni_layout_node node = {.domain = "",
+                            .type = n->op->name,
+                            .in = &in,
+                            .n_in = 1,
+                            .like = n,
+                            .attrs = attrs,
+                            .n_attrs = n_attrs};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+static sn_status layout_global_pool(sni_layout *l, sni_node *n) {
+    int32_t in[2], out;
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0])) return SN_OK;
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
+    bool mean = sni_str_is(n->type, "GlobalAveragePool");
+    sni_layout_node node = {
+        .domain = "", .type = mean ? "ReduceMean" : "ReduceMax", .in = in, .n_in = 2};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ReduceMean and ReduceMax over the picture, when the axes stay. */
+static sn_status layout_reduce(sni_layout *l, sni_node *n) {
+    const int64_t *axes;
+    int64_t count;
+    if (!sni_layout_channels(l, n->out[0]) || !given(n, 1) ||
+        !sni_layout_ints(l, n->in[1], &axes, &count) || count != 2)
+        return SN_OK;
+    int64_t a = axes[0] < 0 ? axes[0] + 4 : axes[0], b = axes[1] < 0 ? axes[1] + 4 : axes[1];
+    if (!((a == 2 && b == 3) || (a == 3 && b == 2)) || !sni_layout_has(l, n->in[0])) return SN_OK;
+    int32_t in[2], out;
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
+    sni_layout_node node = {.domain = "", .type = n->op->name, .in = in, .n_in = 2};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ---- Resize and Pad ---- */
+
+/* Elements [2, 4) of a list of four sizes, whose first two are those of the value `x`; SNI_NO_ID if
+ * that is not certain. */
+static sn_status picture_sizes(sni_layout *l, sni_node *n, int32_t x, int32_t sizes, int32_t *out) {
+    const sni_value *v = sni_graph_value(l->g, sizes);
+    const sni_dim *dims = l->g->values[x]->type.dims;
+    const int64_t *known;
+    int64_t count;
+    *out = SNI_NO_ID;
+    if (sni_layout_ints(l, sizes, &known, &count)) {
+        if (count != 4 || known[0] != dims[0] || known[1] != dims[1]) return SN_OK;
+        return sni_layout_const_ints(l, known + 2, 2, out);
+    }
+    if (!v || !v->shape_value || v->shape_count != 4 || v->type.dtype != SN_INT64 ||
+        v->shape_value[0] != dims[0] || v->shape_value[1] != dims[1])
+        return SN_OK;
+    int32_t in[3] = {sizes};
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2}, 1, &in[1]));
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){4}, 1, &in[2]));
+    sni_layout_node node = {.domain = "", .type = "Slice", .in = in, .n_in = 3};
+    return sni_layout_emit(l, n, &node, out);
+}
+
+/* The last two of four constant scales, the first two of which are 1; SNI_NO_ID if they are not. */
+static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
+    sni_const *c = sni_layout_const(l, scales);
+    const sni_tensor *t;
+    float *data;
+    *out = SNI_NO_ID;
+    if (!c || c->tensor.count != 4 || c->tensor.dtype != SN_FLOAT32) return SN_OK;
+    SN_TRY(sni_const_load(c, &t, l->r->err));
+    const float *v = t->data;
+    if (v[0] != 1 || v[1] != 1) return SN_OK;
+    SN_TRY(float_const(l, 1, (int64_t[]){2}, &data, out));
+    memcpy(data, v + 2, 2 * sizeof *data);
+    return SN_OK;
+}
+
+/* Resize over the picture alone. */
+static sn_status layout_resize(sni_layout *l, sni_node *n) {
+    const sni_resize_params *p = n->params;
+    int32_t by = given(n, 2) ? 2 : 3, in[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !given(n, by) ||
+        p->axes.n || p->coord == SNI_RESIZE_CROP || p->keep_aspect)
+        return SN_OK;
+    if (by == 2)
+        SN_TRY(picture_scales(l, n->in[by], &in[by]));
+    else
+        SN_TRY(picture_sizes(l, n, n->in[0], n->in[by], &in[by]));
+    if (in[by] == SNI_NO_ID) return SN_OK;
+    sni_attr axes;
+    SN_TRY(sni_layout_list(l, "axes", (int64_t[]){2, 3}, 2, &axes));
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    sni_layout_node node = {.domain = "",
+                            .type = "Resize",
+                            .in = in,
+                            .n_in = by + 1,
+                            .like = n,
+                            .attrs = &axes,
+                            .n_attrs = 1};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* Pad of the picture's borders. */
+static sn_status layout_pad(sni_layout *l, sni_node *n) {
+    const int64_t *pads;
+    int64_t count;
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || given(n, 3) ||
+        !given(n, 1) || !sni_layout_ints(l, n->in[1], &pads, &count) || count != 8 || pads[0] ||
+        pads[1] || pads[4] || pads[5])
+        return SN_OK;
+    const int64_t longer[10] = {0, 0, pads[2], pads[3], 0, 0, 0, pads[6], pads[7], 0};
+    int32_t in[3] = {SNI_NO_ID, SNI_NO_ID, given(n, 2) ? n->in[2] : SNI_NO_ID}, out;
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    SN_TRY(sni_layout_const_ints(l, longer, 10, &in[1]));
+    sni_layout_node node = {
+        .domain = "", .type = "Pad", .in = in, .n_in = given(n, 2) ? 3 : 2, .like = n};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* ---- Shape ---- */
+
+/* (C, N, blocks, H, W, block) of a blocked value. */
+static sn_status blocked_shape(sni_layout *l, sni_node *n, int64_t channels, int32_t *out) {
+    int32_t in[2];
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    sni_layout_node shape = {.domain = "", .type = "Shape", .in = in, .n_in = 1};
+    SN_TRY(sni_layout_emit(l, n, &shape, &in[1]));
+    SN_TRY(sni_layout_const_ints(l, &channels, 1, &in[0]));
+    sni_attr axis = sni_attr_of_int("axis", 0);
+    sni_layout_node both = {
+        .domain = "", .type = "Concat", .in = in, .n_in = 2, .attrs = &axis, .n_attrs = 1};
+    return sni_layout_emit(l, n, &both, out);
+}
+
+/* The shape of a value that has a blocked form: the constant that it is, or made of the blocked
+ * one's. */
+static sn_status layout_shape(sni_layout *l, sni_node *n) {
+    const int64_t *known;
+    int64_t count, channels = sni_layout_channels(l, n->in[0]);
+    int32_t in[2], out;
+    if (!channels || !sni_layout_has(l, n->in[0])) return SN_OK;
+    if (sni_layout_ints(l, n->out[0], &known, &count)) {
+        SN_TRY(sni_layout_const_ints(l, known, count, &out));
+    } else {
+        if (sni_node_attr(n, "start") || sni_node_attr(n, "end")) return SN_OK;
+        SN_TRY(blocked_shape(l, n, channels, &in[0]));
+        SN_TRY(sni_layout_const_ints(l, (int64_t[]){1, 0, 3, 4}, 4, &in[1]));
+        sni_layout_node pick = {.domain = "", .type = "Gather", .in = in, .n_in = 2};
+        SN_TRY(sni_layout_emit(l, n, &pick, &out));
+    }
+    SN_TRY(sni_graph_replace_uses(l->g, n->out[0], out, l->r->err));
+    l->dead[n->id] = true;
+    return SN_OK;
+}
+
+/* ---- Which ---- */
+
+typedef struct handler {
+    const char *type;
+    sni_layout_fn fn;
+} handler;
+
+/* Functions of one element are finite at 0 and do not grow beyond bounds: channels that mean
+ * nothing stay finite. */
+static const handler handlers[] = {
+    {"Add", layout_combine},
+    {"AveragePool", layout_pool},
+    {"BatchNormalization", layout_norm},
+    {"Celu", layout_unary},
+    {"Clip", layout_unary},
+    {"Concat", sni_layout_concat},
+    {"Conv", layout_conv},
+    {"Div", layout_divide},
+    {"Elu", layout_unary},
+    {"Erf", layout_unary},
+    {"Gelu", layout_unary},
+    {"GlobalAveragePool", layout_global_pool},
+    {"GlobalMaxPool", layout_global_pool},
+    {"HardSigmoid", layout_unary},
+    {"HardSwish", layout_unary},
+    {"LeakyRelu", layout_unary},
+    {"Max", layout_combine},
+    {"MaxPool", layout_pool},
+    {"Min", layout_combine},
+    {"Mish", layout_unary},
+    {"Mul", layout_combine},
+    {"Neg", layout_unary},
+    {"PRelu", layout_combine},
+    {"Pad", layout_pad},
+    {"ReduceMax", layout_reduce},
+    {"ReduceMean", layout_reduce},
+    {"Relu", layout_unary},
+    {"Reshape", sni_layout_shuffle},
+    {"Resize", layout_resize},
+    {"Selu", layout_unary},
+    {"Shape", layout_shape},
+    {"Sigmoid", layout_unary},
+    {"Slice", sni_layout_slice},
+    {"Softplus", layout_unary},
+    {"Softsign", layout_unary},
+    {"Split", sni_layout_split},
+    {"Sub", layout_combine},
+    {"Sum", layout_combine},
+    {"Swish", layout_unary},
+    {"Tanh", layout_unary},
+};
+
+sni_layout_fn sni_layout_handler(const sni_node *n) {
+    if (!n->op) return NULL;
+    if (sni_str_is(n->domain, "com.microsoft"))
+        return sni_str_is(n->type, "FusedConv") ? layout_conv : NULL;
+    if (n->domain.n) return NULL;
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+        if (sni_str_is(n->type, handlers[i].type)) return handlers[i].fn;
+    return NULL;
+}
