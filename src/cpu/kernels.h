@@ -42,6 +42,7 @@ typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/depthwise.h *
 typedef struct sni_rnn_kernels sni_rnn_kernels;             /* cpu/rnn.h */
 typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/nms.h */
+typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked.h */
 
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
@@ -76,6 +77,7 @@ typedef struct sni_cpu_kernels {
     const sni_rnn_kernels *rnn;
     const sni_tree_kernels *trees;
     const sni_nms_kernels *nms;
+    const sni_blocked_kernels *blocked;
 } sni_cpu_kernels;
 
 /* The kernels of the tier in force (SINTER_ISA or the best there is). */

@@ -29,6 +29,15 @@ static const sni_impl *const impls[] = {
     &sni_cpu_topk,
     &sni_cpu_nonzero,
     &sni_cpu_gather_rows,
+    &sni_cpu_blocked_max_pool,
+    &sni_cpu_blocked_average_pool,
+    &sni_cpu_blocked_mean,
+    &sni_cpu_blocked_max,
+    &sni_cpu_blocked_mul,
+    &sni_cpu_blocked_add,
+    &sni_cpu_gather_channels,
+    &sni_cpu_to_blocked,
+    &sni_cpu_from_blocked,
     /* clang-format on */
 };
 

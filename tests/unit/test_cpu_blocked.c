@@ -109,10 +109,85 @@ static void plain_input_matches(void **state) {
                 conv_case(&shapes[i], mode | PLAIN, mode & 1 ? "Relu" : NULL);
 }
 
+static void pools_match(void **state) {
+    (void)state;
+    static const struct {
+        int64_t h, w, kernel[3], stride[3], pads[6], dilation[3];
+    } pools[] = {
+        {9, 11, {3, 3, 1}, {2, 2, 1}, {1, 1, 0, 1, 1, 0}, {1, 1, 1}},
+        {7, 7, {2, 3, 1}, {1, 2, 1}, {0, 1, 0, 1, 0, 0}, {1, 1, 1}},
+        {8, 5, {5, 5, 1}, {1, 1, 1}, {2, 2, 0, 2, 2, 0}, {1, 1, 1}},
+        {12, 12, {3, 2, 1}, {1, 1, 1}, {2, 1, 0, 2, 1, 0}, {2, 3, 1}},
+    };
+    int64_t block = sni_cpu_kernels_get()->block;
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        for (int mode = 0; mode < 3; mode++) {
+            versus_start(&v, "", mode ? "AveragePool" : "MaxPool");
+            if (!mode) v.special = 9;
+            versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){2, 3, pools[i].h, pools[i].w, block},
+                          NULL);
+            v.special = 0;
+            eval_attr(&v.e, ints("kernel_shape", pools[i].kernel, 3));
+            eval_attr(&v.e, ints("strides", pools[i].stride, 3));
+            eval_attr(&v.e, ints("pads", pools[i].pads, 6));
+            eval_attr(&v.e, ints("dilations", pools[i].dilation, 3));
+            if (mode == 2) eval_attr(&v.e, sni_attr_of_int("count_include_pad", 1));
+            versus_run(&v, 1, 1e-6);
+        }
+}
+
+static void pictures_match(void **state) {
+    (void)state;
+    static const char *const types[] = {"ReduceMean", "ReduceMax", "Mul", "Add"};
+    int64_t block = sni_cpu_kernels_get()->block, axes[2] = {2, 3};
+    for (int type = 0; type < 4; type++)
+        for (int64_t side = 1; side < 60; side += 11) {
+            versus_start(&v, "", types[type]);
+            versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){2, 3, side, 7, block}, NULL);
+            if (type < 2)
+                versus_weight(&v, SN_INT64, 1, (int64_t[]){2}, axes);
+            else
+                versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){1 + side % 2, 3, 1, 1, block}, NULL);
+            versus_run(&v, 1, 1e-5);
+        }
+}
+
+static void moves_match(void **state) {
+    (void)state;
+    int64_t block = sni_cpu_kernels_get()->block;
+    for (int64_t channels = 1; channels < 50; channels += 7) {
+        int64_t sizes[2] = {channels, 37}, indices[150];
+        size_t n = (size_t)(channels * 3);
+        versus_start(&v, SNI_SINTER_DOMAIN, "ToBlocked");
+        versus_tensor(&v, SN_FLOAT32, 4, (int64_t[]){2, channels, 5, channels}, NULL);
+        eval_attr(&v.e, sni_attr_of_int("block", block));
+        versus_run(&v, 1, 0);
+        versus_start(&v, SNI_SINTER_DOMAIN, "FromBlocked");
+        blocked_tensor(2, channels, 9, channels, block);
+        eval_attr(&v.e, sni_attr_of_int("block", block));
+        eval_attr(&v.e, sni_attr_of_int("channels", channels));
+        versus_run(&v, 1, 0);
+        n -= n % (size_t)block; /* beyond the last channel both may write what they like */
+        if (!n) continue;
+        for (size_t i = 0; i < n; i++)
+            indices[i] = (int64_t)i < channels
+                             ? (int64_t)i
+                             : (int64_t)(unit_random(&v.seed) % (uint32_t)(channels + 37));
+        versus_start(&v, SNI_SINTER_DOMAIN, "GatherChannels");
+        blocked_tensor(2, channels, 3, 5, block);
+        blocked_tensor(2, 37, 3, 5, block);
+        eval_attr(&v.e, sni_attr_of_int("block", block));
+        eval_attr(&v.e, ints("channels", sizes, 2));
+        eval_attr(&v.e, ints("indices", indices, n));
+        versus_run(&v, 1, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocked_matches),
-        cmocka_unit_test(plain_input_matches),
+        cmocka_unit_test(blocked_matches), cmocka_unit_test(plain_input_matches),
+        cmocka_unit_test(pools_match),     cmocka_unit_test(pictures_match),
+        cmocka_unit_test(moves_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,10 @@ extern const sni_impl sni_cpu_conv_direct;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 extern const sni_impl sni_cpu_tree_ensemble, sni_cpu_tree_classifier, sni_cpu_tree_regressor;
 extern const sni_impl sni_cpu_nms, sni_cpu_topk, sni_cpu_nonzero, sni_cpu_gather_rows;
+extern const sni_impl sni_cpu_blocked_max_pool, sni_cpu_blocked_average_pool;
+extern const sni_impl sni_cpu_blocked_mean, sni_cpu_blocked_max;
+extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
+extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
@@ -22,6 +26,12 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 /* `count` floats of packed data; see sni_pack_alloc(). At least one element is given. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
+
+/* Items of so many elements each that are worth a thread's while, for what moves elements. */
+static inline int64_t sni_cpu_grain(int64_t elements) {
+    enum { WORTH = 16384 };
+    return elements > 0 && elements < WORTH ? WORTH / elements : 1;
+}
 
 /* The vector kernels' form of an activation; false if they have none (act.c). */
 bool sni_cpu_act(const sni_activation *f, sni_act *act, float *p0, float *p1);

@@ -1,0 +1,103 @@
+/* blocked.isa.c - pools, scales and picked channels in blocked layout, for one instruction-set
+ * tier; see tier.isa.c. */
+#include "cpu/blocked.h"
+#include "cpu/simd.h"
+
+enum { BLOCK = LANES == 16 ? 16 : 8, VECTORS = BLOCK / LANES };
+
+/* ---- Pools ---- */
+
+/* Taps [*lo, *hi) of output pixel o that lie in the row. */
+static inline void taps_of(const sni_pool_row *r, int64_t o, int64_t *lo, int64_t *hi) {
+    int64_t at = o * r->stride - r->pad;
+    *lo = at >= 0 ? 0 : (-at + r->dilation - 1) / r->dilation;
+    *hi = at >= r->in_w ? 0 : (r->in_w - at + r->dilation - 1) / r->dilation;
+    if (*hi > r->taps) *hi = r->taps;
+}
+
+static inline void pool_pixel(const sni_pool_row *r, int64_t o, int64_t lo, int64_t hi) {
+    vf sum[VECTORS];
+    const bool mean = r->columns != NULL;
+    const int64_t at = o * r->stride - r->pad;
+    for (int v = 0; v < VECTORS; v++) sum[v] = splat(mean ? 0 : -__builtin_inff());
+    for (int64_t row = 0; row < r->rows; row++)
+        for (int64_t tap = lo; tap < hi; tap++)
+            for (int v = 0; v < VECTORS; v++) {
+                vf next =
+                    load(r->x + row * r->x_row + (at + tap * r->dilation) * BLOCK + v * LANES);
+                sum[v] = mean ? sum[v] + next : max_vf(sum[v], next);
+            }
+    for (int v = 0; v < VECTORS; v++)
+        store(r->y + o * BLOCK + v * LANES,
+              mean ? sum[v] / splat(r->divisor * r->columns[o]) : sum[v]);
+}
+
+static void pool_row(const sni_pool_row *r) {
+    for (int64_t o = 0; o < r->out_w; o++) {
+        int64_t lo, hi;
+        taps_of(r, o, &lo, &hi);
+        pool_pixel(r, o, lo, hi > lo ? hi : lo);
+    }
+}
+
+enum { CHAINS = 4 }; /* sums that run side by side */
+
+static void mean(const float *x, float *y, int64_t pixels) {
+    for (int v = 0; v < VECTORS; v++) {
+        vf sum[CHAINS] = {0};
+        int64_t p = 0;
+        for (; p + CHAINS <= pixels; p += CHAINS)
+            for (int i = 0; i < CHAINS; i++) sum[i] += load(x + (p + i) * BLOCK + v * LANES);
+        for (; p < pixels; p++) sum[0] += load(x + p * BLOCK + v * LANES);
+        store(y + v * LANES, ((sum[0] + sum[1]) + (sum[2] + sum[3])) / splat((float)pixels));
+    }
+}
+
+static void max(const float *x, float *y, int64_t pixels) {
+    for (int v = 0; v < VECTORS; v++) {
+        vf most = splat(-__builtin_inff());
+        for (int64_t p = 0; p < pixels; p++) most = max_vf(most, load(x + p * BLOCK + v * LANES));
+        store(y + v * LANES, most);
+    }
+}
+
+/* ---- By channel ---- */
+
+static void scale(const float *x, const float *s, float *y, int64_t pixels) {
+    for (int v = 0; v < VECTORS; v++) {
+        vf factor = load(s + v * LANES);
+        for (int64_t p = 0; p < pixels; p++)
+            store(y + p * BLOCK + v * LANES, load(x + p * BLOCK + v * LANES) * factor);
+    }
+}
+
+static void shift(const float *x, const float *s, float *y, int64_t pixels) {
+    for (int v = 0; v < VECTORS; v++) {
+        vf more = load(s + v * LANES);
+        for (int64_t p = 0; p < pixels; p++)
+            store(y + p * BLOCK + v * LANES, load(x + p * BLOCK + v * LANES) + more);
+    }
+}
+
+static void gather(const float *const *from, float *y, int64_t pixels) {
+    for (int half = 0; half < BLOCK; half += 8) {
+        const float *f[8];
+        for (int c = 0; c < 8; c++) f[c] = from[half + c];
+        for (int64_t p = 0; p < pixels * BLOCK; p += BLOCK)
+            for (int c = 0; c < 8; c++) y[p + half + c] = f[c][p];
+    }
+}
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER);
+
+const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER) = {
+    .pool_row = pool_row,
+    .mean = mean,
+    .max = max,
+    .scale = scale,
+    .shift = shift,
+    .gather = gather,
+};

@@ -1,0 +1,181 @@
+/* blocked_move.c - moving channels: picked ones of blocked tensors, and the conversions between
+ * blocked and plain layout. */
+#include "base/threadpool.h"
+#include "cpu/blocked.h"
+#include "ep/cpu/blocked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TILE = 64 }; /* pixels turned at once */
+
+/* ---- GatherChannels ---- */
+
+static bool gather_accepts(const sni_choice *c) {
+    const sni_gather_channels_params *p = c->params;
+    return p->block == sni_cpu_kernels_get()->block;
+}
+
+/* Where output channels come from: (input, channel) pairs. */
+typedef struct origins {
+    int64_t count;
+    struct origin {
+        int32_t input, channel;
+    } of[];
+} origins;
+
+static sn_status gather_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_gather_channels_params *p = c->params;
+    origins *o = malloc(sizeof *o + p->indices.n * sizeof *o->of);
+    if (!o) return sni_fail_memory(err);
+    o->count = (int64_t)p->indices.n;
+    for (size_t i = 0; i < p->indices.n; i++) {
+        int64_t channel = p->indices.v[i];
+        int32_t input = 0;
+        while (channel >= p->channels.v[input]) channel -= p->channels.v[input++];
+        o->of[i].input = input;
+        o->of[i].channel = (int32_t)channel;
+    }
+    *state = o;
+    return SN_OK;
+}
+
+typedef struct gather_job {
+    sni_kernel *k;
+    const origins *origins;
+    const sni_tensor *y;
+    int64_t pixels, block;
+} gather_job;
+
+/* The channel's first element in image n of its input. */
+static const float *channel_at(const gather_job *j, int64_t n, int64_t channel) {
+    const sni_tensor *x = sni_in(j->k, j->origins->of[channel].input);
+    int64_t at = j->origins->of[channel].channel;
+    return (const float *)x->data + (n * x->dims[1] + at / j->block) * j->pixels * j->block +
+           at % j->block;
+}
+
+static void gather_blocks(void *ctx, int64_t begin, int64_t end) {
+    const gather_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t n = i / j->y->dims[1], first = i % j->y->dims[1] * j->block;
+        float *y = (float *)j->y->data + i * j->pixels * j->block;
+        const float *from[SNI_MOST_BLOCK];
+        bool whole = first + j->block <= j->origins->count;
+        for (int64_t c = 0; c < j->block; c++) {
+            int64_t channel = first + c < j->origins->count ? first + c : j->origins->count - 1;
+            from[c] = channel_at(j, n, channel);
+            whole =
+                whole && from[c] == from[0] + c && j->origins->of[channel].channel % j->block == c;
+        }
+        if (whole)
+            memcpy(y, from[0], (size_t)(j->pixels * j->block) * sizeof *y);
+        else
+            sni_cpu_kernels_get()->blocked->gather(from, y, j->pixels);
+    }
+}
+
+static sn_status gather_run(sni_kernel *k) {
+    const sni_tensor *y = sni_out(k, 0);
+    gather_job j = {.k = k,
+                    .origins = k->state,
+                    .y = y,
+                    .pixels = y->dims[2] * y->dims[3],
+                    .block = y->dims[4]};
+    if (y->count)
+        sni_parallel_for(k->threads, y->dims[0] * y->dims[1], sni_cpu_grain(j.pixels * j.block),
+                         gather_blocks, &j);
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_gather_channels = {
+    .name = "gather_channels_f32",
+    .op = "GatherChannels",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = gather_accepts,
+    .prepare = gather_prepare,
+    .release = free,
+    .run = gather_run,
+};
+
+/* ---- ToBlocked and FromBlocked ---- */
+
+static bool convert_accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32);
+}
+
+typedef struct convert_job {
+    const float *x;
+    float *y;
+    int64_t channels, blocks, pixels, block;
+    int64_t tiles; /* of TILE pixels */
+} convert_job;
+
+static void block_tiles(void *ctx, int64_t begin, int64_t end) {
+    const convert_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t plane = i / j->tiles, p0 = i % j->tiles * TILE;
+        int64_t p1 = p0 + TILE < j->pixels ? p0 + TILE : j->pixels;
+        int64_t first = plane % j->blocks * j->block;
+        const float *x = j->x + (plane / j->blocks * j->channels + first) * j->pixels;
+        float *y = j->y + plane * j->pixels * j->block;
+        for (int64_t c = 0; c < j->block; c++)
+            if (first + c < j->channels)
+                for (int64_t p = p0; p < p1; p++) y[p * j->block + c] = x[c * j->pixels + p];
+            else
+                for (int64_t p = p0; p < p1; p++) y[p * j->block + c] = 0;
+    }
+}
+
+static void unblock_tiles(void *ctx, int64_t begin, int64_t end) {
+    const convert_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t plane = i / j->tiles, p0 = i % j->tiles * TILE;
+        int64_t p1 = p0 + TILE < j->pixels ? p0 + TILE : j->pixels;
+        int64_t first = plane % j->blocks * j->block;
+        const float *x = j->x + plane * j->pixels * j->block;
+        float *y = j->y + (plane / j->blocks * j->channels + first) * j->pixels;
+        for (int64_t c = 0; c < j->block && first + c < j->channels; c++)
+            for (int64_t p = p0; p < p1; p++) y[c * j->pixels + p] = x[p * j->block + c];
+    }
+}
+
+static sn_status convert(sni_kernel *k, const sni_tensor *plain, const sni_tensor *blocked,
+                         void (*fn)(void *ctx, int64_t begin, int64_t end)) {
+    convert_job j = {.x = sni_in(k, 0)->data,
+                     .y = sni_out(k, 0)->data,
+                     .channels = plain->dims[1],
+                     .blocks = blocked->dims[1],
+                     .pixels = plain->dims[2] * plain->dims[3],
+                     .block = blocked->dims[4]};
+    j.tiles = (j.pixels + TILE - 1) / TILE;
+    int64_t each = (j.pixels < TILE ? j.pixels : TILE) * j.block;
+    if (plain->count)
+        sni_parallel_for(k->threads, plain->dims[0] * j.blocks * j.tiles, sni_cpu_grain(each), fn,
+                         &j);
+    return SN_OK;
+}
+
+static sn_status to_run(sni_kernel *k) {
+    return convert(k, sni_in(k, 0), sni_out(k, 0), block_tiles);
+}
+
+static sn_status from_run(sni_kernel *k) {
+    return convert(k, sni_out(k, 0), sni_in(k, 0), unblock_tiles);
+}
+
+const sni_impl sni_cpu_to_blocked = {
+    .name = "to_blocked_f32",
+    .op = "ToBlocked",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = convert_accepts,
+    .run = to_run,
+};
+
+const sni_impl sni_cpu_from_blocked = {
+    .name = "from_blocked_f32",
+    .op = "FromBlocked",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = convert_accepts,
+    .run = from_run,
+};
