@@ -50,8 +50,10 @@ typedef struct sni_conv_tile {
     int64_t x_pixel, x_block, x_row, x_tap; /* x_pixel: of output pixels */
     int64_t w_out, w_block, w_row, w_tap;   /* w_out: of output blocks */
     int64_t y_block;
-    bool add;    /* to what y has */
-    bool finish; /* with the epilogue */
+    uintptr_t ahead, ahead_step; /* address of weights to fetch into the cache, and bytes that it
+                                    moves on with each channel */
+    bool add;                    /* to what y has */
+    bool finish;                 /* with the epilogue */
     const sni_conv_epilogue
         *epilogue; /* bias and residual moved to the tile's first block, pixel */
 } sni_conv_tile;

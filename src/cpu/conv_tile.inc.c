@@ -29,9 +29,11 @@ static INLINE int64_t tile_at(const sni_conv_tile *t, int p, int v) {
 
 /* Adds the products of one tap over the channels of an input block. */
 static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
-                                int64_t w_out, int pixels, int vectors, tile_sums sum) {
-    for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
+                                int64_t w_out, uintptr_t ahead, uintptr_t ahead_step, int pixels,
+                                int vectors, tile_sums sum) {
+    for (int64_t c = 0; c < channels; c++, x++, w += BLOCK, ahead += ahead_step) {
         vf right[SNI_CONV_MOST_WIDTH * VECTORS];
+        __builtin_prefetch((const void *)ahead, 0, 2);
         UNROLL
         for (int v = 0; v < vectors; v++)
             right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
@@ -83,13 +85,15 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
         for (int p = 0; p < pixels; p++) UNROLL
         for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t, p, v));
     }
+    uintptr_t ahead = t->ahead;
     for (int64_t b = 0; b < t->blocks; b++) {
         const int64_t channels = b + 1 < t->blocks ? t->channels : t->last;
         for (int64_t r = 0; r < t->rows; r++)
-            for (int64_t tap = 0; tap < t->taps; tap++)
+            for (int64_t tap = 0; tap < t->taps;
+                 tap++, ahead += (uintptr_t)channels * t->ahead_step)
                 add_channels(channels, t->x + b * t->x_block + r * t->x_row + tap * t->x_tap,
                              t->w + b * t->w_block + r * t->w_row + tap * t->w_tap, step, t->w_out,
-                             pixels, vectors, sum);
+                             ahead, t->ahead_step, pixels, vectors, sum);
     }
     if (t->finish) finish_sums(t, pixels, vectors, sum);
     UNROLL

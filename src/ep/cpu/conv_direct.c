@@ -199,9 +199,26 @@ typedef struct item {
     int64_t image, group, first_out, width; /* output blocks of the group */
     int64_t first_in, in;                   /* input blocks */
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
+    const float *next;                      /* the weights after these; NULL: none */
+    uintptr_t fetch_step;                   /* elements with each channel */
+    int64_t fetched, segment; /* elements of them fetched so far, of an output block */
     sni_conv_tile tile;
     sni_conv_epilogue epilogue;
 } item;
+
+/* Has a tile of so many channels and taps fetch its share of the weights that come next. */
+static void fetch_ahead(item *it, int64_t steps) {
+    sni_conv_tile *t = &it->tile;
+    int64_t at = it->fetched / it->segment;
+    if (!it->next || at >= it->width) {
+        t->ahead = (uintptr_t)t->w;
+        t->ahead_step = 0;
+        return;
+    }
+    t->ahead = (uintptr_t)(it->next + at * t->w_out + it->fetched % it->segment);
+    t->ahead_step = it->fetch_step * sizeof(float);
+    it->fetched += steps * (int64_t)it->fetch_step;
+}
 
 /* Taps [from, to) of the tile's pixels [lo, hi) that start at output column `column`. */
 static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t lo, int64_t hi,
@@ -227,6 +244,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
         t->channels = t->last = along ? t->taps : 1;
         t->taps = none ? 0 : along ? 1 : to - from;
     }
+    fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
     t->add = add;
     t->finish = finish;
     it->epilogue.residual = j->epilogue.residual ? j->epilogue.residual + y : NULL;
@@ -305,6 +323,22 @@ static void set_distances(item *it) {
     t->epilogue = &it->epilogue;
 }
 
+/* Sets out to fetch the weights from input block `first_in` on, of these output blocks or the
+ * `next` ones, evenly over the tiles of so many spans. */
+static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
+    const direct_job *j = it->job;
+    int64_t out = it->first_out + (next ? it->width : 0);
+    it->next = NULL;
+    it->fetched = 0;
+    it->segment = it->tile.blocks * it->tile.w_block;
+    if (out + it->width > j->out_blocks) return;
+    it->next = j->weights->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
+               first_in * it->tile.w_block;
+    int64_t tiles = spans * ceil_div(j->span, j->kernels->pixels[it->width]);
+    int64_t step = ceil_div(it->width * j->block, tiles);
+    it->fetch_step = (uintptr_t)(step > 16 ? 16 : step);
+}
+
 static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile) {
     item it = {.job = j,
                .image = group / j->weights->groups,
@@ -319,6 +353,7 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
         bool last = b + j->chunk >= j->in_blocks;
         it.first_in = b;
         it.tile.blocks = least(j->chunk, j->in_blocks - b);
+        plan_fetch(&it, last ? 0 : b + j->chunk, last, end - row * j->item_spans);
         if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
         for (int64_t span = row * j->item_spans; span < end; span++)
             run_span(&it, span, b == 0, last);
