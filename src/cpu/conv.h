@@ -39,13 +39,14 @@ typedef struct sni_conv_epilogue {
  * elements. The weights of an output block are (blocks, rows, taps, channels, block).
  *
  * The same kernel reads plain input (N,C,H,W): an "input block" is then one channel, and the taps
- * of a row take the place of the channels of a block. */
+ * of a row take the place of the channels of a block. In a kernel of one tap the input blocks are
+ * the taps, and the last one may have fewer channels. */
 typedef struct sni_conv_tile {
     const float *x; /* of the first pixel's first tap */
     const float *w;
     float *y;
     int64_t blocks;                         /* of input */
-    int64_t channels, last;                 /* of an input block, and of the last one */
+    int64_t channels, last;                 /* of an input block; of the last tap of a row */
     int64_t rows, taps;                     /* of the kernel; 0: no products */
     int64_t x_pixel, x_block, x_row, x_tap; /* x_pixel: of output pixels */
     int64_t w_out, w_block, w_row, w_tap;   /* w_out: of output blocks */

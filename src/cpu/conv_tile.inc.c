@@ -31,6 +31,7 @@ static INLINE int64_t tile_at(const sni_conv_tile *t, int p, int v) {
 static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
                                 int64_t w_out, uintptr_t ahead, uintptr_t ahead_step, int pixels,
                                 int vectors, tile_sums sum) {
+    UNROLL_SOME
     for (int64_t c = 0; c < channels; c++, x++, w += BLOCK, ahead += ahead_step) {
         vf right[SNI_CONV_MOST_WIDTH * VECTORS];
         __builtin_prefetch((const void *)ahead, 0, 2);
@@ -44,6 +45,25 @@ static INLINE void add_channels(int64_t channels, const float *x, const float *w
             for (int v = 0; v < vectors; v++) sum[p][v] += left * right[v];
         }
     }
+}
+
+/* Adds all products of a tile. */
+static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels, int vectors,
+                                tile_sums sum) {
+    const int64_t x_tap = t->x_tap, w_tap = t->w_tap, w_out = t->w_out;
+    const uintptr_t ahead_step = t->ahead_step;
+    uintptr_t ahead = t->ahead;
+    for (int64_t b = 0; b < t->blocks; b++)
+        for (int64_t r = 0; r < t->rows; r++) {
+            const float *x = t->x + b * t->x_block + r * t->x_row;
+            const float *w = t->w + b * t->w_block + r * t->w_row;
+            int64_t channels = t->taps > 1 ? t->channels : t->last;
+            for (int64_t left = t->taps; left > 0; x += x_tap, w += w_tap) {
+                add_channels(channels, x, w, step, w_out, ahead, ahead_step, pixels, vectors, sum);
+                ahead += (uintptr_t)channels * ahead_step;
+                if (--left == 1) channels = t->last;
+            }
+        }
 }
 
 /* Bias, residual and activations that are bounds. */
@@ -85,16 +105,7 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
         for (int p = 0; p < pixels; p++) UNROLL
         for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t, p, v));
     }
-    uintptr_t ahead = t->ahead;
-    for (int64_t b = 0; b < t->blocks; b++) {
-        const int64_t channels = b + 1 < t->blocks ? t->channels : t->last;
-        for (int64_t r = 0; r < t->rows; r++)
-            for (int64_t tap = 0; tap < t->taps;
-                 tap++, ahead += (uintptr_t)channels * t->ahead_step)
-                add_channels(channels, t->x + b * t->x_block + r * t->x_row + tap * t->x_tap,
-                             t->w + b * t->w_block + r * t->w_row + tap * t->w_tap, step, t->w_out,
-                             ahead, t->ahead_step, pixels, vectors, sum);
-    }
+    add_products(t, step, pixels, vectors, sum);
     if (t->finish) finish_sums(t, pixels, vectors, sum);
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL

@@ -31,6 +31,13 @@ typedef int32_t vi __attribute__((vector_size(LANES * sizeof(int32_t))));
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* Before a loop of any count: several rounds of it are laid out. */
+#if defined(__clang__)
+#define UNROLL_SOME _Pragma("clang loop unroll_count(2)")
+#else
+#define UNROLL_SOME _Pragma("GCC unroll 2")
+#endif
+
 static inline vf load(const float *p) {
     return *(const vf_anywhere *)p;
 }

@@ -94,6 +94,7 @@ typedef struct direct_job {
     const float *x;
     float *y;
     bool plain, flat, outputs_first;
+    bool pointwise; /* one tap: input blocks take the place of taps */
     sni_conv_step step;
     int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
     int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
@@ -172,6 +173,7 @@ static void cut_items(direct_job *j, int threads) {
 static void cut(direct_job *j, int threads) {
     sni_conv_geometry *g = &j->g;
     j->flat = is_flat(g);
+    j->pointwise = !j->plain && g->kernel_h == 1 && g->kernel_w == 1;
     j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);
     j->out_blocks = sni_blocks(j->weights->out, j->block);
     j->step = step_of(j);
@@ -239,6 +241,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
            it->first_in * t->w_block + (none ? 0 : w);
     t->y = j->y + y;
     t->taps = none ? 0 : to - from;
+    if (j->pointwise) t->taps = none ? 0 : it->in;
     if (j->plain) {
         bool along = g->dilation_w == 1;
         t->channels = t->last = along ? t->taps : 1;
@@ -320,6 +323,10 @@ static void set_distances(item *it) {
     t->w_out = t->w_block * j->in_blocks;
     t->y_block = g->out_h * g->out_w * j->block;
     t->channels = t->last = in_block;
+    if (j->pointwise) {
+        t->x_tap = t->x_block;
+        t->w_tap = t->w_block;
+    }
     t->epilogue = &it->epilogue;
 }
 
@@ -330,7 +337,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
     int64_t out = it->first_out + (next ? it->width : 0);
     it->next = NULL;
     it->fetched = 0;
-    it->segment = it->tile.blocks * it->tile.w_block;
+    it->segment = it->in * it->tile.w_block;
     if (out + it->width > j->out_blocks) return;
     it->next = j->weights->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
                first_in * it->tile.w_block;
@@ -349,12 +356,16 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     it.width = least(j->width, j->out_blocks - it.first_out);
     if (it.epilogue.bias) it.epilogue.bias += (it.group * j->out_blocks + it.first_out) * j->block;
     set_distances(&it);
-    for (int64_t b = 0; b < j->in_blocks; b += j->chunk) {
-        bool last = b + j->chunk >= j->in_blocks;
+    int64_t whole = j->plain || j->pointwise ? j->in_blocks : j->weights->in / j->block;
+    for (int64_t b = 0, next; b < j->in_blocks; b = next) {
+        next = b < whole ? least(b + j->chunk, whole) : j->in_blocks;
+        bool last = next == j->in_blocks;
         it.first_in = b;
-        it.tile.blocks = least(j->chunk, j->in_blocks - b);
-        plan_fetch(&it, last ? 0 : b + j->chunk, last, end - row * j->item_spans);
+        it.in = next - b;
+        it.tile.blocks = j->pointwise ? 1 : it.in;
         if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
+        if (!j->plain && !j->pointwise) it.tile.channels = it.tile.last;
+        plan_fetch(&it, last ? 0 : next, last, end - row * j->item_spans);
         for (int64_t span = row * j->item_spans; span < end; span++)
             run_span(&it, span, b == 0, last);
     }
