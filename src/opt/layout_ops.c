@@ -281,20 +281,43 @@ static sn_status layout_global_pool(sni_layout *l, sni_node *n) {
     return SN_OK;
 }
 
-/* ReduceMean and ReduceMax over the picture, when the axes stay. */
+/* The picture of a blocked value reduced to one pixel, as (N, C). */
+static sn_status reduce_to_matrix(sni_layout *l, sni_node *n, int32_t reduced) {
+    const sni_attr attrs[2] = {sni_attr_of_int("block", l->block),
+                               sni_attr_of_int("channels", sni_layout_channels(l, n->in[0]))};
+    sni_layout_node plain = {.domain = SNI_SINTER_DOMAIN,
+                             .type = "FromBlocked",
+                             .in = &reduced,
+                             .n_in = 1,
+                             .attrs = attrs,
+                             .n_attrs = 2};
+    int32_t in[2], out;
+    SN_TRY(sni_layout_emit(l, n, &plain, &in[0]));
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
+    sni_layout_node matrix = {.domain = "", .type = "Squeeze", .in = in, .n_in = 2};
+    SN_TRY(sni_layout_emit(l, n, &matrix, &out));
+    SN_TRY(sni_graph_replace_uses(l->g, n->out[0], out, l->r->err));
+    l->dead[n->id] = true;
+    l->r->count++;
+    return SN_OK;
+}
+
+/* ReduceMean and ReduceMax over the picture. */
 static sn_status layout_reduce(sni_layout *l, sni_node *n) {
     const int64_t *axes;
     int64_t count;
-    if (!sni_layout_channels(l, n->out[0]) || !given(n, 1) ||
+    const sni_attr *keep = sni_node_attr(n, "keepdims");
+    if (!sni_layout_has(l, n->in[0]) || !given(n, 1) ||
         !sni_layout_ints(l, n->in[1], &axes, &count) || count != 2)
         return SN_OK;
     int64_t a = axes[0] < 0 ? axes[0] + 4 : axes[0], b = axes[1] < 0 ? axes[1] + 4 : axes[1];
-    if (!((a == 2 && b == 3) || (a == 3 && b == 2)) || !sni_layout_has(l, n->in[0])) return SN_OK;
+    if (!((a == 2 && b == 3) || (a == 3 && b == 2))) return SN_OK;
     int32_t in[2], out;
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
     sni_layout_node node = {.domain = "", .type = n->op->name, .in = in, .n_in = 2};
     SN_TRY(sni_layout_emit(l, n, &node, &out));
+    if (keep && keep->u.i == 0) return reduce_to_matrix(l, n, out);
     sni_layout_done(l, n, out);
     return SN_OK;
 }

@@ -28,25 +28,38 @@ bool sni_conv_direct_accepts(const sni_choice *c) {
     return merged_groups(&g, sni_cpu_kernels_get()->block) > 0;
 }
 
-/* One filter of `in` channels, the first of which is `first` of the merged group. */
-static void pack_filter(const float *from, int64_t in, int64_t taps, int64_t in_block,
-                        int64_t first, int64_t block, float *to) {
-    for (int64_t i = 0; i < in; i++) {
+/* `count` channels of one filter from `from` on, which become those from `first` on of the merged
+ * group. */
+static void pack_channels(const float *from, int64_t count, int64_t taps, int64_t in_block,
+                          int64_t first, int64_t block, float *to) {
+    for (int64_t i = 0; i < count; i++) {
         int64_t channel = first + i;
         float *at = to + (channel / in_block * taps * in_block + channel % in_block) * block;
         for (int64_t tap = 0; tap < taps; tap++) at[tap * in_block * block] = from[i * taps + tap];
     }
 }
 
-static void pack(const direct_weights *d, const float *w, int64_t taps, int64_t block) {
+/* Some filters of one output block: a stretch of input channels at a time, so that what is written
+ * to stays in the first cache. */
+static void pack_block(const direct_weights *d, const float *w, int64_t filter, int64_t count,
+                       int64_t taps, int64_t block) {
     int64_t in = d->in / d->merged, out = d->out / d->merged;
     int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
-    int64_t out_blocks = sni_blocks(d->out, block);
-    for (int64_t filter = 0; filter < d->groups * d->out; filter++) {
-        int64_t group = filter / d->out, o = filter % d->out;
-        float *to = d->panels + ((group * out_blocks + o / block) * depth) * block + o % block;
-        pack_filter(w + filter * in * taps, in, taps, d->in_block, o / out * in, block, to);
+    int64_t group = filter / d->out, o = filter % d->out;
+    float *to = d->panels + (group * sni_blocks(d->out, block) + o / block) * depth * block;
+    for (int64_t c = 0; c < in; c += block) {
+        int64_t some = in - c < block ? in - c : block;
+        for (int64_t f = 0; f < count; f++)
+            pack_channels(w + ((filter + f) * in + c) * taps, some, taps, d->in_block,
+                          (o + f) / out * in + c, block, to + (o + f) % block);
     }
+}
+
+static void pack(const direct_weights *d, const float *w, int64_t taps, int64_t block) {
+    for (int64_t group = 0; group < d->groups; group++)
+        for (int64_t o = 0; o < d->out; o += block)
+            pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, taps,
+                       block);
 }
 
 void sni_conv_direct_release(void *state) {
