@@ -1,0 +1,206 @@
+/* test_layout.c - blocked layout over typical bodies of networks: no conversion inside, one
+ * implementation or the other, the same results as in plain layout. */
+#include "unit.h"
+
+#include "sinter.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Models in text: weights are sines, so that they are many different numbers ---- */
+
+typedef struct text {
+    char lists[8192], nodes[16384];
+    int count;
+} text;
+
+static void say(char *to, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(char *to, size_t size, const char *format, ...) {
+    va_list args;
+    size_t used = strlen(to);
+    va_start(args, format);
+    vsnprintf(to + used, size - used, format, args);
+    va_end(args);
+}
+
+#define NODE(t, ...) say((t)->nodes, sizeof(t)->nodes, __VA_ARGS__)
+#define LIST(t, ...) say((t)->lists, sizeof(t)->lists, __VA_ARGS__)
+
+/* y = Conv(x) with `out` filters over `in` channels of each group. */
+static void conv(text *t, const char *y, const char *x, int out, int in, int kernel, int stride,
+                 int groups) {
+    int i = t->count++, pad = kernel / 2;
+    LIST(t, ", int64 n%d = {%d}, int64[4] s%d = {%d, %d, %d, %d}", i, out * in * kernel * kernel, i,
+         out, in, kernel, kernel);
+    NODE(t,
+         " r%d = Range(zero, n%d, one) f%d = Cast<to = 1>(r%d) g%d = Sin(f%d) w%d = Reshape(g%d, "
+         "s%d)",
+         i, i, i, i, i, i, i, i, i);
+    NODE(t, " %s = Conv<pads = [%d, %d, %d, %d], strides = [%d, %d], group = %d>(%s, w%d)", y, pad,
+         pad, pad, pad, stride, stride, groups, x, i);
+}
+
+typedef struct sink {
+    char *p;
+    size_t n;
+} sink;
+
+static int append(void *ctx, const void *bytes, size_t size) {
+    sink *s = ctx;
+    s->p = realloc(s->p, s->n + size + 1);
+    assert_non_null(s->p);
+    memcpy(s->p + s->n, bytes, size);
+    s->n += size;
+    s->p[s->n] = 0;
+    return 0;
+}
+
+static int count_of(const char *all, const char *word) {
+    int n = 0;
+    for (const char *at = all; (at = strstr(at, word)) != NULL; at += strlen(word)) n++;
+    return n;
+}
+
+/* Runs the model at an optimisation level; the optimised graph's text goes to *graph. */
+static sn_value *run(const sn_model *model, int level, const sn_value *x, char **graph) {
+    sn_error err;
+    sn_session_options options;
+    sn_session *session;
+    sink s = {0};
+    sn_session_options_init(&options);
+    options.optimize = level;
+    if (sn_session_create(model, &options, &session, &err) != SN_OK) fail_msg("%s", err.message);
+    if (sn_session_write(session, SN_STAGE_OPT, SN_FORMAT_TEXT, append, &s, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    sn_binding in = {.name = "x", .value = (sn_value *)x}, out = {.name = "y"};
+    if (sn_session_run(session, NULL, &in, 1, &out, 1, &err) != SN_OK) fail_msg("%s", err.message);
+    sn_session_destroy(session);
+    *graph = s.p;
+    return out.value;
+}
+
+static void compare(const sn_value *got, const sn_value *want) {
+    size_t n = sn_tensor_count(want);
+    const float *a = sn_tensor_const_data(got), *b = sn_tensor_const_data(want);
+    float scale = 1e-20f;
+    assert_int_equal(sn_tensor_count(got), n);
+    for (size_t i = 0; i < n; i++) scale = fmaxf(scale, fabsf(b[i]));
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-4f * scale))
+            fail_msg("element %zu is %g, not %g (of %g)", i, (double)a[i], (double)b[i],
+                     (double)scale);
+}
+
+/* Checks a body from x (channels, side, side) to y: conversions from blocked layout as told, none
+ * to it, no convolution left in plain layout. */
+static void check(const text *t, int channels, int side, const char *y_type, int from,
+                  int gathers) {
+    static char all[32768];
+    sn_model *model;
+    sn_error err;
+    sn_value *x;
+    char *plain, *blocked;
+    snprintf(all, sizeof all,
+             "<ir_version: 8, opset_import: [\"\" : 18]> g (float[1,%d,%d,%d] x) => (%s y) <int64 "
+             "zero = {0}, int64 one = {1}%s> {%s }",
+             channels, side, side, y_type, t->lists, t->nodes);
+    if (sn_model_load_text(all, strlen(all), &model, &err) != SN_OK) fail_msg("%s", err.message);
+    int64_t dims[4] = {1, channels, side, side};
+    assert_int_equal(sn_tensor_create(SN_FLOAT32, 4, dims, &x, &err), SN_OK);
+    float *data = sn_tensor_data(x);
+    for (size_t i = 0; i < sn_tensor_count(x); i++) data[i] = cosf((float)i * 0.7f);
+    sn_value *want = run(model, 2, x, &plain), *got = run(model, 3, x, &blocked);
+    compare(got, want);
+    if (count_of(blocked, "ToBlocked") != 0 || count_of(blocked, "FromBlocked") != from ||
+        count_of(blocked, "GatherChannels") != gathers || count_of(blocked, "= Conv ") != 0 ||
+        count_of(blocked, "FusedConv") != 0)
+        fail_msg("%d gathers, %d and %d conversions in\n%s", count_of(blocked, "GatherChannels"),
+                 count_of(blocked, "ToBlocked"), count_of(blocked, "FromBlocked"), blocked);
+    free(plain);
+    free(blocked);
+    sn_value_destroy(want);
+    sn_value_destroy(got);
+    sn_value_destroy(x);
+    sn_model_destroy(model);
+}
+
+static void residual_blocks(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 32, 3, 7, 2, 1);
+    NODE(&t, " b = Relu(a) c = MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, "
+             "1]>(b)");
+    conv(&t, "d", "c", 32, 32, 3, 1, 1);
+    NODE(&t, " e = Relu(d)");
+    conv(&t, "f", "e", 32, 32, 3, 1, 1);
+    NODE(&t, " h = Add(f, c) i = Relu(h)");
+    conv(&t, "j", "i", 48, 32, 1, 2, 1);
+    NODE(&t, " k = GlobalAveragePool(j) y = Flatten(k)");
+    check(&t, 3, 32, "float[1,48]", 1, 0);
+}
+
+static void squeeze_and_excite(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 24, 3, 3, 2, 1);
+    NODE(&t, " b = HardSwish(a)");
+    conv(&t, "c", "b", 24, 1, 5, 1, 24);
+    NODE(&t, " d = GlobalAveragePool(c)");
+    conv(&t, "e", "d", 8, 24, 1, 1, 1);
+    NODE(&t, " f = Relu(e)");
+    conv(&t, "h", "f", 24, 8, 1, 1, 1);
+    NODE(&t, " i = HardSigmoid(h) j = Mul(i, c)");
+    conv(&t, "k", "j", 20, 24, 1, 1, 1);
+    LIST(&t, ", int64[2] picture = {2, 3}");
+    NODE(&t, " y = ReduceMean<keepdims = 0>(k, picture)");
+    check(&t, 3, 20, "float[1,20]", 1, 0);
+}
+
+static void channel_shuffle(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 20, 3, 3, 1, 1);
+    conv(&t, "b", "x", 20, 3, 3, 1, 1);
+    LIST(&t, ", int64[5] five = {1, 2, 20, 9, 9}, int64[4] four = {1, 40, 9, 9}, int64[2] halves = "
+             "{20, 20}");
+    NODE(&t, " c = Concat<axis = 1>(a, b) d = Reshape(c, five) e = Transpose<perm = [0, 2, 1, 3, "
+             "4]>(d) f = Reshape(e, four) h, i = Split<axis = 1>(f, halves)");
+    conv(&t, "j", "i", 20, 20, 1, 1, 1);
+    NODE(&t, " y = Concat<axis = 1>(h, j)");
+    check(&t, 3, 9, "float[1,40,9,9]", 1, 2);
+}
+
+static void up_and_together(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 32, 3, 3, 1, 1);
+    NODE(&t, " b = AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(a)");
+    conv(&t, "c", "b", 64, 32, 3, 1, 1);
+    LIST(
+        &t,
+        ", float[4] twice = {1, 1, 2, 2}, int64[8] pads = {0, 0, 1, 1, 0, 0, 0, 1}, float[64] "
+        "k = {%s}",
+        "1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, "
+        "7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, "
+        "5, 6, 7, 8");
+    NODE(&t,
+         " m = BatchNormalization(c, k, k, k, k) n = Relu(m) d = Resize<mode = \"nearest\">(n, , "
+         "twice) e = Concat<axis = 1>(a, d) f = Pad(e, pads)");
+    conv(&t, "h", "f", 10, 96, 3, 1, 1);
+    NODE(&t, " y = Sigmoid(h)");
+    check(&t, 3, 12, "float[1,10,13,14]", 1, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(residual_blocks),
+        cmocka_unit_test(squeeze_and_excite),
+        cmocka_unit_test(channel_shuffle),
+        cmocka_unit_test(up_and_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
