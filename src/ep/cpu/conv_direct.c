@@ -95,7 +95,10 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
 
 /* ---- How a call is cut ---- */
 
-enum { MOST_SPAN = 4 }; /* tiles of a span of a flat picture */
+enum {
+    PIECE_MACS = 1 << 20, /* products that are worth a thread's while */
+    ROW_PIXELS = 48       /* pixels for each thread from which all of them read all weights */
+};
 
 /* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter)
  * of some output blocks. */
@@ -114,7 +117,8 @@ typedef struct direct_job {
     int64_t width;                        /* output blocks of a tile */
     int64_t span, spans;                  /* pixels of one, and how many */
     int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
-    int64_t chunk;                        /* input blocks whose weights stay in the cache */
+    int64_t grain;
+    int64_t chunk; /* input blocks whose weights stay in the cache */
 } direct_job;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -164,23 +168,59 @@ static bool is_flat(const sni_conv_geometry *g) {
            g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
 }
 
+/* Cuts a picture of `pixels` (of `depth` input channels each) into spans that fit into the cache, a
+ * multiple of `parts` of them where they are few. */
+static void cut_flat(direct_job *j, int64_t pixels, int64_t depth, int64_t cache, int64_t parts) {
+    int64_t most = j->kernels->pixels[j->width];
+    int64_t each = ceil_div(pixels, parts);
+    int64_t spans = parts * ceil_div(each * depth, cache);
+    j->span = ceil_div(pixels, spans < pixels ? spans : pixels);
+    if (j->span > 8 * most) j->span = ceil_div(j->span, most) * most;
+    j->spans = ceil_div(pixels, j->span);
+    j->item_spans = 1;
+}
+
+/* Cuts rows into items whose input fits into the cache, a whole number of them for each part. */
+static void cut_rows(direct_job *j, int64_t depth, int64_t cache, int64_t parts) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t each = ceil_div(g->out_h, parts), fit = cache / (g->in_w * g->stride_h * depth);
+    int64_t pieces = ceil_div(each, fit < 1 ? 1 : fit);
+    while (each % pieces) pieces++;
+    j->span = g->out_w;
+    j->spans = g->out_h;
+    j->item_spans = each / pieces;
+}
+
+/* Where there are pixels enough, each thread takes its own stretch of the picture in every layer,
+ * so that what it reads is what it has written. Else they share out the output channels, and with
+ * them the weights. */
 static void cut_items(direct_job *j, int threads) {
     const sni_conv_geometry *g = &j->g;
     int64_t cache = j->block == 16 ? 1 << 18 : 1 << 16; /* floats: half of the second level */
-    int64_t taps = g->kernel_h * g->kernel_w, in_block = j->weights->in_block;
-    int64_t pixels = j->flat ? j->span : g->in_w * g->stride_h;
-    int64_t fit = cache / (pixels * j->in_blocks * in_block);
-    int64_t images = g->n * j->weights->groups;
-    j->chunk = cache / (j->width * j->block * in_block * taps);
+    int64_t taps = g->kernel_h * g->kernel_w, depth = j->in_blocks * j->weights->in_block;
+    int64_t images = g->n * j->weights->groups, pixels = g->out_h * g->out_w;
+    int64_t most = j->flat ? pixels : g->out_h, each = ceil_div(most, threads);
+    bool by_image = images % threads == 0;
+    bool by_rows =
+        pixels * g->n >= ROW_PIXELS * threads && (by_image || each * threads * 20 <= most * 21);
+    int64_t parts = by_rows && !by_image ? threads : 1;
+    j->chunk = cache / (j->width * j->block * j->weights->in_block * taps);
     if (j->chunk < 1) j->chunk = 1;
     j->chunk = ceil_div(j->in_blocks, ceil_div(j->in_blocks, j->chunk));
     j->tiles = ceil_div(j->out_blocks, j->width);
-    j->item_spans = fit < 1 ? 1 : least(fit, j->spans);
-    while (threads != 1 && j->item_spans > 1 &&
-           images * j->tiles * ceil_div(j->spans, j->item_spans) < 8)
+    if (j->flat)
+        cut_flat(j, pixels, depth, cache, parts);
+    else
+        cut_rows(j, depth, cache, parts);
+    while (!by_rows && threads > 1 && j->item_spans > 1 &&
+           images * j->tiles * ceil_div(j->spans, j->item_spans) < 4 * threads)
         j->item_spans = (j->item_spans + 1) / 2;
     j->item_rows = ceil_div(j->spans, j->item_spans);
-    j->outputs_first = j->out_blocks * j->block * j->in_blocks * in_block * taps > cache;
+    j->outputs_first = !by_rows && j->out_blocks * j->block * depth * taps > cache;
+    int64_t items = images * j->item_rows * j->tiles;
+    int64_t macs = pixels * images * j->weights->in * j->weights->out * taps / items;
+    j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
+    if (by_rows && j->grain < items / threads) j->grain = items / threads;
 }
 
 static void cut(direct_job *j, int threads) {
@@ -197,12 +237,6 @@ static void cut(direct_job *j, int threads) {
         g->in_h = g->out_h = 1;
     }
     choose_width(j, g->out_w);
-    j->span = g->out_w;
-    if (j->flat) {
-        int64_t tiles = ceil_div(g->out_w, j->kernels->pixels[j->width]);
-        j->span = ceil_div(g->out_w, tiles) * MOST_SPAN;
-    }
-    j->spans = j->flat ? ceil_div(g->out_w, j->span) : g->out_h;
     cut_items(j, threads);
 }
 
@@ -396,8 +430,6 @@ static void run_items(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-enum { PIECE_MACS = 1 << 20 }; /* products that are worth a thread's while */
-
 sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
     const direct_weights *w = state;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
@@ -412,10 +444,8 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
                     .y = call.y,
                     .plain = call.plain,
                     .block = kernels->block};
-    cut(&j, k->threads);
-    int64_t macs = j.item_spans * j.span * j.width * j.block * w->in * j.g.kernel_h * j.g.kernel_w;
-    sni_parallel_for(k->threads, j.g.n * w->groups * j.item_rows * j.tiles,
-                     macs > 0 && macs < PIECE_MACS ? PIECE_MACS / macs : 1, run_items, &j);
+    cut(&j, k->threads > 0 ? k->threads : sni_threads_available());
+    sni_parallel_for(k->threads, j.g.n * w->groups * j.item_rows * j.tiles, j.grain, run_items, &j);
     return SN_OK;
 }
 
