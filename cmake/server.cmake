@@ -9,7 +9,20 @@ add_library(sinter_common STATIC ${SINTER_COMMON_SOURCES})
 target_include_directories(sinter_common PUBLIC ${PROJECT_SOURCE_DIR})
 
 file(GLOB SINTER_SERVER_SOURCES CONFIGURE_DEPENDS server/*.c)
-add_library(sinter_server STATIC ${SINTER_SERVER_SOURCES})
+# The page at / becomes an array of bytes.
+set(SINTER_PAGE ${PROJECT_SOURCE_DIR}/server/page.html)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${SINTER_PAGE})
+file(READ ${SINTER_PAGE} SINTER_PAGE_HEX HEX)
+string(LENGTH "${SINTER_PAGE_HEX}" SINTER_PAGE_SIZE)
+math(EXPR SINTER_PAGE_SIZE "${SINTER_PAGE_SIZE} / 2")
+string(REGEX REPLACE "(..)" "0x\\1," SINTER_PAGE_HEX "${SINTER_PAGE_HEX}")
+file(CONFIGURE OUTPUT page_data.c CONTENT "extern const unsigned char srv_page_html[];
+extern const unsigned srv_page_size;
+const unsigned char srv_page_html[] = {@SINTER_PAGE_HEX@};
+const unsigned srv_page_size = @SINTER_PAGE_SIZE@;
+" @ONLY)
+
+add_library(sinter_server STATIC ${SINTER_SERVER_SOURCES} ${PROJECT_BINARY_DIR}/page_data.c)
 target_include_directories(sinter_server PRIVATE ${PROJECT_SOURCE_DIR} src)
 target_link_libraries(sinter_server PUBLIC sinter_common sinter_static Threads::Threads m)
 

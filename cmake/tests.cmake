@@ -151,6 +151,7 @@ if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sa
   sinter_client_test(python ${PYTHON} -W ignore ${TESTS}/python/test_package.py)
   sinter_client_test(backend ${TOOLS}/run_backend.sh)
   sinter_client_test(grpc ${TOOLS}/run_grpc.sh $<TARGET_FILE:sinter_cli>)
+  sinter_client_test(page ${TOOLS}/run_page.sh $<TARGET_FILE:sinter_cli>)
   foreach(language go rust)
     sinter_client_test(${language} ${TOOLS}/check_languages.sh ${PROJECT_BINARY_DIR} ${language})
   endforeach()

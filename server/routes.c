@@ -14,6 +14,7 @@ static const srv_route routes[] = {
      srv_rest_infer_text},
     {"POST", VERSION "/infer", SRV_GROUP_INFER, SRV_BODY_INFER, SRV_DOOR_HTTP, srv_rest_infer,
      srv_rest_infer_text},
+    {"GET", "", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_page, NULL},
     {"GET", "v2", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_server, NULL},
     {"GET", "v2/models/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_stats,
      NULL},

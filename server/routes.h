@@ -48,5 +48,6 @@ void srv_rest_trace_set(srv_http *http);
 void srv_rest_logging_get(srv_http *http);
 void srv_rest_logging_set(srv_http *http);
 void srv_rest_metrics(srv_http *http);
+void srv_rest_page(srv_http *http);
 
 #endif

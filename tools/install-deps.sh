@@ -13,7 +13,7 @@ build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-
 test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx
     libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
-clients) packages="golang-go python3-grpcio python3-protobuf protobuf-compiler"
+clients) packages="golang-go chromium python3-grpcio python3-protobuf protobuf-compiler"
     command -v cargo >/dev/null || packages="$packages cargo" ;;
 *) echo "usage: $0 build|test|export|clients" >&2; exit 2 ;;
 esac
