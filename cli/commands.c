@@ -157,6 +157,28 @@ static const char profile_notes[] =
     "\"roof\" is the least time that the machine needs for a step's multiplications, or for its\n"
     "bytes if that is more, as part of the time it took; what lies in cache can pass 100 %.";
 
+static const cli_option compile_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the compiled model, such as model.sinter"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char compile_notes[] =
+    "The file holds the optimised graph, the weights, and the weights packed for this CPU. Every\n"
+    "command takes it in place of the model: it is mapped, ready at once, and processes that use\n"
+    "it share its memory. It is for the version of sinter and the kind of CPU that made it; "
+    "others\n"
+    "refuse it. The model is run once with random inputs to see what has to be packed; free\n"
+    "dimensions are 1 unless --shape or --dim says otherwise, and may differ later.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -243,6 +265,8 @@ const cli_command cli_commands[] = {
      profile_notes, cli_cmd_profile},
     {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
      test_notes, cli_cmd_test},
+    {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
+     compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
     {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,

@@ -87,6 +87,7 @@ int cli_cmd_inspect(cli_args *args);
 int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
 int cli_cmd_ops(cli_args *args);
+int cli_cmd_compile(cli_args *args);
 int cli_cmd_serve(cli_args *args);
 int cli_cmd_load(cli_args *args);
 

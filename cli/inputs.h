@@ -61,4 +61,20 @@ void cli_inputs_free(cli_inputs *inputs);
 /* One fresh binding for each output of the model; freed by cli_inputs_free. */
 sn_status cli_outputs_make(const sn_model *model, cli_inputs *out, sn_error *err);
 
+/* A model, a session of it, and values to run it on. */
+typedef struct cli_loaded {
+    sn_model *model;
+    sn_session *session;
+    cli_inputs inputs, outputs;
+} cli_loaded;
+
+/* Loads the model and makes the session. Complains and returns an exit code on failure, else
+ * CLI_OK. */
+int cli_load(const cli_model_args *m, cli_loaded *out);
+void cli_loaded_free(cli_loaded *loaded);
+
+/* Makes inputs and outputs as the options say and runs the session once; complains with `what`. */
+int cli_run_once(const char *what, const cli_model_args *m, const sn_model *model,
+                 sn_session *session, cli_inputs *inputs, cli_inputs *outputs);
+
 #endif

@@ -171,3 +171,32 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
     }
     return ok ? 1 : -1;
 }
+
+/* ---- The common course of commands ---------------------------------------------------------- */
+
+int cli_load(const cli_model_args *m, cli_loaded *out) {
+    int code = cli_open_model(m, &out->model);
+    return code == CLI_OK ? cli_open_session(m, out->model, &out->session) : code;
+}
+
+void cli_loaded_free(cli_loaded *loaded) {
+    cli_inputs_free(&loaded->inputs);
+    cli_inputs_free(&loaded->outputs);
+    sn_session_destroy(loaded->session);
+    sn_model_destroy(loaded->model);
+    *loaded = (cli_loaded){0};
+}
+
+int cli_run_once(const char *what, const cli_model_args *m, const sn_model *model,
+                 sn_session *session, cli_inputs *inputs, cli_inputs *outputs) {
+    sn_error err = {0};
+    sn_status status = cli_inputs_make(m, model, inputs, &err);
+    if (status != SN_OK)
+        return cli_complain_error(what, &err,
+                                  status == SN_INVALID_ARGUMENT ? CLI_USAGE : CLI_UNREADABLE);
+    status = cli_outputs_make(model, outputs, &err);
+    if (status != SN_OK) return cli_complain_error(what, &err, CLI_UNREADABLE);
+    status = sn_session_run(session, NULL, inputs->items, inputs->count, outputs->items,
+                            outputs->count, &err);
+    return status == SN_OK ? CLI_OK : cli_complain_error(what, &err, CLI_RUN_FAILED);
+}

@@ -264,6 +264,9 @@ typedef struct sn_load_options {
     const sn_file *files; /* looked at before the folder of external data; copied */
     size_t file_count;
     const sn_operators *operators; /* looked at after the build's own; NULL: none */
+    bool verify; /* of a compiled model: verify all of its checksums, not header and graph alone */
+    bool repack; /* of a compiled model that was made by another version or for another CPU: use it
+                    without its packed weights instead of refusing it */
 } sn_load_options;
 
 SN_API void sn_load_options_init(sn_load_options *options);
@@ -400,6 +403,13 @@ SN_API void sn_run_options_init(sn_run_options *options);
 SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                                 const sn_binding *inputs, size_t input_count, sn_binding *outputs,
                                 size_t output_count, sn_error *err);
+
+/* Writes the session as a compiled model: its optimised graph, the weights, and the weights packed
+ * for this CPU by the runs so far (run it once before). sn_model_load() reads the file like any
+ * other model; sessions of it are ready at once, and processes that map it share its pages. A
+ * compiled model is for the version of the library and the kind of CPU that made it. */
+SN_API sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx,
+                                    sn_error *err);
 
 /* Frees memory that no run needs at the moment: the arenas and scratch of runs that are over and
  * the plans of shapes seen before. Later runs take it anew. Packed weights stay. Safe while others

@@ -26,15 +26,20 @@ static sn_status check_lists(const sn_load_options *o, sn_error *err) {
     return SN_OK;
 }
 
-/* Options of a caller that may know fewer of them than this library. */
+sn_status sni_options_read(const void *given, void *out, size_t size, const char *init,
+                           sn_error *err) {
+    size_t theirs;
+    if (!given) return SN_OK;
+    memcpy(&theirs, given, sizeof theirs);
+    if (theirs < sizeof(size_t) || theirs > 4096)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "options without their size: use %s()", init);
+    memcpy(out, given, theirs < size ? theirs : size);
+    return SN_OK;
+}
+
 static sn_status read_options(const sn_load_options *given, sn_load_options *out, sn_error *err) {
     sn_load_options_init(out);
-    if (!given) return SN_OK;
-    if (given->size < sizeof(size_t) || given->size > 4096)
-        return sni_fail(err, SN_INVALID_ARGUMENT,
-                        "load options without their size: use sn_load_options_init()");
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    out->size = sizeof *out;
+    SN_TRY(sni_options_read(given, out, sizeof *out, "sn_load_options_init", err));
     return check_lists(out, err);
 }
 
@@ -64,6 +69,7 @@ sn_model *sni_model_retain(sn_model *model) {
 
 void sn_model_destroy(sn_model *model) {
     if (!model || atomic_fetch_sub(&model->refs, 1) != 1) return;
+    sni_compiled_free(&model->compiled);
     sni_model_free(model->model);
     sni_arena_free(&model->arena);
     free(model);
@@ -107,9 +113,37 @@ static sn_status keep_options(const sn_load_options *o, sni_store *store, sni_gi
 }
 
 /* Takes over the store, also on failure. */
+/* A compiled model: its graph is imported, its packed weights are kept for sessions. */
+static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_store *store,
+                                 const sn_load_options *o, sni_mapping *file, sn_model **out,
+                                 sn_error *err) {
+    sni_compiled c;
+    sn_status status = sni_compiled_read(bytes, size, o->verify, o->repack, &c, err);
+    if (status != SN_OK) {
+        sni_store_release(store);
+        return status;
+    }
+    sni_import_options options = {.file = file,
+                                  .memory_limit = o->memory_limit,
+                                  .files = &c.weights,
+                                  .n_files = 1,
+                                  .borrow_files = true};
+    sni_model *imported;
+    status = sni_model_import(c.graph, c.graph_size, store, &options, &imported, err);
+    if (status == SN_OK) status = model_new(imported, out, err);
+    if (status != SN_OK) {
+        sni_compiled_free(&c);
+        return status;
+    }
+    (*out)->is_compiled = true;
+    (*out)->compiled = c;
+    return SN_OK;
+}
+
 static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
                         const sn_load_options *o, sni_mapping *file, const char *base_path,
                         sn_model **out, sn_error *err) {
+    if (sni_compiled_is(bytes, size)) return import_compiled(bytes, size, store, o, file, out, err);
     sni_given *given = calloc(o->weight_count + 1, sizeof *given);
     sn_status status = given ? keep_options(o, store, given, err) : sni_fail_memory(err);
     if (status != SN_OK) {

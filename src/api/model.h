@@ -2,7 +2,7 @@
 #ifndef SNI_API_MODEL_H
 #define SNI_API_MODEL_H
 
-#include "model/model.h"
+#include "exec/compiled.h"
 
 /* A graph input or output as callers see it. */
 typedef struct sni_port {
@@ -20,7 +20,9 @@ typedef struct sni_weight {
 struct sn_model {
     atomic_int refs; /* the caller's and each session's */
     sni_model *model;
-    sni_arena arena; /* of the tables below */
+    bool is_compiled;
+    sni_compiled compiled; /* its bytes are the model's store's */
+    sni_arena arena;       /* of the tables below */
     sni_port *inputs, *outputs;
     size_t n_inputs, n_outputs;
     sn_model_info info;
@@ -33,6 +35,11 @@ sn_model *sni_model_retain(sn_model *model);
 /* A type for callers; its texts and elements go to the arena. */
 sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
                             sni_arena *arena, sn_value_info *out, sn_error *err);
+
+/* Copies options of a caller that may know fewer of them than this library: `out` (`size` bytes)
+ * has the defaults. `init` is the function that the caller should have used. NULL: all defaults. */
+sn_status sni_options_read(const void *given, void *out, size_t size, const char *init,
+                           sn_error *err);
 
 /* Fills the tables of a model whose `model` is set. */
 sn_status sni_model_describe(sn_model *m, sn_error *err);

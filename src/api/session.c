@@ -35,17 +35,6 @@ void sn_run_options_init(sn_run_options *options) {
     if (options) *options = (sn_run_options){.size = sizeof *options};
 }
 
-/* Copies options of a caller that may know fewer of them than this library; `out` has defaults. */
-static sn_status read_options(const void *given, void *out, size_t size, const char *init,
-                              sn_error *err) {
-    size_t theirs;
-    memcpy(&theirs, given, sizeof theirs);
-    if (theirs < sizeof(size_t) || theirs > 4096)
-        return sni_fail(err, SN_INVALID_ARGUMENT, "options without their size: use %s()", init);
-    memcpy(out, given, theirs < size ? theirs : size);
-    return SN_OK;
-}
-
 /* ---- Making ---- */
 
 static void log_line(const sn_session *s, sn_log_level level, const char *text) {
@@ -77,12 +66,14 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(check_operators(imported, 0, err));
     SN_TRY(sni_store_new(s->model->model->store, 0, &s->store, err));
     SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
-    SN_TRY(sni_optimize(s->graph, o->optimize, o->disabled_rules, o->disabled_rule_count,
-                        &s->report, err));
+    int level = s->model->is_compiled ? 0 : o->optimize; /* that has been done */
+    SN_TRY(
+        sni_optimize(s->graph, level, o->disabled_rules, o->disabled_rule_count, &s->report, err));
     SN_TRY(sni_custom_prepare(s->graph, err));
     size_t plans = o->plan_cache_bytes ? (size_t)o->plan_cache_bytes : PLAN_CACHE_BYTES;
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plans, err));
     s->has_pool = true;
+    if (s->model->is_compiled) s->pool.finished = &s->model->compiled.finished;
     SN_TRY(sni_program_new(s->graph, &s->pool, &s->program, err));
     report_optimisation(s);
     return sni_model_intact(s->model->model, err);
@@ -93,7 +84,7 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     if (!model || !out) return sni_fail(err, SN_INVALID_ARGUMENT, "model or out is NULL");
     sn_session_options o;
     sn_session_options_init(&o);
-    if (options) SN_TRY(read_options(options, &o, sizeof o, "sn_session_options_init", err));
+    SN_TRY(sni_options_read(options, &o, sizeof o, "sn_session_options_init", err));
     if (o.threads < 0 || o.optimize < 0 || o.optimize > 3)
         return sni_fail(err, SN_INVALID_ARGUMENT,
                         "threads is %d (0 or more) and optimize is %d (0 to 3)", o.threads,
@@ -381,7 +372,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     SN_TRY(check_run_arguments(session, inputs, input_count, outputs, output_count, err));
     sn_run_options o;
     sn_run_options_init(&o);
-    if (options) SN_TRY(read_options(options, &o, sizeof o, "sn_run_options_init", err));
+    SN_TRY(sni_options_read(options, &o, sizeof o, "sn_run_options_init", err));
     size_t n_in = session->model->n_inputs, n_out = session->model->n_outputs;
     call c = {.s = session, .err = err};
     c.values = calloc(n_in + 1, sizeof *c.values);
@@ -408,6 +399,12 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     free(c.out);
     free(c.out_port);
     return status;
+}
+
+sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
+    if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
+    return sni_compiled_write(session->graph, session->model->model, session->program, write, ctx,
+                              err);
 }
 
 uint64_t sn_session_trim(sn_session *session) {

@@ -7,7 +7,7 @@
 #ifndef SNI_EXEC_POOL_H
 #define SNI_EXEC_POOL_H
 
-#include "base/tensor.h"
+#include "plan/plan.h"
 
 #include <pthread.h>
 
@@ -24,10 +24,12 @@ typedef struct sni_workspace {
 typedef struct sni_pool {
     pthread_mutex_t lock;
     sni_workspace *idle;
-    uint64_t clock;           /* workspaces taken so far */
-    sni_budget packed;        /* packed weights of the session; its limit is the session's */
-    size_t plan_limit;        /* bytes of plans that are kept */
-    atomic_size_t plan_bytes; /* of all plans that are kept */
+    uint64_t clock;               /* workspaces taken so far */
+    sni_budget packed;            /* packed weights of the session; its limit is the session's */
+    size_t plan_limit;            /* bytes of plans that are kept */
+    atomic_size_t plan_bytes;     /* of all plans that are kept */
+    const sni_finished *finished; /* packed data of a compiled model; NULL: none */
+    uint32_t programs;            /* made so far */
 } sni_pool;
 
 sn_status sni_pool_init(sni_pool *pool, size_t memory_limit, size_t plan_limit, sn_error *err);

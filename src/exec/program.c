@@ -1,6 +1,7 @@
 /* program.c - plans by shape, and frames to run them in. */
 #include "exec/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -326,6 +327,8 @@ static sn_status program_new(const sni_graph *g, sni_pool *pool, int depth, sni_
     p->pool = pool;
     p->children = calloc((size_t)g->node_count + 1, sizeof *p->children);
     sn_status status = sni_common_init(&p->common, g, &pool->packed, err);
+    p->common.finished = pool->finished;
+    p->common.number = pool->programs++;
     if (status == SN_OK && !p->children) status = sni_fail_memory(err);
     for (const sni_node *n = sni_graph_first(g); n && status == SN_OK; n = sni_graph_next(g, n))
         if (n->n_subgraphs) status = add_children(p, n, depth, err);
@@ -356,6 +359,29 @@ void sni_program_free(sni_program *program) {
     sni_common_free(&program->common);
     pthread_mutex_destroy(&program->lock);
     free(program);
+}
+
+/* The packed data of one graph. Called with the lock held. */
+static sn_status tell_packed(const sni_common *c, sni_packed_fn fn, void *ctx) {
+    for (const sni_node *n = sni_graph_first(c->graph); n; n = sni_graph_next(c->graph, n)) {
+        for (const sni_prepared *p = c->prepared[n->id]; p; p = p->next) {
+            sni_finished_key key = {.graph = c->number, .node = c->positions[n->id]};
+            snprintf(key.impl, sizeof key.impl, "%s", p->impl->name);
+            for (int32_t i = 0; i < p->pack.count; i++) SN_TRY(fn(ctx, &key, &p->pack.pieces[i]));
+        }
+    }
+    return SN_OK;
+}
+
+sn_status sni_program_packed(sni_program *program, sni_packed_fn fn, void *ctx) {
+    pthread_mutex_lock(&program->lock);
+    sn_status status = tell_packed(&program->common, fn, ctx);
+    pthread_mutex_unlock(&program->lock);
+    for (int32_t id = 0; id < program->graph->node_count; id++)
+        for (sni_program **child = program->children[id]; child && *child && status == SN_OK;
+             child++)
+            status = sni_program_packed(*child, fn, ctx);
+    return status;
 }
 
 void sni_program_trim(sni_program *program) {

@@ -114,12 +114,20 @@ static sn_status name_graph(const scope *outer, const sni_node *owner, const sni
     return status;
 }
 
-sn_status sni_export_names(const sni_graph *g, sni_arena *arena, const sni_export **out,
-                           sn_error *err) {
+static void set_places(sni_export *e, const sni_places *places) {
+    const sni_graph *g = e->graph;
+    e->places = places;
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        for (int32_t i = 0; i < n->n_subgraphs; i++) set_places(&e->subgraphs[n->id][i], places);
+}
+
+sn_status sni_export_names(const sni_graph *g, const sni_places *places, sni_arena *arena,
+                           const sni_export **out, sn_error *err) {
     sni_export *e = SNI_NEW(arena, sni_export);
     if (!e) return sni_fail_memory(err);
     unsigned serial = 0;
     SN_TRY(name_graph(NULL, NULL, g, e, &serial, arena, err));
+    set_places(e, places);
     *out = e;
     return SN_OK;
 }

@@ -12,12 +12,13 @@ typedef struct sni_export {
     sni_str *values;  /* by value id; captures have the name of the value they stand for */
     sni_str *outputs; /* the names of the outputs */
     bool *copied;     /* by output: its value has another name and must be copied to this one */
+    const sni_places *places;      /* constants that are written elsewhere; NULL: none */
     struct sni_export **subgraphs; /* by node id: n_subgraphs in a row; NULL if none */
 } sni_export;
 
 /* Names for a main graph and all its subgraphs, in `arena`. */
-sn_status sni_export_names(const sni_graph *g, sni_arena *arena, const sni_export **out,
-                           sn_error *err);
+sn_status sni_export_names(const sni_graph *g, const sni_places *places, sni_arena *arena,
+                           const sni_export **out, sn_error *err);
 
 /* The type to declare for output `i` of a main graph: inferred, or as `model` (may be NULL) says
  * where that tells more. */

@@ -81,7 +81,8 @@ static const sn_file *file_in_memory(const sni_importer *imp, sni_str location) 
     return NULL;
 }
 
-static sn_status copy_file(sni_importer *imp, sni_str location, const sn_file *file) {
+static sn_status take_file(sni_importer *imp, sni_str location, const sn_file *file) {
+    if (imp->options.borrow_files) return add_file(imp, location, file->bytes, file->size);
     unsigned char *copy = file->size < SIZE_MAX ? malloc(file->size + 1) : NULL;
     if (!copy) return sni_fail_memory(imp->err);
     if (file->size) memcpy(copy, file->bytes, file->size);
@@ -92,7 +93,7 @@ static sn_status copy_file(sni_importer *imp, sni_str location, const sn_file *f
 /* Makes the file part of imp->files unless it is there. */
 static sn_status open_file(sni_importer *imp, sni_str location) {
     const sn_file *memory = file_in_memory(imp, location);
-    if (memory) return copy_file(imp, location, memory);
+    if (memory) return take_file(imp, location, memory);
     if (!imp->options.base_path)
         return sni_fail(imp->err, SN_INVALID_ARGUMENT,
                         "it has external data in '%.*s', but no folder was given for it",

@@ -48,8 +48,9 @@ typedef struct sni_import_options {
     size_t n_dimensions;
     const sni_given *given;
     size_t n_given;
-    const sn_file *files; /* external data that is in memory; its bytes are copied */
+    const sn_file *files; /* external data that is in memory; its bytes are copied ... */
     size_t n_files;
+    bool borrow_files; /* ... or stay in use: the store keeps them alive */
     /* Looks for an operator that the table of this build does not have; NULL: there are none. */
     const struct sni_op *(*find_op)(const void *ctx, sni_str domain, sni_str name, int64_t version);
     const void *find_ctx;
@@ -76,6 +77,20 @@ sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_writ
                          void *ctx, sn_error *err);
 sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_write_fn write,
                          void *ctx, sn_error *err);
+
+/* Where constants stand that are not written into the file but beside it: parallel arrays, the
+ * constants by rising address. */
+typedef struct sni_places {
+    const char *location; /* the name of the file beside */
+    sni_const **constants;
+    uint64_t *offsets;
+    size_t count;
+} sni_places;
+
+/* sni_write_onnx() with constants of `places` as external data. */
+sn_status sni_write_onnx_beside(const sni_graph *graph, const sni_model *model,
+                                const sni_places *places, sn_write_fn write, void *ctx,
+                                sn_error *err);
 
 /* ---- Values as protobuf messages (tensor_proto.c) ---- */
 

@@ -333,7 +333,7 @@ sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_writ
     sni_out out;
     locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     sn_status status = c_locale ? SN_OK : sni_fail_memory(err);
-    if (status == SN_OK) status = sni_export_names(graph, &arena, &e, err);
+    if (status == SN_OK) status = sni_export_names(graph, NULL, &arena, &e, err);
     if (status == SN_OK) status = sni_export_choose(graph, model, &arena, &versions, err);
     if (status == SN_OK) {
         locale_t old = uselocale(c_locale); /* numbers have a point, whatever the user's locale */

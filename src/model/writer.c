@@ -4,6 +4,8 @@
 #include "model/text_print.h"
 #include "model/wire_write.h"
 
+#include <stdio.h>
+
 /* What the functions that emit messages are given. */
 typedef struct model_parts {
     const sni_export *e;
@@ -40,6 +42,7 @@ typedef struct info_parts {
 typedef struct const_parts {
     sni_str name;
     sni_const *constant;
+    const sni_places *places; /* may be NULL */
 } const_parts;
 
 typedef struct copy_parts {
@@ -108,9 +111,52 @@ static void emit_info(sni_out *out, const void *message) {
 
 /* ---- Tensors ---- */
 
+/* The offset of a constant that stands elsewhere; false: it does not. */
+static bool find_place(const sni_places *places, const sni_const *c, uint64_t *offset) {
+    size_t low = 0, high = places ? places->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)places->constants[middle] < (uintptr_t)c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!places || low == places->count || places->constants[low] != c) return false;
+    *offset = places->offsets[low];
+    return true;
+}
+
+static void emit_entry(sni_out *out, const void *message) {
+    const sni_pair *p = message;
+    sni_put_str(out, ONNX_ENTRY_KEY, p->key);
+    sni_put_str(out, ONNX_ENTRY_VALUE, p->value);
+}
+
+/* A tensor whose contents are `bytes` at `offset` of another file. */
+static void put_external(sni_out *out, const const_parts *c, uint64_t offset) {
+    const sni_tensor *t = &c->constant->tensor;
+    char at[24], length[24];
+    snprintf(at, sizeof at, "%llu", (unsigned long long)offset);
+    snprintf(length, sizeof length, "%zu", sni_tensor_bytes(t));
+    const sni_pair entries[] = {{SNI_STR("location"), sni_str_of(c->places->location)},
+                                {SNI_STR("offset"), sni_str_of(at)},
+                                {SNI_STR("length"), sni_str_of(length)}};
+    if (t->rank) sni_put_packed_ints(out, ONNX_TENSOR_DIMS, t->dims, (size_t)t->rank);
+    sni_put_int(out, ONNX_TENSOR_DATA_TYPE, (int64_t)t->dtype);
+    if (c->name.n) sni_put_str(out, ONNX_TENSOR_NAME, c->name);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        sni_put_message(out, ONNX_TENSOR_EXTERNAL, emit_entry, &entries[i]);
+    sni_put_int(out, ONNX_TENSOR_LOCATION, 1);
+}
+
 static void emit_const(sni_out *out, const void *message) {
     const const_parts *c = message;
     const sni_tensor *t = &c->constant->tensor;
+    uint64_t offset;
+    if (find_place(c->places, c->constant, &offset)) {
+        put_external(out, c, offset);
+        return;
+    }
     bool sized = t->dtype != SN_STRING && !sni_dtype_subbyte(t->dtype); /* without its contents */
     if (!sized || !sni_out_counting(out)) {
         sn_status status = sni_const_load(c->constant, &t, out->err);
@@ -124,8 +170,9 @@ static void emit_const(sni_out *out, const void *message) {
 
 /* ---- Attributes ---- */
 
-static void put_const(sni_out *out, uint32_t field, sni_str name, sni_const *c) {
-    sni_put_message(out, field, emit_const, &(const_parts){name, c});
+static void put_const(sni_out *out, uint32_t field, const sni_export *e, sni_str name,
+                      sni_const *c) {
+    sni_put_message(out, field, emit_const, &(const_parts){name, c, e->places});
 }
 
 static void put_type(sni_out *out, uint32_t field, const sni_export *e, const sni_type *type) {
@@ -151,7 +198,7 @@ static void put_list(sni_out *out, const attr_parts *p) {
             sni_put_str(out, ONNX_ATTR_STRINGS, a->u.strings[i]);
             break;
         case SNI_ATTR_TENSORS:
-            put_const(out, ONNX_ATTR_TENSORS, (sni_str){0}, a->u.tensors[i]);
+            put_const(out, ONNX_ATTR_TENSORS, p->e, (sni_str){0}, a->u.tensors[i]);
             break;
         case SNI_ATTR_GRAPHS:
             sni_put_message(out, ONNX_ATTR_GRAPHS, emit_graph,
@@ -187,7 +234,7 @@ static void emit_attr(sni_out *out, const void *message) {
         sni_put_str(out, ONNX_ATTR_S, a->u.s);
         break;
     case SNI_ATTR_TENSOR:
-        put_const(out, ONNX_ATTR_T, (sni_str){0}, a->u.tensor);
+        put_const(out, ONNX_ATTR_T, p->e, (sni_str){0}, a->u.tensor);
         break;
     case SNI_ATTR_GRAPH:
         sni_put_message(out, ONNX_ATTR_G, emit_graph,
@@ -245,7 +292,7 @@ static void put_values(sni_out *out, const sni_export *e) {
     const sni_graph *g = e->graph;
     for (int32_t i = 0; i < g->value_count; i++) {
         const sni_value *v = g->values[i];
-        if (v && v->constant) put_const(out, ONNX_GRAPH_INITIALIZER, e->values[i], v->constant);
+        if (v && v->constant) put_const(out, ONNX_GRAPH_INITIALIZER, e, e->values[i], v->constant);
     }
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
         for (int32_t i = 0; i < n->n_out; i++) {
@@ -281,12 +328,6 @@ static void emit_opset(sni_out *out, const void *message) {
     sni_put_int(out, ONNX_OPSET_VERSION, o->version);
 }
 
-static void emit_pair(sni_out *out, const void *message) {
-    const sni_pair *p = message;
-    sni_put_str(out, ONNX_ENTRY_KEY, p->key);
-    sni_put_str(out, ONNX_ENTRY_VALUE, p->value);
-}
-
 static void put_model(sni_out *out, const model_parts *p) {
     const sni_model *m = p->model;
     sni_put_int(out, ONNX_MODEL_IR_VERSION, p->versions.ir_version);
@@ -300,17 +341,23 @@ static void put_model(sni_out *out, const model_parts *p) {
         if (m->model_version) sni_put_int(out, ONNX_MODEL_VERSION, m->model_version);
         if (m->doc.n) sni_put_str(out, ONNX_MODEL_DOC, m->doc);
         for (size_t i = 0; i < m->n_metadata; i++)
-            sni_put_message(out, ONNX_MODEL_METADATA, emit_pair, &m->metadata[i]);
+            sni_put_message(out, ONNX_MODEL_METADATA, emit_entry, &m->metadata[i]);
     }
     sni_put_message(out, ONNX_MODEL_GRAPH, emit_graph, &(graph_parts){p->e, m});
 }
 
 sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_write_fn write,
                          void *ctx, sn_error *err) {
+    return sni_write_onnx_beside(graph, model, NULL, write, ctx, err);
+}
+
+sn_status sni_write_onnx_beside(const sni_graph *graph, const sni_model *model,
+                                const sni_places *places, sn_write_fn write, void *ctx,
+                                sn_error *err) {
     sni_arena arena;
     sni_arena_init(&arena, 0);
     model_parts parts = {.model = model};
-    sn_status status = sni_export_names(graph, &arena, &parts.e, err);
+    sn_status status = sni_export_names(graph, places, &arena, &parts.e, err);
     if (status == SN_OK) status = sni_export_choose(graph, model, &arena, &parts.versions, err);
     if (status == SN_OK) {
         sni_out out;

@@ -2,8 +2,25 @@
 #include "plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_INPUTS = 32 }; /* nodes with more run on their reference kernels */
+
+/* Gives a node the finished pieces of a compiled model, if there are any for it. */
+static void find_finished(const sni_common *common, const sni_node *n, const char *impl,
+                          sni_pack *pack) {
+    const sni_finished *f = common->finished;
+    uint32_t position = common->positions[n->id];
+    for (size_t i = 0; f && i < f->count; i++) {
+        const sni_finished_key *k = &f->keys[i];
+        if (k->graph != common->number || k->node != position ||
+            strncmp(k->impl, impl, SNI_IMPL_NAME - 1) != 0)
+            continue;
+        if (!pack->given) pack->given = &f->pieces[i];
+        if (pack->given + pack->n_given != &f->pieces[i]) return;
+        pack->n_given++;
+    }
+}
 
 static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl,
                          sni_prepared **out, sn_error *err) {
@@ -11,6 +28,7 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     if (!p) return sni_fail_memory(err);
     p->impl = impl;
     p->pack.budget = common->packed;
+    find_finished(common, c->node, impl->name, &p->pack);
     c->pack = &p->pack;
     sn_status status = impl->prepare ? impl->prepare(c, &p->state, err) : SN_OK;
     if (status != SN_OK) {
@@ -53,7 +71,12 @@ sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *pa
     *common = (sni_common){.graph = g, .packed = packed};
     common->prepared = calloc((size_t)g->node_count + 1, sizeof(*common->prepared));
     common->weights = calloc((size_t)g->value_count + 1, sizeof(*common->weights));
-    return common->prepared && common->weights ? SN_OK : sni_fail_memory(err);
+    common->positions = calloc((size_t)g->node_count + 1, sizeof(*common->positions));
+    if (!common->prepared || !common->weights || !common->positions) return sni_fail_memory(err);
+    uint32_t position = 0;
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        common->positions[n->id] = position++;
+    return SN_OK;
 }
 
 void sni_common_free(sni_common *common) {
@@ -67,4 +90,5 @@ void sni_common_free(sni_common *common) {
     }
     free(common->prepared);
     free(common->weights);
+    free(common->positions);
 }

@@ -10,6 +10,8 @@
 
 #include "ep/ep.h"
 
+enum { SNI_IMPL_NAME = 40 }; /* bytes of an implementation's name that tell it from others */
+
 typedef enum sni_place {
     SNI_PLACE_INPUT,  /* bound by the caller: a graph input or capture */
     SNI_PLACE_ARENA,  /* at `offset` of the frame's arena */
@@ -94,12 +96,29 @@ typedef struct sni_prepared {
     struct sni_prepared *next;
 } sni_prepared;
 
+/* Packed data that a compiled model brings: keys and pieces side by side, those of one node and
+ * implementation in a row, in the order in which they were asked for. */
+typedef struct sni_finished_key {
+    uint32_t graph; /* number of the graph, the main one 0, subgraphs in order of their nodes */
+    uint32_t node;  /* position in the graph's list of nodes */
+    char impl[SNI_IMPL_NAME];
+} sni_finished_key;
+
+typedef struct sni_finished {
+    const sni_finished_key *keys;
+    const sni_piece *pieces;
+    size_t count;
+} sni_finished;
+
 /* What all plans of a graph share. Guarded by the owner's lock. */
 typedef struct sni_common {
     const sni_graph *graph;
-    sni_prepared **prepared; /* by node id: a list, since shapes may decide who runs a node */
-    sni_datum *weights;      /* by value id: contents of constants, as far as used; borrowed */
-    sni_budget *packed;      /* charged for packed data; NULL: no limit */
+    sni_prepared **prepared;      /* by node id: a list, since shapes may decide who runs a node */
+    sni_datum *weights;           /* by value id: contents of constants, as far as used; borrowed */
+    sni_budget *packed;           /* charged for packed data; NULL: no limit */
+    const sni_finished *finished; /* NULL: none */
+    uint32_t number;              /* of the graph, as in sni_finished_key */
+    uint32_t *positions;          /* by node id: in the list of nodes */
 } sni_common;
 
 sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,

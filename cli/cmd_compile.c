@@ -1,0 +1,64 @@
+/* cmd_compile.c - sinter compile: a model made ready to run, as one file that maps into memory. */
+#include "commands.h"
+#include "file.h"
+#include "inputs.h"
+
+typedef struct settings {
+    cli_model_args model;
+    const char *path; /* -o */
+} settings;
+
+static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
+    settings *s = ctx;
+    int taken = cli_model_args_take(&s->model, args, id, value);
+    if (taken) return taken > 0;
+    if (id != OPT_OUTPUT) return false;
+    s->path = value;
+    return true;
+}
+
+static sn_status write_compiled(const settings *s, sn_session *session, uint64_t *size,
+                                sn_error *err) {
+    cli_output file;
+    sn_status status = cli_output_open(&file, s->path, err);
+    if (status != SN_OK) return status;
+    status = sn_session_compile(session, cli_stream_write, file.stream, err);
+    *size = status == SN_OK ? (uint64_t)ftell(file.stream) : 0;
+    sn_status closed = cli_output_close(&file, status == SN_OK, status == SN_OK ? err : NULL);
+    return status == SN_OK ? closed : status;
+}
+
+static int compile(const settings *s, const sn_model *model, sn_session *session,
+                   cli_inputs *inputs, cli_inputs *outputs) {
+    sn_error err = {0};
+    int code = cli_run_once("compile", &s->model, model, session, inputs, outputs);
+    if (code != CLI_OK) return code;
+    uint64_t size;
+    if (write_compiled(s, session, &size, &err) != SN_OK)
+        return cli_complain_error("compile", &err, CLI_RUN_FAILED);
+    cli_text out = {0};
+    size_t before, after;
+    sn_session_node_counts(session, &before, &after);
+    cli_text_add_name(&out, s->path);
+    cli_text_addf(&out, ": %zu nodes (of %zu), ", after, before);
+    cli_text_add_bytes(&out, size);
+    cli_text_addf(&out, "\n");
+    cli_text_print(&out);
+    cli_text_free(&out);
+    return CLI_OK;
+}
+
+int cli_cmd_compile(cli_args *args) {
+    settings s = {0};
+    cli_loaded l = {0};
+    cli_model_args_init(&s.model, args);
+    s.model.random = true;
+    int code = cli_args_read(args, take_option, &s);
+    if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
+    if (code < 0 && !s.path) code = cli_args_missing(args, "-o FILE");
+    if (code < 0) code = cli_load(&s.model, &l);
+    if (l.session) code = compile(&s, l.model, l.session, &l.inputs, &l.outputs);
+    cli_loaded_free(&l);
+    cli_model_args_free(&s.model);
+    return code;
+}

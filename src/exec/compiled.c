@@ -1,0 +1,385 @@
+/* compiled.c - reading and writing compiled models. */
+#include "exec/compiled.h"
+
+#include "base/checked.h"
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FORMAT = 1,
+    PAGE = 4096,       /* sections begin at a multiple of it */
+    LEAST_BYTES = 256, /* smaller constants stay in the graph */
+    DEPTH_LIMIT = 64
+};
+
+typedef enum part { TABLE, GRAPH, WEIGHTS, PACKED, PARTS } part;
+
+typedef struct section {
+    uint64_t offset, size, checksum;
+} section;
+
+typedef struct header {
+    char magic[8];
+    uint32_t format;
+    uint32_t order; /* ORDER as the machine that wrote it stores it */
+    char version[32], isa[32];
+    uint32_t pack_version, reserved;
+    uint64_t file_size;
+    section parts[PARTS];
+    uint64_t checksum; /* of all the above */
+} header;
+
+typedef struct entry {
+    sni_finished_key key;
+    uint64_t offset, bytes; /* in the packed section */
+} entry;
+
+static const char MAGIC[8] = {'S', 'I', 'N', 'T', 'E', 'R', 'M', '\n'};
+static const uint32_t ORDER = 0x01020304;
+
+/* ---- Checksums ---- */
+
+/* A running checksum over 8 bytes at a time; a short last word is filled with zeros. */
+static uint64_t checksum(uint64_t sum, const void *bytes, size_t size) {
+    const unsigned char *p = bytes;
+    for (; size; size -= size < 8 ? size : 8, p += 8) {
+        uint64_t word = 0;
+        memcpy(&word, p, size < 8 ? size : 8);
+        sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+        sum ^= sum >> 32;
+    }
+    return sum;
+}
+
+/* ---- Reading ---- */
+
+bool sni_compiled_is(const unsigned char *bytes, size_t size) {
+    return size >= sizeof MAGIC && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+}
+
+static sn_status read_header(const unsigned char *bytes, size_t size, header *h, sn_error *err) {
+    if (size < sizeof *h)
+        return sni_fail(err, SN_MALFORMED, "a compiled model of %zu bytes has no header", size);
+    memcpy(h, bytes, sizeof *h);
+    if (h->order != ORDER || h->format != FORMAT)
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "it is a compiled model of format %u where this library reads %d",
+                        h->format, FORMAT);
+    if (h->checksum != checksum(0, bytes, offsetof(header, checksum)))
+        return sni_fail(err, SN_MALFORMED, "the header of the compiled model is damaged");
+    if (h->file_size != size)
+        return sni_fail(err, SN_MALFORMED,
+                        "the compiled model has %zu bytes where its header says %llu", size,
+                        (unsigned long long)h->file_size);
+    for (int i = 0; i < PARTS; i++) {
+        const section *s = &h->parts[i];
+        if (s->offset > size || s->size > size - s->offset || s->offset % SNI_ALIGN)
+            return sni_fail(err, SN_MALFORMED, "section %d of the compiled model is misplaced", i);
+    }
+    return SN_OK;
+}
+
+/* SN_UNSUPPORTED if packed weights of another library or CPU would be used. */
+static sn_status check_fit(const header *h, sn_error *err) {
+    const char *isa = sni_isa_name(sni_cpu_isa());
+    if (strncmp(h->version, sn_version(), sizeof h->version) == 0 &&
+        strncmp(h->isa, isa, sizeof h->isa) == 0 && h->pack_version == SNI_PACK_VERSION)
+        return SN_OK;
+    return sni_fail(err, SN_UNSUPPORTED,
+                    "the model was compiled by version %.31s (packing %u) for %.31s, and this is "
+                    "version %s (packing %d) for %s: compile it again",
+                    h->version, h->pack_version, h->isa, sn_version(), SNI_PACK_VERSION, isa);
+}
+
+static sn_status check_sum(const unsigned char *bytes, const header *h, part i, sn_error *err) {
+    static const char *const names[] = {"table", "graph", "weights", "packed weights"};
+    const section *s = &h->parts[i];
+    if (checksum(0, bytes + s->offset, (size_t)s->size) == s->checksum) return SN_OK;
+    return sni_fail(err, SN_MALFORMED, "the %s of the compiled model are damaged", names[i]);
+}
+
+static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_compiled *c,
+                             sn_error *err) {
+    const section *table = &h->parts[TABLE], *packed = &h->parts[PACKED];
+    size_t count = (size_t)table->size / sizeof(entry);
+    if (table->size % sizeof(entry))
+        return sni_fail(err, SN_MALFORMED, "the table of the compiled model has a broken entry");
+    c->keys = calloc(count + 1, sizeof *c->keys);
+    c->pieces = calloc(count + 1, sizeof *c->pieces);
+    if (!c->keys || !c->pieces) return sni_fail_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        entry e;
+        memcpy(&e, bytes + table->offset + i * sizeof e, sizeof e);
+        if (e.offset > packed->size || e.bytes > packed->size - e.offset || e.offset % SNI_ALIGN)
+            return sni_fail(err, SN_MALFORMED, "packed piece %zu lies outside its section", i);
+        c->keys[i] = e.key;
+        c->keys[i].impl[SNI_IMPL_NAME - 1] = 0;
+        c->pieces[i] = (sni_piece){.data = (void *)(bytes + packed->offset + e.offset),
+                                   .bytes = (size_t)e.bytes,
+                                   .mapped = true};
+    }
+    c->finished = (sni_finished){.keys = c->keys, .pieces = c->pieces, .count = count};
+    return SN_OK;
+}
+
+sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify, bool repack,
+                            sni_compiled *out, sn_error *err) {
+    header h;
+    sni_compiled c = {0};
+    SN_TRY(read_header(bytes, size, &h, err));
+    SN_TRY(check_sum(bytes, &h, TABLE, err));
+    SN_TRY(check_sum(bytes, &h, GRAPH, err));
+    if (verify) {
+        SN_TRY(check_sum(bytes, &h, WEIGHTS, err));
+        SN_TRY(check_sum(bytes, &h, PACKED, err));
+    }
+    sn_error misfit;
+    sn_status fits = check_fit(&h, &misfit);
+    if (fits != SN_OK && !repack) return sni_fail(err, fits, "%s", misfit.message);
+    if (fits == SN_OK) {
+        sn_status status = read_pieces(bytes, &h, &c, err);
+        if (status != SN_OK) {
+            sni_compiled_free(&c);
+            return status;
+        }
+    }
+    c.graph = bytes + h.parts[GRAPH].offset;
+    c.graph_size = (size_t)h.parts[GRAPH].size;
+    c.weights = (sn_file){.name = "weights",
+                          .bytes = bytes + h.parts[WEIGHTS].offset,
+                          .size = (size_t)h.parts[WEIGHTS].size};
+    *out = c;
+    return SN_OK;
+}
+
+void sni_compiled_free(sni_compiled *compiled) {
+    free(compiled->keys);
+    free(compiled->pieces);
+    *compiled = (sni_compiled){0};
+}
+
+/* ---- What is written ---- */
+
+typedef struct writer {
+    const sni_graph *graph;
+    sni_places places; /* by rising address; offsets in the weights section */
+    size_t places_capacity;
+    unsigned char *onnx;
+    size_t onnx_size, onnx_capacity;
+    entry *entries;
+    const sni_piece **pieces;
+    size_t n_pieces, pieces_capacity;
+    sn_error *err;
+} writer;
+
+/* Room for one more in two parallel arrays of elements of the given sizes. */
+static sn_status grow(void **a, size_t a_size, void **b, size_t b_size, size_t count,
+                      size_t *capacity, sn_error *err) {
+    if (count < *capacity) return SN_OK;
+    size_t more = *capacity ? *capacity * 2 : 64;
+    void *x = realloc(*a, more * a_size);
+    if (x) *a = x;
+    void *y = x ? realloc(*b, more * b_size) : NULL;
+    if (!y) return sni_fail_memory(err);
+    *b = y;
+    *capacity = more;
+    return SN_OK;
+}
+
+static sn_status add_const(writer *w, sni_const *c) {
+    if (!c || c->tensor.dtype == SN_STRING || sni_dtype_subbyte(c->tensor.dtype) ||
+        sni_tensor_bytes(&c->tensor) < LEAST_BYTES)
+        return SN_OK;
+    void *a = w->places.constants, *b = w->places.offsets;
+    sn_status status = grow(&a, sizeof(sni_const *), &b, sizeof(uint64_t), w->places.count,
+                            &w->places_capacity, w->err);
+    w->places.constants = a;
+    w->places.offsets = b;
+    if (status == SN_OK) w->places.constants[w->places.count++] = c;
+    return status;
+}
+
+static sn_status add_consts(writer *w, const sni_graph *g, int depth) {
+    if (depth > DEPTH_LIMIT)
+        return sni_fail(w->err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    for (int32_t i = 0; i < g->value_count; i++)
+        if (g->values[i]) SN_TRY(add_const(w, g->values[i]->constant));
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        for (int32_t i = 0; i < n->n_attrs; i++) {
+            const sni_attr *a = &n->attrs[i];
+            if (a->kind == SNI_ATTR_TENSOR) SN_TRY(add_const(w, a->u.tensor));
+            for (size_t t = 0; a->kind == SNI_ATTR_TENSORS && t < a->count; t++)
+                SN_TRY(add_const(w, a->u.tensors[t]));
+        }
+        for (int32_t i = 0; i < n->n_subgraphs; i++)
+            SN_TRY(add_consts(w, n->subgraphs[i], depth + 1));
+    }
+    return SN_OK;
+}
+
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t) * (sni_const *const *)a, y = (uintptr_t) * (sni_const *const *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t aligned(uint64_t at, uint64_t to) {
+    return (at + to - 1) / to * to;
+}
+
+/* Orders the constants, each once, and gives them places. Returns the size of their section. */
+static uint64_t place_consts(sni_places *p) {
+    uint64_t at = 0;
+    size_t n = 0;
+    qsort(p->constants, p->count, sizeof *p->constants, by_address);
+    for (size_t i = 0; i < p->count; i++) {
+        if (n && p->constants[n - 1] == p->constants[i]) continue;
+        p->constants[n] = p->constants[i];
+        p->offsets[n] = at;
+        at = aligned(at + sni_tensor_bytes(&p->constants[n++]->tensor), SNI_ALIGN);
+    }
+    p->count = n;
+    return at;
+}
+
+static int keep_onnx(void *ctx, const void *bytes, size_t size) {
+    writer *w = ctx;
+    if (w->onnx_size + size > w->onnx_capacity) {
+        size_t more = w->onnx_capacity * 2 + size + 4096;
+        unsigned char *bigger = realloc(w->onnx, more);
+        if (!bigger) return 1;
+        w->onnx = bigger;
+        w->onnx_capacity = more;
+    }
+    memcpy(w->onnx + w->onnx_size, bytes, size);
+    w->onnx_size += size;
+    return 0;
+}
+
+static sn_status add_piece(void *ctx, const sni_finished_key *key, const sni_piece *piece) {
+    writer *w = ctx;
+    void *a = w->entries, *b = w->pieces;
+    sn_status status =
+        grow(&a, sizeof(entry), &b, sizeof(sni_piece *), w->n_pieces, &w->pieces_capacity, w->err);
+    w->entries = a;
+    w->pieces = b;
+    if (status != SN_OK) return status;
+    const entry *last = w->n_pieces ? &w->entries[w->n_pieces - 1] : NULL;
+    uint64_t at = last ? aligned(last->offset + last->bytes, SNI_ALIGN) : 0;
+    w->entries[w->n_pieces] = (entry){.key = *key, .offset = at, .bytes = piece->bytes};
+    w->pieces[w->n_pieces++] = piece;
+    return SN_OK;
+}
+
+/* ---- Writing ---- */
+
+/* Where bytes go: to a checksum alone, or to the caller. */
+typedef struct sink {
+    sn_write_fn write; /* NULL: checksum alone */
+    void *ctx;
+    uint64_t at, sum; /* of the section under way */
+    int failed;
+} sink;
+
+/* `size` bytes and zeros up to a multiple of SNI_ALIGN. */
+static void put(sink *s, const void *bytes, size_t size) {
+    static const unsigned char zeros[SNI_ALIGN];
+    size_t rest = (size_t)(aligned(size, SNI_ALIGN) - size), whole = size / 8 * 8;
+    unsigned char tail[8 + SNI_ALIGN] = {0};
+    if (size) memcpy(tail, (const unsigned char *)bytes + whole, size - whole);
+    if (size) s->sum = checksum(s->sum, bytes, whole);
+    s->sum = checksum(s->sum, tail, size - whole + rest);
+    s->at += size + rest;
+    if (!s->write || s->failed) return;
+    if (size) s->failed = s->write(s->ctx, bytes, size);
+    if (!s->failed && rest) s->failed = s->write(s->ctx, zeros, rest);
+}
+
+/* Zeros until `at` of the file, whose position is *position. */
+static void pad(const sink *s, int *failed, uint64_t *position, uint64_t at) {
+    static const unsigned char zeros[PAGE];
+    if (!*failed && at > *position) *failed = s->write(s->ctx, zeros, (size_t)(at - *position));
+    *position = at;
+}
+
+static sn_status put_part(const writer *w, part which, sink *s) {
+    switch (which) {
+    case TABLE:
+        put(s, w->entries, w->n_pieces * sizeof(entry));
+        break;
+    case GRAPH:
+        put(s, w->onnx, w->onnx_size);
+        break;
+    case WEIGHTS:
+        for (size_t i = 0; i < w->places.count; i++) {
+            const sni_tensor *t;
+            SN_TRY(sni_const_load(w->places.constants[i], &t, w->err));
+            put(s, t->data, sni_tensor_bytes(t));
+        }
+        break;
+    default:
+        for (size_t i = 0; i < w->n_pieces; i++) put(s, w->pieces[i]->data, w->pieces[i]->bytes);
+        break;
+    }
+    return SN_OK;
+}
+
+/* The header: where each section stands and what its checksum is. The size of a section is that of
+ * its contents; what fills it up to the alignment is part of the checksum only where it lies
+ * between pieces. */
+static sn_status make_header(const writer *w, header *h, sn_error *err) {
+    *h = (header){.format = FORMAT, .order = ORDER, .pack_version = SNI_PACK_VERSION};
+    memcpy(h->magic, MAGIC, sizeof MAGIC);
+    snprintf(h->version, sizeof h->version, "%s", sn_version());
+    snprintf(h->isa, sizeof h->isa, "%s", sni_isa_name(sni_cpu_isa()));
+    uint64_t at = aligned(sizeof *h, PAGE);
+    for (int i = 0; i < PARTS; i++) {
+        sink s = {0};
+        sn_status status = put_part(w, (part)i, &s);
+        if (status != SN_OK) return sni_fail_context(err, status, "compiling");
+        h->parts[i] = (section){.offset = at, .size = s.at, .checksum = s.sum};
+        at = aligned(at + s.at, PAGE);
+    }
+    h->parts[TABLE].size = w->n_pieces * sizeof(entry);
+    h->parts[GRAPH].size = w->onnx_size;
+    h->parts[TABLE].checksum = checksum(0, w->entries, w->n_pieces * sizeof(entry));
+    h->parts[GRAPH].checksum = checksum(0, w->onnx, w->onnx_size);
+    h->file_size = at;
+    h->checksum = checksum(0, h, offsetof(header, checksum));
+    return SN_OK;
+}
+
+static sn_status write_file(const writer *w, sn_write_fn write, void *ctx, sn_error *err) {
+    header h;
+    SN_TRY(make_header(w, &h, err));
+    sink s = {.write = write, .ctx = ctx};
+    uint64_t position = sizeof h;
+    s.failed = write(ctx, &h, sizeof h);
+    for (int i = 0; i < PARTS; i++) {
+        pad(&s, &s.failed, &position, h.parts[i].offset);
+        s.at = 0;
+        SN_TRY(put_part(w, (part)i, &s));
+        position += s.at;
+    }
+    pad(&s, &s.failed, &position, h.file_size);
+    return s.failed ? sni_fail(err, SN_IO, "writing the compiled model failed") : SN_OK;
+}
+
+sn_status sni_compiled_write(const sni_graph *g, const sni_model *model, sni_program *program,
+                             sn_write_fn write, void *ctx, sn_error *err) {
+    writer w = {.graph = g, .places.location = "weights", .err = err};
+    sn_status status = add_consts(&w, g, 0);
+    if (status == SN_OK) {
+        place_consts(&w.places);
+        status = sni_write_onnx_beside(g, model, &w.places, keep_onnx, &w, err);
+    }
+    if (status == SN_OK) status = sni_program_packed(program, add_piece, &w);
+    if (status == SN_OK) status = write_file(&w, write, ctx, err);
+    free(w.places.constants);
+    free(w.places.offsets);
+    free(w.onnx);
+    free(w.entries);
+    free(w.pieces);
+    return status;
+}
