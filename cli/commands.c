@@ -179,6 +179,43 @@ static const char compile_notes[] =
     "refuse it. The model is run once with random inputs to see what has to be packed; free\n"
     "dimensions are 1 unless --shape or --dim says otherwise, and may differ later.";
 
+static const cli_option optimize_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the optimised model, such as model.opt.onnx"},
+    {OPT_OPTIMIZE, 'O', "level", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)"},
+    {OPT_EXPLAIN, 0, "explain", NULL, "tell which rule fired at which node"},
+    OPTION_DISABLE_RULE,
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_THREADS("all CPUs"),
+    END_OF_OPTIONS,
+};
+
+static const char optimize_notes[] =
+    "The file is an ONNX model of ai.onnx's and com.microsoft's operators; rewrites that only\n"
+    "sinter can read are left out (sinter compile keeps them). Both models are run on the same\n"
+    "random inputs, whose free dimensions are 1 unless --shape or --dim says otherwise: the exit\n"
+    "code is 1 if their outputs differ by more than 1e-3, and 1e-4 of the largest number.";
+
+static const cli_option graph_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE",
+     "the picture: .svg, .png, .pdf; or .dot for Graphviz's text"},
+    {OPT_STAGE, 's', "stage", "STAGE",
+     "as imported (import), optimised (opt, default) or planned (plan)"},
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    END_OF_OPTIONS,
+};
+
+static const char graph_notes[] =
+    "Nodes are boxes with their attributes and the shapes of their weights; what the optimiser\n"
+    "fused is orange, with its parts below each other. A planned graph says who runs each node "
+    "and\n"
+    "where its result stands in memory. Needs the program dot of Graphviz, but for .dot.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -265,6 +302,9 @@ const cli_command cli_commands[] = {
      profile_notes, cli_cmd_profile},
     {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
      test_notes, cli_cmd_test},
+    {"optimize", "Write the optimised model as ONNX and tell what was done.", "MODEL -o FILE",
+     optimize_options, optimize_notes, cli_cmd_optimize},
+    {"graph", "Draw a model.", "MODEL -o FILE", graph_options, graph_notes, cli_cmd_graph},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

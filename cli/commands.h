@@ -37,6 +37,12 @@ enum {
     OPT_SECONDS,
     OPT_WARMUP,
     OPT_MARKDOWN,
+    OPT_EXPLAIN,
+    OPT_SHAPES,
+    OPT_LEVEL,
+    OPT_AGAINST,
+    OPT_COMMAND,
+    OPT_STATUS,
     OPT_TRACE,
     OPT_HTML,
     OPT_HTTP,
@@ -88,6 +94,8 @@ int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
 int cli_cmd_ops(cli_args *args);
 int cli_cmd_compile(cli_args *args);
+int cli_cmd_optimize(cli_args *args);
+int cli_cmd_graph(cli_args *args);
 int cli_cmd_serve(cli_args *args);
 int cli_cmd_load(cli_args *args);
 

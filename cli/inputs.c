@@ -43,6 +43,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     sn_session_options_init(&options);
     options.threads = m->threads;
     options.optimize = m->optimize;
+    options.portable = m->portable;
     options.disabled_rules = m->disabled.names;
     options.disabled_rule_count = m->disabled.count;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;

@@ -28,6 +28,7 @@ typedef struct cli_model_args {
     cli_shape_arg *symbols; /* --dim: rank 1 */
     size_t symbol_count;
     bool random;
+    bool portable; /* sn_session_options.portable */
     bool convert;
     uint64_t seed;
     cli_image_options image;

@@ -354,6 +354,9 @@ typedef struct sn_session_options {
     size_t disabled_rule_count;
     uint64_t plan_cache_bytes; /* plans of shapes seen before that are kept, in bytes of their
                                   tables; the plan in use is kept in any case; 0: 64 MB */
+    bool portable; /* use operators of ONNX and com.microsoft only, so that other tools can read the
+                      optimised graph (sn_session_write) */
+    uint64_t prepare_limit_ns; /* for making the session; SN_TIMEOUT after it; 0: none */
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options);
@@ -420,6 +423,9 @@ SN_API uint64_t sn_session_trim(sn_session *session);
  * end. The nodes before and after. Borrowed. */
 SN_API bool sn_session_rule(const sn_session *session, size_t index, const char **name,
                             size_t *count);
+/* Where rules fired, in order of time; false past the end. Borrowed. */
+SN_API bool sn_session_rewrite(const sn_session *session, size_t index, const char **rule,
+                               const char **node);
 SN_API void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after);
 
 /* Memory of the plan that ran last: bytes of its arena, and the least that its tensors' lifetimes
@@ -428,12 +434,16 @@ SN_API void sn_session_plan_bytes(const sn_session *session, uint64_t *arena,
                                   uint64_t *lower_bound);
 
 typedef enum sn_stage { SN_STAGE_IMPORT = 0, SN_STAGE_OPT = 1, SN_STAGE_PLAN = 2 } sn_stage;
-typedef enum sn_format { SN_FORMAT_TEXT = 0, SN_FORMAT_ONNX = 1 } sn_format;
+typedef enum sn_format {
+    SN_FORMAT_TEXT = 0,
+    SN_FORMAT_ONNX = 1,
+    SN_FORMAT_DOT = 2 /* Graphviz's language */
+} sn_format;
 
-/* Writes a model as it was imported, in ONNX text or as an ONNX file. */
+/* Writes a model as it was imported, in ONNX text, as an ONNX file or as a drawing. */
 SN_API sn_status sn_model_write(const sn_model *model, sn_format format, sn_write_fn write,
                                 void *ctx, sn_error *err);
-/* Writes what a session made of it; a plan (text only) is of the shapes that ran last. */
+/* Writes what a session made of it; a plan (text or drawing) is of the shapes that ran last. */
 SN_API sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
                                   sn_write_fn write, void *ctx, sn_error *err);
 

@@ -10,7 +10,7 @@ set -e
 case "$1" in
 build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libgnutls28-dev
     libnghttp2-dev" ;;
-test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev python3 python3-numpy python3-onnx
+test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev graphviz python3 python3-numpy python3-onnx
     libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
 clients) packages="golang-go chromium python3-grpcio python3-protobuf protobuf-compiler"

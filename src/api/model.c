@@ -250,6 +250,7 @@ sn_status sn_model_write(const sn_model *model, sn_format format, sn_write_fn wr
     if (!model || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "model or write is NULL");
     const sni_graph *g = model->model->graph;
     if (format == SN_FORMAT_ONNX) return sni_write_onnx(g, model->model, write, ctx, err);
+    if (format == SN_FORMAT_DOT) return sni_write_dot(g, NULL, write, ctx, err);
     return sni_write_text(g, model->model, write, ctx, err);
 }
 

@@ -61,14 +61,32 @@ static void report_optimisation(const sn_session *s) {
     log_line(s, SN_LOG_INFO, line);
 }
 
+/* The moment that lies so many nanoseconds ahead; 0 for none. */
+static uint64_t deadline_in(uint64_t limit_ns) {
+    uint64_t now = limit_ns ? sni_now_ns() : 0;
+    return limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns;
+}
+
+static sn_status check_deadline(void *ctx, sn_error *err) {
+    const uint64_t *deadline = ctx;
+    if (sni_now_ns() < *deadline) return SN_OK;
+    return sni_fail(err, SN_TIMEOUT, "making the session reached its time limit");
+}
+
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     const sni_graph *imported = s->model->model->graph;
     SN_TRY(check_operators(imported, 0, err));
     SN_TRY(sni_store_new(s->model->model->store, 0, &s->store, err));
     SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
     int level = s->model->is_compiled ? 0 : o->optimize; /* that has been done */
-    SN_TRY(
-        sni_optimize(s->graph, level, o->disabled_rules, o->disabled_rule_count, &s->report, err));
+    uint64_t deadline = deadline_in(o->prepare_limit_ns);
+    sni_opt_options options = {.level = level,
+                               .disabled = o->disabled_rules,
+                               .n_disabled = o->disabled_rule_count,
+                               .portable = o->portable,
+                               .poll = deadline ? check_deadline : NULL,
+                               .poll_ctx = &deadline};
+    SN_TRY(sni_optimize_with(s->graph, &options, &s->report, err));
     SN_TRY(sni_custom_prepare(s->graph, err));
     size_t plans = o->plan_cache_bytes ? (size_t)o->plan_cache_bytes : PLAN_CACHE_BYTES;
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plans, err));
@@ -323,10 +341,7 @@ static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run
     if (run->threads == 0) run->threads = sni_threads_available();
     run->cancel = o->cancel ? &o->cancel->triggered : NULL;
     uint64_t limit = o->time_limit_ns ? o->time_limit_ns : s->options.time_limit_ns;
-    if (limit) {
-        uint64_t now = sni_now_ns();
-        run->deadline_ns = limit > UINT64_MAX - now ? UINT64_MAX : now + limit;
-    }
+    run->deadline_ns = deadline_in(limit);
     sni_arena_init(&run->text, 0);
 }
 
@@ -424,6 +439,16 @@ bool sn_session_rule(const sn_session *session, size_t index, const char **name,
     return true;
 }
 
+bool sn_session_rewrite(const sn_session *session, size_t index, const char **rule,
+                        const char **node) {
+    const sni_opt_event *e = session ? session->report.events : NULL;
+    for (; e && index; index--) e = e->next;
+    if (!e) return false;
+    if (rule) *rule = e->rule;
+    if (node) *node = e->node.p ? e->node.p : "";
+    return true;
+}
+
 void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after) {
     if (before) *before = session ? session->report.nodes_before : 0;
     if (after) *after = session ? session->report.nodes_after : 0;
@@ -447,27 +472,58 @@ void sn_session_plan_bytes(const sn_session *session, uint64_t *arena, uint64_t 
 }
 
 typedef struct plan_sink {
+    sn_format format;
     sn_write_fn write;
     void *ctx;
     sn_error *err;
 } plan_sink;
 
+/* Who runs a node and where its first output goes; nothing of nodes in subgraphs. */
+static void note_step(void *ctx, const sni_node *n, char *text, size_t size) {
+    const sni_plan *plan = ctx;
+    if (n->id >= plan->graph->node_count || plan->graph->nodes[n->id] != n) return;
+    const sni_step *s = NULL;
+    for (int32_t i = 0; i < plan->n_steps && !s; i++)
+        if (plan->steps[i].node == n) s = &plan->steps[i];
+    if (!s) {
+        snprintf(text, size, "worked out beforehand");
+        return;
+    }
+    const char *who = s->view ? "view" : s->dynamic ? "at run time" : "reference";
+    if (s->impl && !s->view) who = s->impl->name;
+    sni_ref r = n->n_out ? sni_step_outputs(plan, s)[0] : SNI_REF_NONE;
+    bool placed = r >= 0 && plan->slots[r].place == SNI_PLACE_ARENA;
+    if (placed)
+        snprintf(text, size, "%s, %zu bytes at %zu", who, sni_tensor_bytes(&plan->slots[r].tensor),
+                 plan->slots[r].offset);
+    else
+        snprintf(text, size, "%s", who);
+}
+
 static sn_status write_plan(void *ctx, const sni_plan *plan) {
     const plan_sink *s = ctx;
+    sni_dot_notes notes = {note_step, (void *)plan};
+    if (s->format == SN_FORMAT_DOT)
+        return sni_write_dot(plan->graph, &notes, s->write, s->ctx, s->err);
     return sni_plan_write(plan, s->write, s->ctx, s->err);
+}
+
+static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
+                                 void *ctx, sn_error *err) {
+    const sni_model *m = s->model->model;
+    if (format == SN_FORMAT_ONNX) return sni_write_onnx(s->graph, m, write, ctx, err);
+    if (format == SN_FORMAT_DOT) return sni_write_dot(s->graph, NULL, write, ctx, err);
+    return sni_write_text(s->graph, m, write, ctx, err);
 }
 
 sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
                            sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
-    const sni_model *m = session->model->model;
     if (stage == SN_STAGE_IMPORT) return sn_model_write(session->model, format, write, ctx, err);
-    if (stage == SN_STAGE_OPT)
-        return format == SN_FORMAT_ONNX ? sni_write_onnx(session->graph, m, write, ctx, err)
-                                        : sni_write_text(session->graph, m, write, ctx, err);
-    if (stage != SN_STAGE_PLAN || format != SN_FORMAT_TEXT)
-        return sni_fail(err, SN_INVALID_ARGUMENT, "a plan is written as text");
-    plan_sink sink = {.write = write, .ctx = ctx, .err = err};
+    if (stage == SN_STAGE_OPT) return write_optimised(session, format, write, ctx, err);
+    if (stage != SN_STAGE_PLAN || format == SN_FORMAT_ONNX)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "a plan is written as text or drawn");
+    plan_sink sink = {.format = format, .write = write, .ctx = ctx, .err = err};
     sn_status status = SN_OK;
     if (!sni_program_last_plan(session->program, write_plan, &sink, &status))
         return sni_fail(err, SN_INVALID_ARGUMENT, "there is no plan before the first run");

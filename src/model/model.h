@@ -78,6 +78,16 @@ sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_writ
 sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_write_fn write,
                          void *ctx, sn_error *err);
 
+/* What a drawing says of each node besides: writes a line into `text`. */
+typedef struct sni_dot_notes {
+    void (*note)(void *ctx, const sni_node *n, char *text, size_t size);
+    void *ctx;
+} sni_dot_notes;
+
+/* A graph in the DOT language of Graphviz. `notes` may be NULL. */
+sn_status sni_write_dot(const sni_graph *graph, const sni_dot_notes *notes, sn_write_fn write,
+                        void *ctx, sn_error *err);
+
 /* Where constants stand that are not written into the file but beside it: parallel arrays, the
  * constants by rising address. */
 typedef struct sni_places {

@@ -61,6 +61,19 @@ sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *
 sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
                        sni_opt_report *report, sn_error *err);
 
+typedef struct sni_opt_options {
+    int level;
+    const char *const *disabled;
+    size_t n_disabled;
+    bool portable; /* without passes and rules that make operators of ai.sinter */
+    /* Asked between passes: SN_OK, or the failure to end with. NULL: never. */
+    sn_status (*poll)(void *ctx, sn_error *err);
+    void *poll_ctx;
+} sni_opt_options;
+
+sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *options, sni_opt_report *report,
+                            sn_error *err);
+
 /* ---- Passes ---- */
 sn_status sni_pass_dead_code(sni_rewrite *r);
 sn_status sni_pass_fold_constants(sni_rewrite *r);

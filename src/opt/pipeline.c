@@ -27,6 +27,7 @@ enum { PASSES = sizeof passes / sizeof *passes };
 
 typedef struct pipeline {
     sni_opt_report *report;
+    const sni_opt_options *options;
     const sni_rule_set *rules;
     bool *off; /* passes, then rules */
     size_t fold_left;
@@ -146,6 +147,7 @@ static sn_status run_round(pipeline *p, sni_graph *g, sni_stage stage, size_t *f
         const sni_pass *pass = i < PASSES ? &passes[i] : NULL;
         size_t count = 0;
         if (pass && (p->off[i] || pass->stage > stage)) continue;
+        if (p->options->poll) SN_TRY(p->options->poll(p->options->poll_ctx, p->err));
         sn_status status = run_pass(p, pass, stage, g, 0, &count);
         if (status != SN_OK)
             return sni_fail_context(p->err, status, "pass %s", pass ? pass->name : "rules");
@@ -168,11 +170,20 @@ static sn_status run_stages(pipeline *p, sni_graph *g) {
     return SN_OK;
 }
 
-sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
-                       sni_opt_report *report, sn_error *err) {
-    pipeline p = {.report = report, .fold_left = FOLD_TOTAL, .err = err};
+/* Whether a pass (rule NULL) or rule is left out. */
+static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_rule *rule) {
+    int needed = rule ? (rule->level ? rule->level : 2) : pass->level;
+    bool internal =
+        rule ? strstr(rule->replacement, "ai.sinter") != NULL : pass->stage == SNI_STAGE_LAYOUT;
+    return needed > o->level || (o->portable && internal) ||
+           is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
+}
+
+sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
+                            sn_error *err) {
+    pipeline p = {.report = report, .options = o, .fold_left = FOLD_TOTAL, .err = err};
     SN_TRY(sni_rule_set_get(&p.rules, err));
-    SN_TRY(sni_opt_check_names(disabled, n_disabled, err));
+    SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
     size_t names = PASSES + p.rules->count;
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;
@@ -180,13 +191,16 @@ sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, siz
     report->counts = SNI_NEW_ARRAY(&g->store->arena, size_t, names);
     p.off = SNI_NEW_ARRAY(&g->store->arena, bool, names);
     if (!report->counts || !p.off) return sni_fail_memory(err);
-    for (size_t i = 0; i < names; i++) {
-        const sni_rule *rule = i < PASSES ? NULL : p.rules->rules[i - PASSES].rule;
-        int needed = rule ? (rule->level ? rule->level : 2) : passes[i].level;
-        p.off[i] =
-            needed > level || is_named(rule ? rule->name : passes[i].name, disabled, n_disabled);
-    }
-    if (level > 0) SN_TRY(run_stages(&p, g));
+    for (size_t i = 0; i < names; i++)
+        p.off[i] = i < PASSES ? is_off(o, &passes[i], NULL)
+                              : is_off(o, NULL, p.rules->rules[i - PASSES].rule);
+    if (o->level > 0) SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;
+}
+
+sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
+                       sni_opt_report *report, sn_error *err) {
+    sni_opt_options o = {.level = level, .disabled = disabled, .n_disabled = n_disabled};
+    return sni_optimize_with(g, &o, report, err);
 }
