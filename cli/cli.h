@@ -67,6 +67,10 @@ int cli_text_write(void *ctx, const void *bytes, size_t size);
 /* Writes text to stdout and empties it; false when stdout refuses. */
 bool cli_text_print(cli_text *text);
 
+/* What /proc/self/status says of this process's memory, in bytes: "VmRSS" now, "VmHWM" the most
+ * ever; 0 when the system does not tell. */
+uint64_t cli_process_bytes(const char *field);
+
 /* Milliseconds of a clock that never goes back. */
 double cli_now_ms(void);
 

@@ -1,4 +1,5 @@
 /* cmd_bench.c - sinter bench: how fast a model runs, and whether the figures can be trusted. */
+#include "bench_shapes.h"
 #include "commands.h"
 #include "inputs.h"
 #include "json_write.h"
@@ -18,6 +19,7 @@ typedef struct settings {
     double seconds;  /* when by time */
     int64_t warm_up; /* runs before the measured ones */
     bool json;
+    const char *shapes; /* NULL: one shape */
 } settings;
 
 typedef struct samples {
@@ -47,6 +49,9 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return cli_args_int(args, value, 0, MOST_RUNS, &s->warm_up);
     case OPT_JSON:
         s->json = true;
+        return true;
+    case OPT_SHAPES:
+        s->shapes = value;
         return true;
     default:
         return false;
@@ -108,18 +113,6 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
     return status;
 }
 
-/* The most memory this process ever had, in bytes; 0 when the system does not tell. */
-static uint64_t peak_memory(void) {
-    FILE *file = fopen("/proc/self/status", "re");
-    unsigned long long kilobytes = 0;
-    char line[256];
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
-    }
-    if (file) fclose(file);
-    return kilobytes * 1024;
-}
-
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -152,7 +145,7 @@ static void summarise(results *r) {
     r->p90 = percentile(r->all.ms, count, 0.9);
     r->p99 = percentile(r->all.ms, count, 0.99);
     r->mean = r->total_ms / (double)count;
-    r->peak_bytes = peak_memory();
+    r->peak_bytes = cli_process_bytes("VmHWM");
 }
 
 /* Adds one line for each reason to distrust the figures. */
@@ -296,6 +289,8 @@ int cli_cmd_bench(cli_args *args) {
     s.model.random = true;
     int code = cli_args_read(args, take_option, &s);
     if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
+    if (code < 0 && s.shapes)
+        code = cli_bench_shapes(&s.model, s.shapes, s.runs ? s.runs : LEAST_RUNS, s.json);
     if (code < 0) code = bench(&s, &model, &session);
     sn_session_destroy(session);
     sn_model_destroy(model);

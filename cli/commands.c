@@ -115,6 +115,8 @@ static const cli_option bench_options[] = {
     {OPT_SECONDS, 't', "seconds", "S", "measure for S seconds (default: 3), at least 5 runs"},
     {OPT_WARMUP, 0, "warm-up", "N", "runs before the measured ones (default: 3, at least 1)"},
     {OPT_JSON, 0, "json", NULL, "print the figures as JSON"},
+    {OPT_SHAPES, 0, "shapes", "LIST",
+     "several shapes in rotation: T=16;T=32, N=1,T=8;N=4,T=8, T=1..64"},
     OPTION_INPUT,
     OPTION_SEED,
     OPTION_SHAPE,
@@ -131,7 +133,11 @@ static const cli_option bench_options[] = {
 static const char bench_notes[] =
     "Inputs that are not given are random. A warning tells when the figures are unsteady: when\n"
     "the 90th percentile lies more than 20 % above the median, or the last third of the runs is\n"
-    "more than 10 % slower or faster than the first.";
+    "more than 10 % slower or faster than the first.\n"
+    "\n"
+    "With --shapes each shape runs once and then N times (-n, default 5), in an order that "
+    "changes\n"
+    "from round to round: the table has the cost of its first run and of the later ones.";
 
 static const cli_option profile_options[] = {
     {OPT_RUNS, 'n', "runs", "N", "watch N runs"},

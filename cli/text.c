@@ -191,3 +191,18 @@ void cli_fail_context(sn_error *err, const char *fmt, ...) {
     snprintf(err->message, sizeof err->message, "%s", cli_text_str(&whole));
     cli_text_free(&whole);
 }
+
+uint64_t cli_process_bytes(const char *field) {
+    FILE *file = fopen("/proc/self/status", "re");
+    unsigned long long kilobytes = 0;
+    char line[256];
+    size_t length = strlen(field);
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, field, length) == 0 && line[length] == ':' &&
+            sscanf(line + length + 1, "%llu", &kilobytes) == 1) {
+            break;
+        }
+    }
+    if (file) fclose(file);
+    return kilobytes * 1024;
+}

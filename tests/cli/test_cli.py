@@ -16,6 +16,7 @@ import cases_general  # noqa: F401
 import cases_inputs  # noqa: F401
 import cases_hostile  # noqa: F401
 import cases_images  # noqa: F401
+import cases_stages  # noqa: F401
 import cases_test  # noqa: F401
 
 if __name__ == "__main__":

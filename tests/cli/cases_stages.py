@@ -1,0 +1,140 @@
+"""cases_stages.py - optimize, graph, compile and bench --shapes: what becomes of a model before it runs."""
+import time
+
+from harness import *
+
+
+def network(folder, name="m.onnx", width=64):
+    """Two dense layers with an activation written out, and a reshape that does nothing."""
+    rng = np.random.default_rng(1)
+    weights = [numpy_helper.from_array(rng.standard_normal((width, width)).astype(np.float32) / 8, n)
+               for n in ("W1", "W2")]
+    nodes = [helper.make_node("MatMul", ["x", "W1"], ["a"], name="first"),
+             helper.make_node("Identity", ["a"], ["b"]),
+             helper.make_node("Relu", ["b"], ["c"], name="active"),
+             helper.make_node("MatMul", ["c", "W2"], ["d"], name="second"),
+             helper.make_node("Sigmoid", ["d"], ["y"])]
+    return model(os.path.join(folder, name), nodes, [("x", TensorProto.FLOAT, ["N", width])],
+                 [("y", TensorProto.FLOAT, ["N", width])], weights)
+
+
+@test
+def optimize_writes_onnx(folder):
+    path, out = network(folder), os.path.join(folder, "o.onnx")
+    result = sinter("optimize", path, "-o", out, "--explain", "--dim", "N=3")
+    check_code(result, 0, "MatMul", "Identity", "before", "after", "agree", "identity",
+               "multiply-accumulates", "bytes that nodes read and write")
+    made = onnx.load(out)
+    onnx.checker.check_model(made)
+    check(len(made.graph.node) < 5, "fewer nodes", result)
+    check([i.name for i in made.graph.input] == ["x"] and [o.name for o in made.graph.output] == ["y"],
+          "names stay", result)
+    check_code(sinter("optimize", path, "-o", out, "--level", "0"), 0, "agree")
+    check(len(onnx.load(out).graph.node) == 5, "level 0 leaves the graph alone", result)
+    result = sinter("optimize", path, "-o", out, "--disable-rule", "identity")
+    check_code(result, 0, "agree")
+    check_error(sinter("optimize", path), 2, "no -o FILE")
+    check_error(sinter("optimize", path, "-o", os.path.join(folder, "no", "o.onnx")), 4, "no")
+
+
+@test
+def graph_draws(folder):
+    path, out = network(folder), os.path.join(folder, "g.dot")
+    for stage, words in (("import", ["Identity", "active"][:1]), ("opt", ["MatMul"]), ("plan", ["bytes at"])):
+        result = sinter("graph", path, "-o", out, "--stage", stage)
+        check_code(result, 0)
+        with open(out) as f:
+            text = f.read()
+        check(text.startswith("digraph"), "DOT text", result)
+        for word in words:
+            check(word in text, "%s has %s" % (stage, word), result)
+    check_error(sinter("graph", path, "-o", out, "--stage", "end"), 2, "import, opt or plan")
+    picture = os.path.join(folder, "g.svg")
+    if shutil.which("dot"):
+        check_code(sinter("graph", path, "-o", picture), 0)
+        check("<svg" in open(picture).read(), "a picture")
+    saved = os.environ["PATH"]
+    os.environ["PATH"] = folder
+    try:
+        check_error(sinter("graph", path, "-o", picture), 4, "Graphviz")
+    finally:
+        os.environ["PATH"] = saved
+    check(not [f for f in os.listdir(folder) if f.startswith("g.svg.")], "nothing left behind")
+
+
+
+@test
+def compiled_models_run_alike(folder):
+    path, out = network(folder), os.path.join(folder, "m.sinter")
+    check_code(sinter("compile", path, "-o", out), 0, "m.sinter", "nodes")
+    for rows in (1, 5):
+        plain = sinter("run", "--random", "--dim", "N=%d" % rows, path)
+        quick = sinter("run", "--random", "--dim", "N=%d" % rows, out)
+        check_code(quick, 0, "y  float32[%d,64]" % rows)
+        check(plain.out.split("ran in")[0] == quick.out.split("ran in")[0], "same results", quick)
+    check_code(sinter("inspect", out), 0, "float32[N,64]")
+    with open(out, "rb") as f:
+        data = bytearray(f.read())
+    bad = os.path.join(folder, "bad.sinter")
+    for at in (9, 100, 4100):
+        broken_data = bytearray(data)
+        broken_data[at] ^= 0xFF
+        write(bad, bytes(broken_data))
+        result = sinter("run", "--random", bad)
+        check(result.code in (0, 3), "a damaged file is refused", result)
+    write(bad, bytes(data[:len(data) // 2]))
+    check_error(sinter("run", "--random", bad), 3, "bad.sinter", "header says")
+    check_error(sinter("compile", path), 2, "no -o FILE")
+
+
+def file_pages(pid, name):
+    """Kilobytes of a process's mappings of a file: those that are its own, and those it has at all."""
+    own = present = 0
+    ours = False
+    with open("/proc/%d/smaps" % pid) as f:
+        for line in f:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                ours = line.rstrip().endswith(name)
+            elif ours and words[0] in ("Private_Dirty:", "Anonymous:"):
+                own += int(words[1])
+            elif ours and words[0] == "Rss:":
+                present += int(words[1])
+    return own, present
+
+
+@test
+def processes_share_a_compiled_model(folder):
+    path, out = network(folder, width=1024), os.path.join(folder, "m.sinter")
+    check_code(sinter("compile", path, "-o", out), 0)
+    words = [program(), "bench", "--seconds", "30", "--threads", "1", out]
+    running = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    try:
+        pages = [(0, 0)]
+        for _ in range(200):
+            time.sleep(0.05)
+            pages = [file_pages(p.pid, "m.sinter") for p in running]
+            if min(present for _, present in pages) >= 8000:
+                break
+        for own, present in pages:
+            check(present >= 8000, "the packed weights are used where they are mapped: %d kB" % present)
+            check(own == 0, "no page is a copy of its own: %d kB" % own)
+    finally:
+        for p in running:
+            p.kill()
+            p.wait()
+
+
+@test
+def bench_takes_shapes(folder):
+    path = network(folder)
+    result = sinter("bench", path, "--shapes", "N=1;N=7 N=2..4", "-n", "2")
+    check_code(result, 0, "first ms", "N=1", "N=7", "N=2", "N=3", "N=4", "memory now")
+    result = sinter("bench", path, "--shapes", "N=1;N=2", "-n", "2", "--json")
+    check_code(result, 0)
+    shapes = json.loads(result.out)["shapes"]
+    check([s["N"] for s in shapes] == [1, 2] and all(s["first_ms"] > 0 and s["min_ms"] > 0 for s in shapes),
+          "figures of each shape", result)
+    for wrong in ("", "N", "N=x", "=4", "N=5..2"):
+        check_error(sinter("bench", path, "--shapes", wrong), 2, "--shapes")
+    check_error(sinter("bench", path, "--shapes", "Q=4"), 2, "Q")
