@@ -222,6 +222,27 @@ static const char graph_notes[] =
     "and\n"
     "where its result stands in memory. Needs the program dot of Graphviz, but for .dot.";
 
+static const cli_option diff_options[] = {
+    {OPT_LEVEL, 'l', "level", "LEVEL", "of optimisation, given twice (default: 0 and 3)"},
+    {OPT_RTOL, 0, "rtol", "R", "of a value's largest number (default: 1e-4)"},
+    {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "show every value, not the first that differs alone"},
+    OPTION_DISABLE_RULE,
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    END_OF_OPTIONS,
+};
+
+static const char diff_notes[] =
+    "Runs the model twice on the same inputs and compares every value that both runs make under\n"
+    "the same name, in the order of the first run: the first one that differs is where to look.\n"
+    "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
+    "the number of float32 values between two. Exit code 1: something differs.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -311,6 +332,8 @@ const cli_command cli_commands[] = {
     {"optimize", "Write the optimised model as ONNX and tell what was done.", "MODEL -o FILE",
      optimize_options, optimize_notes, cli_cmd_optimize},
     {"graph", "Draw a model.", "MODEL -o FILE", graph_options, graph_notes, cli_cmd_graph},
+    {"diff", "Find the first value that two optimisation levels make differently.", "MODEL",
+     diff_options, diff_notes, cli_cmd_diff},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

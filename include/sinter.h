@@ -387,6 +387,7 @@ typedef struct sn_step_event {
     const char *shapes;   /* of its tensors, "1x3x224x224 64x3x7x7 -> 1x64x112x112" */
 } sn_step_event;
 typedef void (*sn_step_fn)(void *ctx, const sn_step_event *event);
+typedef void (*sn_value_fn)(void *ctx, const char *name, const char *op, const sn_value *value);
 
 typedef struct sn_run_options {
     size_t size; /* sizeof(sn_run_options); set by sn_run_options_init */
@@ -394,7 +395,11 @@ typedef struct sn_run_options {
     uint64_t time_limit_ns; /* overrides the session's; 0: the session's */
     sn_step_fn on_step;     /* called in the running thread; NULL: none */
     void *on_step_ctx;
-    int threads; /* overrides the session's; 0: the session's */
+    int threads;          /* overrides the session's; 0: the session's */
+    sn_value_fn on_value; /* told of every value of the main graph that is made, with its name and
+                             operator, in the running thread; the value is borrowed until it
+                             returns. For debugging: each value is copied. NULL: none */
+    void *on_value_ctx;
 } sn_run_options;
 
 SN_API void sn_run_options_init(sn_run_options *options);

@@ -334,9 +334,25 @@ static sn_status take_outputs(call *c, sn_binding *outputs, size_t count, sn_val
     return SN_OK;
 }
 
+/* Hands a copy of a value to the caller's function; one that cannot be copied is left out. */
+static void tell_value(void *ctx, const char *name, const char *op, const sni_datum *datum) {
+    const sn_run_options *o = ctx;
+    sni_datum copy = {.kind = SN_KIND_NONE};
+    sn_value *value = NULL;
+    if (sni_datum_share(&copy, datum, NULL, NULL) == SN_OK &&
+        sni_value_from_datum(&copy, &value, NULL) == SN_OK)
+        o->on_value(o->on_value_ctx, name, op, value);
+    sn_value_destroy(value);
+    sni_datum_clear(&copy);
+}
+
 static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run) {
     *run = (sni_run){.on_step = o->on_step, .on_step_ctx = o->on_step_ctx};
     run->budget.limit = (size_t)s->options.memory_limit;
+    if (o->on_value) {
+        run->on_value = tell_value;
+        run->on_value_ctx = (void *)o;
+    }
     run->threads = o->threads ? o->threads : s->options.threads;
     if (run->threads == 0) run->threads = sni_threads_available();
     run->cancel = o->cancel ? &o->cancel->triggered : NULL;

@@ -186,13 +186,28 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
     a->run->on_step(a->run->on_step_ctx, &event);
 }
 
+/* Tells of the values that a step made. */
+static void tell_values(const activation *a, const sni_step *s) {
+    const sni_node *n = s->node;
+    const sni_datum **out = a->frame->refs + s->refs + n->n_in + n->n_captures;
+    for (int32_t i = 0; i < n->n_out && a->depth == 0; i++) {
+        char name[256];
+        if (!out[i]) continue;
+        sni_str own = a->plan->graph->values[n->out[i]]->name;
+        snprintf(name, sizeof name, "%.*s", SNI_FMT(own));
+        a->run->on_value(a->run->on_value_ctx, name, n->op->name, out[i]);
+    }
+}
+
 static sn_status run_steps(activation *a) {
     for (int32_t i = 0; i < a->plan->n_steps; i++) {
         const sni_step *s = &a->plan->steps[i];
+        if (s->view && a->run->on_value) tell_values(a, s);
         if (s->view) continue;
         uint64_t start = a->run->on_step ? sni_now_ns() : 0;
         sn_status status = run_step(a, s);
         if (status == SN_OK && a->run->on_step) tell_step(a, s, start);
+        if (status == SN_OK && a->run->on_value) tell_values(a, s);
         end_step(a, s);
         if (status != SN_OK)
             return sni_fail_context(a->err, status, "node '%.*s' (%s)",

@@ -13,6 +13,10 @@ typedef struct sni_run {
     int threads;
     sn_step_fn on_step;
     void *on_step_ctx;
+    /* Told of each value of the main graph that a step makes, before anything overwrites it. NULL:
+     * nobody is. */
+    void (*on_value)(void *ctx, const char *name, const char *op, const sni_datum *value);
+    void *on_value_ctx;
 } sni_run;
 
 uint64_t sni_now_ns(void); /* CLOCK_MONOTONIC */

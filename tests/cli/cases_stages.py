@@ -138,3 +138,17 @@ def bench_takes_shapes(folder):
     for wrong in ("", "N", "N=x", "=4", "N=5..2"):
         check_error(sinter("bench", path, "--shapes", wrong), 2, "--shapes")
     check_error(sinter("bench", path, "--shapes", "Q=4"), 2, "Q")
+
+
+@test
+def diff_compares_values(folder):
+    path = network(folder)
+    result = sinter("diff", path, "--dim", "N=3")
+    check_code(result, 0, "levels 0 and 3", "0 differ")
+    check_code(sinter("diff", path, "--level", "1", "--level", "2", "-v"), 0, "levels 1 and 2", "agrees", "ulp",
+               "cosine")
+    result = sinter("diff", path, "--level", "0", "--level", "0", "-v")
+    check("max abs 0 " in result.out and "cosine 1.0000" in result.out, "the same run twice is the same", result)
+    check_error(sinter("diff", path, "--level", "4"), 2, "from 0 to 3")
+    check_error(sinter("diff", path, "--level", "0", "--level", "1", "--level", "2"), 2, "more than twice")
+    check_error(sinter("diff"), 2, "no model")
