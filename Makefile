@@ -7,7 +7,7 @@ CMAKE_FLAGS ?=
 
 configure = cmake -S . -B $(1) -G "$(GENERATOR)" $(2) $(CMAKE_FLAGS) >$(1).log 2>&1 || { cat $(1).log; exit 1; }
 
-.PHONY: all demo test bench bench-all asan tsan fuzz install clean digits operators
+.PHONY: all demo test test-clients bench bench-all asan tsan fuzz install clean digits operators
 
 all:
 	@$(call configure,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DSINTER_TESTS=OFF)
@@ -25,6 +25,10 @@ test:
 
 asan tsan:
 	@tools/test.sh $@
+
+# Programs in other languages and with ONNX Runtime's interface.
+test-clients:
+	@tools/test.sh clients
 
 # One minute for each fuzzer; FUZZ_SECONDS=600 for longer.
 fuzz:

@@ -141,11 +141,21 @@ function(sinter_client_test name)
                SINTER_LIBRARY=$<TARGET_FILE:sinter_shared>)
 endfunction()
 
-if(NOT SINTER_SANITIZE)
+add_executable(ort_robust ${TESTS}/clients/robust.c)
+target_include_directories(ort_robust PRIVATE src/ort ${TESTS}/clients)
+target_link_libraries(ort_robust PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+sinter_test(clients.ort_robust "clients;unit;threads" ${TOOLS}/run_ort_clients.sh robust
+            ${PROJECT_BINARY_DIR})
+if(SINTER_SANITIZE)
+  set_property(TEST clients.ort_robust APPEND PROPERTY ENVIRONMENT SINTER_TEST_SANITIZED=1)
+else()
   foreach(client c cxx node)
     sinter_test(clients.ort_${client} clients ${TOOLS}/run_ort_clients.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()
+  if(TARGET sinter_cli)
+    sinter_test(clients.custom_op clients ${TOOLS}/run_custom_op.sh ${PROGRAM})
+  endif()
 endif()
 if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sanitizers
   sinter_client_test(python ${PYTHON} -W ignore ${TESTS}/python/test_package.py)

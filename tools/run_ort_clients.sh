@@ -1,9 +1,10 @@
 #!/bin/bash
-# run_ort_clients.sh c|cxx|node BUILD - programs that know ONNX Runtime's interface, on Sinter's
+# run_ort_clients.sh c|cxx|node|robust BUILD - programs that know ONNX Runtime's interface, on Sinter's
 # libonnxruntime.so.1. Prints the functions that each one called; none may be one that this library
 # does not have. Where npm can bring the real ONNX Runtime, the C program must print the same on it.
 . "$(dirname "$0")/source_files.sh"
 what=$1
+build=$(realpath "$2")
 library=$(realpath "$2/libonnxruntime.so.1") || exit 1
 data=${SINTER_TEST_DATA:-$top/build-test/data}
 work=$(mktemp -d)
@@ -66,6 +67,11 @@ run_node() {
         node tests/clients/node_client.js "$modules" "$work" $workers || exit 1
         called "onnxruntime-node $version"
     done
+}
+
+run_robust() {
+    unset SINTER_ORT_TRACE
+    "$build/ort_robust" "$library" "$work" "${ROBUST_CYCLES:-300}" "${ROBUST_SECONDS:-2}"
 }
 
 "run_$what"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# test.sh all|release|asan|tsan - builds and runs the tests; the last line counts them.
+# test.sh all|release|clients|asan|tsan - builds and runs the tests; the last line counts them.
 #   release  everything, as it is shipped
+#   clients  of that, what other languages and ONNX Runtime's clients do
 #   asan     unit, operator and conformance tests with the address and undefined sanitizers
 #   tsan     what runs threads, with the thread sanitizer
 # Build folders and generated data stay in build-test/ for the next time.
@@ -43,6 +44,7 @@ run() {
 
 [ "$what" = all ] || [ "$what" = release ] &&
     run release '.' -DCMAKE_BUILD_TYPE=Release
+[ "$what" = clients ] && run release clients -DCMAKE_BUILD_TYPE=Release
 if command -v clang >/dev/null; then
     [ "$what" = all ] || [ "$what" = asan ] &&
         run asan 'unit|ops|conformance' -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=clang \
