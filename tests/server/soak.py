@@ -130,7 +130,7 @@ def main():
     scale(folder, factor=1.0)
     reference = mlp(folder)
     end = time.time() + SECONDS
-    with Server(folder, "--admin", "--body-timeout", "5") as server:
+    with Server(folder, "--admin", "--head-timeout", "60", "--body-timeout", "60") as server:
         work = [(ask_scale, i) for i in range(8)] + [(cut_off, 100), (cut_off, 101), (misbehave, 200)]
         threads = [threading.Thread(target=f, args=(server, end, seed)) for f, seed in work]
         threads += [threading.Thread(target=ask_mlp, args=(server, end, i, reference)) for i in range(4)]
