@@ -5,8 +5,9 @@
 #include "limits.h"
 #include "trace.h"
 
+#include "base/threadpool.h"
+
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -440,14 +441,8 @@ static void init_condition(pthread_cond_t *condition) {
     pthread_condattr_destroy(&attributes);
 }
 
-static int available(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > 0 ? count : 1;
-}
-
 sn_status srv_scheduler_start(int threads, sn_error *err) {
-    int count = threads > 0 ? threads : available();
+    int count = threads > 0 ? threads : sni_threads_available();
     init_condition(&s.work);
     init_condition(&s.deadline);
     s.stopping = false;
