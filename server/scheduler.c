@@ -7,7 +7,6 @@
 
 #include "base/threadpool.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
