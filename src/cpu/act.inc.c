@@ -57,13 +57,33 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
     case SNI_ACT_AFFINE:
         return p0 * x + p1;
     case SNI_ACT_THRESHOLDED_RELU:
-        return select_vf(x >= p0, x, select_vf(x != x, x, splat(0)));
+        return select_vf(x >= p0, x, splat(0));
     case SNI_ACT_SCALED_TANH:
         return p0 * tanh_vf(p1 * x);
     case SNI_ACT_SOFTSIGN:
         return x / (splat(1.0f) + abs_vf(x));
     case SNI_ACT_SOFTPLUS:
         return p0 * softplus_vf(p1 * x);
+    case SNI_ACT_SWISH:
+        return x * sigmoid_vf(x * p0);
+    case SNI_ACT_EXP:
+        return exp_vf(x);
+    case SNI_ACT_LOG:
+        return log_vf(x);
+    case SNI_ACT_ERF:
+        return erf_vf(x);
+    case SNI_ACT_SQRT:
+        return sqrt_vf(x);
+    case SNI_ACT_RECIPROCAL:
+        return splat(1.0f) / x;
+    case SNI_ACT_ABS:
+        return abs_vf(x);
+    case SNI_ACT_NEG:
+        return -x;
+    case SNI_ACT_SQUARE:
+        return x * x;
+    case SNI_ACT_CUBE:
+        return x * x * x;
     default:
         return x;
     }

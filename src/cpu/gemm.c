@@ -237,7 +237,8 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
         for (int64_t i = 0; i < count; i++) {
             int64_t row = panel_row(s->g->m, s->panels, i0 + i);
             int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
-            run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols, p > 0, i);
+            run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols,
+                     p > 0 || s->g->add, i);
             if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
     }
@@ -267,7 +268,8 @@ static void run_row(const share *s) {
         int64_t kc = smaller(s->kc, g->k - p);
         const float *b = g->packed_b + p * round_up(g->n, nr);
         for (int64_t j = s->n0; j < s->n1; j += nr)
-            run_tile(s, g->a + p, b + j * kc, kc, 0, 1, j, smaller(nr, s->n1 - j), p > 0, IN_PLACE);
+            run_tile(s, g->a + p, b + j * kc, kc, 0, 1, j, smaller(nr, s->n1 - j), p > 0 || g->add,
+                     IN_PLACE);
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
 }
@@ -346,7 +348,8 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
 /* A product over no terms: C is bias and activation of zeros. */
 static void run_empty(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
     share s = {.g = g, .kernels = kernels};
-    for (int64_t i = 0; i < g->m; i++) memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
+    for (int64_t i = 0; i < g->m && !g->add; i++)
+        memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
     finish_tile(&s, 0, g->m, 0, g->n);
 }
 

@@ -44,6 +44,19 @@ typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/nms.h */
 typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked.h */
 
+/* Functions of two numbers. */
+#define SNI_BINARY_LIST                                             \
+    SNI_BINARY(ADD)                                                 \
+    SNI_BINARY(SUB)                                                 \
+    SNI_BINARY(MUL) SNI_BINARY(DIV) SNI_BINARY(MAX) SNI_BINARY(MIN) \
+        SNI_BINARY(PRELU) /* a < 0 ? a * b : a */
+typedef enum sni_binary {
+#define SNI_BINARY(name) SNI_BINARY_##name,
+    SNI_BINARY_LIST
+#undef SNI_BINARY
+        SNI_BINARY_COUNT
+} sni_binary;
+
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
     int mr, nr; /* of a tile */
@@ -64,6 +77,27 @@ typedef struct sni_cpu_kernels {
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
                        const float *more, int64_t n);
+    /* y[i] = act(x[i]) for n elements; x may be y. */
+    void (*map[SNI_ACT_COUNT])(float p0, float p1, const float *x, float *y, int64_t n);
+    /* y[i] = f(a[i * sa], b[i * sb]) in floats for n elements; strides are 0 or 1. `params` is not
+     * used. */
+    void (*binary[SNI_BINARY_COUNT])(const void *a, const void *b, void *y, int64_t n, int64_t sa,
+                                     int64_t sb, const void *params);
+    /* Softmax and its logarithm of n elements; y may be x for the former. */
+    void (*softmax_row)(const float *x, float *y, int64_t n);
+    void (*log_softmax_row)(const float *x, float *y, int64_t n);
+    /* The same of `count` columns, at most `lanes`; their n rows are `step` elements apart. */
+    int lanes;
+    void (*softmax_columns)(const float *x, float *y, int64_t n, int64_t step, int64_t count,
+                            bool logarithm);
+    /* Mean (0 if not centered) of n elements, and 1 / sqrt(mean square around it + epsilon). */
+    void (*moments)(const float *x, int64_t n, bool centered, float epsilon, float *mean,
+                    float *inverse);
+    /* y = (x - mean) * inverse * scale + shift; `shift` may be NULL. */
+    void (*normalize_row)(const float *x, float *y, int64_t n, float mean, float inverse,
+                          const float *scale, const float *shift);
+    /* y = y * factor + shift. */
+    void (*scale_row)(float *y, int64_t n, float factor, float shift);
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
     /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum

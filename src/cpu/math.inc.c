@@ -84,6 +84,18 @@ static inline vf abs_vf(vf x) {
     return (vf)((vi)x & 0x7fffffff);
 }
 
+static inline vf sqrt_vf(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#else
+    vf y;
+    for (int i = 0; i < LANES; i++) y[i] = sqrtf(x[i]);
+    return y;
+#endif
+}
+
 /* The size of `x` with the sign of `sign`, where x >= 0. */
 static inline vf with_sign(vf x, vf sign) {
     return (vf)((vi)x | ((vi)sign & (int32_t)0x80000000));

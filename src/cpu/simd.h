@@ -4,8 +4,12 @@
 #define SNI_CPU_SIMD_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -51,7 +55,13 @@ static inline vf splat(float x) {
 }
 
 static inline vf select_vf(vi mask, vf a, vf b) { /* mask lane all ones: a */
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), (__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
+#endif
 }
 
 /* As the scalar comparisons: NaN in `a` stays. The instructions return their second operand if
@@ -72,10 +82,22 @@ static inline vf min_vf(vf a, vf b) {
 }
 #else
 static inline vf max_vf(vf a, vf b) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (vf)_mm256_max_ps((__m256)b, (__m256)a);
+#else
     return select_vf(a < b, b, a);
+#endif
 }
 static inline vf min_vf(vf a, vf b) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (vf)_mm256_min_ps((__m256)b, (__m256)a);
+#else
     return select_vf(a > b, b, a);
+#endif
 }
 #endif
 

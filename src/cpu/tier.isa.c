@@ -11,6 +11,10 @@
 
 #include "cpu/act.inc.c"
 
+#include "cpu/rows.inc.c"
+
+#include "cpu/map.inc.c"
+
 #include "cpu/peak.inc.c"
 static void axpy(float w, const float *x, float *y, int64_t n) {
     vf weight = splat(w);
@@ -62,6 +66,25 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .pack_straight = pack_straight,
     .turn_matrix = turn_matrix,
     .finish_row = finish_row,
+    .map =
+        {
+#define SNI_ACT(name) [SNI_ACT_##name] = map_##name,
+#include "cpu/act.def"
+#undef SNI_ACT
+        },
+    .binary =
+        {
+#define SNI_BINARY(name) [SNI_BINARY_##name] = binary_##name,
+            SNI_BINARY_LIST
+#undef SNI_BINARY
+        },
+    .softmax_row = softmax_row,
+    .log_softmax_row = log_softmax_row,
+    .lanes = LANES,
+    .softmax_columns = softmax_columns,
+    .moments = moments,
+    .normalize_row = normalize_row,
+    .scale_row = scale_row,
     .axpy = axpy,
     .chain_flops = 2 * CHAINS * LANES,
     .fma_chain = fma_chain,

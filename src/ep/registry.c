@@ -41,13 +41,20 @@ static const sni_impl *const impls[] = {
     /* clang-format on */
 };
 
+/* Lists that end with an entry without an operator; asked after those above. */
+static const sni_impl *const lists[] = {sni_cpu_maps, sni_cpu_lent};
+
+static bool fits(const sni_impl *impl, const sni_choice *c) {
+    return sni_str_is(c->node->type, impl->op) &&
+           sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
+           (!impl->pays || impl->pays(c));
+}
+
 const sni_impl *sni_ep_find(const sni_choice *c) {
-    for (size_t i = 0; i < sizeof impls / sizeof *impls; i++) {
-        const sni_impl *impl = impls[i];
-        if (sni_str_is(c->node->type, impl->op) &&
-            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
-            (!impl->pays || impl->pays(c)))
-            return impl;
-    }
+    for (size_t i = 0; i < sizeof impls / sizeof *impls; i++)
+        if (fits(impls[i], c)) return impls[i];
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const sni_impl *impl = lists[i]; impl->op; impl++)
+            if (fits(impl, c)) return impl;
     return NULL;
 }

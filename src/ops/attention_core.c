@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/compute.h"
-#include "ops/matmul_core.h"
+#include "ops/cores.h"
 #include "ops/tensor_util.h"
 
 #include <float.h>
@@ -106,6 +106,10 @@ sn_status sni_attend(sni_kernel *k, sni_attention *a) {
     if (!sni_mul_i64(a->q_length, a->total, &each) || each > INT64_MAX / 16)
         return sni_fail(k->err, SN_LIMIT, "%" PRId64 " queries for %" PRId64 " keys", a->q_length,
                         a->total);
+    const sni_cores *cores = sni_cores_for(k, a->dtype);
+    bool done = false;
+    if (cores) SN_TRY(cores->attend(k, a, &done));
+    if (done) return SN_OK;
     int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
     if (chunk > count || a->mods) chunk = count;
     SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->scores));

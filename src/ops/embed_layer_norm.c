@@ -176,7 +176,7 @@ static sn_status run_embedding(sni_kernel *k, const embed_inputs *e) {
     SN_TRY(sni_out_as(k, y, dtype, &norm.y));
     sni_parallel_for(k->threads, words->count, 8192 / m.n + 1,
                      dtype == SN_FLOAT64 ? embed_words_f64 : embed_words_f32, &m);
-    sni_normalize(k->threads, dtype, words->count, &norm);
+    sni_normalize(k, dtype, words->count, &norm);
     sni_out_done(k, y, dtype, norm.y);
     sni_out_done(k, sum, dtype, m.sum);
     return SN_OK;

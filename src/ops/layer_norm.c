@@ -3,7 +3,7 @@
  * 1, then scaled and shifted. */
 #include "base/threadpool.h"
 #include "ops/compute.h"
-#include "ops/layer_norm.h"
+#include "ops/cores.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -17,9 +17,12 @@ typedef struct layer_norm_params {
 #include "ops/each_float.inc.h"
 #undef BODY
 
-void sni_normalize(int threads, sn_dtype dtype, int64_t rows, const sni_row_norm *norm) {
-    if (norm->n > 0)
-        sni_parallel_for(threads, rows, 8192 / norm->n + 1,
+void sni_normalize(const sni_kernel *k, sn_dtype dtype, int64_t rows, const sni_row_norm *norm) {
+    const sni_cores *cores = sni_cores_for(k, dtype);
+    if (cores)
+        cores->normalize(k->threads, rows, norm);
+    else
+        sni_parallel_for(k->threads, rows, 8192 / (norm->n + 1) + 1,
                          dtype == SN_FLOAT64 ? normalize_rows_f64 : normalize_rows_f32,
                          (void *)(uintptr_t)norm);
 }
@@ -95,7 +98,7 @@ static sn_status run_rows(sni_kernel *k, bool centered, int mean_out, int invers
     SN_TRY(sni_out_as(k, sni_out(k, 0), dtype, &norm.y));
     SN_TRY(sni_out_as(k, mean, dtype, &norm.mean));
     SN_TRY(sni_out_as(k, inverse, dtype, &norm.inverse));
-    sni_normalize(k->threads, dtype, norm.n > 0 ? x->count / norm.n : 0, &norm);
+    sni_normalize(k, dtype, sni_tensor_span(x, 0, axis), &norm);
     sni_out_done(k, sni_out(k, 0), dtype, norm.y);
     sni_out_done(k, mean, dtype, norm.mean);
     sni_out_done(k, inverse, dtype, norm.inverse);

@@ -19,7 +19,8 @@ typedef struct sni_row_norm {
     bool centered; /* else the mean is taken to be 0 */
 } sni_row_norm;
 
-/* All of `dtype`, which is FLOAT32 or FLOAT64. y must not be x. */
-void sni_normalize(int threads, sn_dtype dtype, int64_t rows, const sni_row_norm *norm);
+/* All of `dtype`, which is FLOAT32 or FLOAT64. y must not be x. The statistics of rows without
+ * elements are NaN. */
+void sni_normalize(const sni_kernel *k, sn_dtype dtype, int64_t rows, const sni_row_norm *norm);
 
 #endif

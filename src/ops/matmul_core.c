@@ -1,6 +1,6 @@
 /* The matrix product: cut C into blocks of columns (and of rows when there are few columns), bring
  * the rows of B a block needs into a small panel, and sum tiles of MR x NR in registers. */
-#include "ops/matmul_core.h"
+#include "ops/cores.h"
 
 #include "base/threadpool.h"
 #include "ops/typed.h"
@@ -103,6 +103,8 @@ static void gemm_piece(void *ctx, int64_t begin, int64_t end) {
 sn_status sni_gemm_batch(sni_kernel *k, sn_dtype dtype, const sni_gemm *g, int64_t count,
                          sni_gemm_locate_fn locate, const void *ctx) {
     if (g->m <= 0 || g->n <= 0 || count <= 0) return SN_OK;
+    const sni_cores *cores = sni_cores_for(k, dtype);
+    if (cores) return cores->gemm(k, g, count, locate, ctx);
     gemm_job job = {.g = g, .core = core_of(dtype), .locate = locate, .ctx = ctx};
     job.col_blocks = (g->n - 1) / PANEL_COLS + 1;
     job.block_rows = job.col_blocks * count < 32 && k->threads != 1 ? BLOCK_ROWS : g->m;

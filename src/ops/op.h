@@ -13,6 +13,7 @@ typedef struct sni_op sni_op;
 typedef struct sni_infer sni_infer;
 typedef struct sni_kernel sni_kernel;
 typedef struct sni_upgrade sni_upgrade;
+typedef struct sni_cores sni_cores; /* ops/cores.h */
 
 /* ---- Types an operator takes: one bit per sn_dtype, and bits for the other kinds ---- */
 
@@ -336,9 +337,10 @@ struct sni_kernel {
     const void *params;
     int n_in, n_out;
     const sni_datum *const *in;
-    sni_datum *const *out; /* shape, type and memory are ready unless the operator ALLOCATES */
-    int threads;           /* for sni_parallel_for */
-    const void *state;     /* what an implementation prepared (ep/ep.h); NULL for `ref` */
+    sni_datum *const *out;  /* shape, type and memory are ready unless the operator ALLOCATES */
+    int threads;            /* for sni_parallel_for */
+    const void *state;      /* what an implementation prepared (ep/ep.h); NULL for `ref` */
+    const sni_cores *cores; /* lent by an implementation that calls `ref`; NULL: plain C */
     sni_budget *budget;
     const sni_host *host;
     void *host_ctx;

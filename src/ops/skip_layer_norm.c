@@ -77,11 +77,11 @@ static sn_status run_skip(sni_kernel *k, const sni_tensor *shift, const sni_tens
     SN_TRY(sni_out_as(k, outs[0], dtype, &norm.y));
     SN_TRY(sni_out_as(k, outs[1], dtype, &norm.mean));
     SN_TRY(sni_out_as(k, outs[2], dtype, &norm.inverse));
-    if (x->count == 0) return SN_OK;
     norm.x = s.y;
-    sni_parallel_for(k->threads, x->count / n, 16384 / n + 1,
+    int64_t rows = sni_tensor_span(x, 0, x->rank - 1);
+    sni_parallel_for(k->threads, n ? rows : 0, 16384 / (n + 1) + 1,
                      dtype == SN_FLOAT64 ? add_rows_f64 : add_rows_f32, &s);
-    sni_normalize(k->threads, dtype, x->count / n, &norm);
+    sni_normalize(k, dtype, rows, &norm);
     sni_out_done(k, outs[0], dtype, norm.y);
     sni_out_done(k, outs[1], dtype, norm.mean);
     sni_out_done(k, outs[2], dtype, norm.inverse);

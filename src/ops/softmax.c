@@ -1,6 +1,7 @@
 /* Softmax, LogSoftmax and Hardmax along one axis; QLinearSoftmax, the first of 8-bit tensors. */
 #include "base/threadpool.h"
 #include "ops/compute.h"
+#include "ops/cores.h"
 #include "ops/qlinear.h"
 #include "ops/tensor_util.h"
 
@@ -34,6 +35,17 @@ static void lane_piece(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Lends the lanes of a job to cores, which know Softmax and its logarithm. */
+static void run_cores(const sni_cores *cores, int threads, const lane_job *j, int64_t count) {
+    sni_lanes lanes = {.x = j->x,
+                       .y = j->y,
+                       .outer = count / j->n / j->step,
+                       .n = j->n,
+                       .step = j->step,
+                       .logarithm = j->fn == log_softmax_f32};
+    cores->softmax(threads, &lanes);
+}
+
 static sn_status run_lanes(sni_kernel *k, const lane_fn table[SNI_DTYPE_COUNT]) {
     const softmax_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
@@ -48,7 +60,11 @@ static sn_status run_lanes(sni_kernel *k, const lane_fn table[SNI_DTYPE_COUNT]) 
     }
     SN_TRY(sni_in_as(k, x, dtype, &job.x));
     SN_TRY(sni_out_as(k, y, dtype, &job.y));
-    sni_parallel_for(k->threads, x->count / job.n, 4096 / job.n + 1, lane_piece, &job);
+    const sni_cores *cores = job.fn == hardmax_f32 ? NULL : sni_cores_for(k, dtype);
+    if (cores)
+        run_cores(cores, k->threads, &job, x->count);
+    else
+        sni_parallel_for(k->threads, x->count / job.n, 4096 / job.n + 1, lane_piece, &job);
     sni_out_done(k, y, dtype, job.y);
     return SN_OK;
 }

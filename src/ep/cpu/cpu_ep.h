@@ -20,6 +20,9 @@ extern const sni_impl sni_cpu_blocked_mean, sni_cpu_blocked_max;
 extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
 extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 
+/* Lists that end with an entry without an operator. */
+extern const sni_impl sni_cpu_lent[], sni_cpu_maps[];
+
 /* A weight as float data; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
 

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { SMALL_WORK = 1 << 15 }; /* multiply-accumulates not worth a second thread */
+
 /* ---- Weights ---- */
 
 bool sni_dense_is_weight(const sni_choice *c, int i) {
@@ -47,24 +49,14 @@ sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g) {
 }
 
 typedef struct stack_job {
-    sni_gemm_f32 g; /* of the first product */
-    const sni_matmul *shape;
+    const sni_gemm_f32 *g;
+    sni_dense_locate_fn locate;
+    const void *ctx;
     float *scratch;
     size_t scratch_part;
     int64_t count;
     int parts;
 } stack_job;
-
-/* Product i of the stack. */
-static sni_gemm_f32 product_at(const stack_job *j, int64_t i) {
-    sni_gemm_f32 g = j->g;
-    int64_t a, b;
-    sni_matmul_offsets(j->shape, i, &a, &b);
-    g.a += a;
-    g.b += b;
-    g.c += i * g.m * g.n;
-    return g;
-}
 
 /* Each part runs its products on one thread. */
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
@@ -72,40 +64,59 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; part++) {
         int64_t to = (part + 1) * j->count / j->parts;
         for (int64_t i = part * j->count / j->parts; i < to; i++) {
-            sni_gemm_f32 g = product_at(j, i);
-            sni_gemm_f32_run(&g, 1, j->scratch + (size_t)part * j->scratch_part);
+            sni_gemm_f32 g = *j->g;
+            j->locate(j->ctx, i, &g);
+            sni_gemm_f32_run(&g, 1,
+                             j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL);
         }
     }
 }
 
-sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
-                          float *c, float scale, const sni_epilogue *e) {
-    stack_job j = {.shape = shape, .count = shape->count};
-    j.g = (sni_gemm_f32){.m = shape->m,
-                         .n = shape->n,
-                         .k = shape->k,
-                         .a = a,
-                         .a_row = shape->a_row,
-                         .a_col = shape->a_col,
-                         .b = b,
-                         .b_row = shape->b_row,
-                         .b_col = shape->b_col,
-                         .c = c,
-                         .c_row = shape->n,
-                         .scale = scale,
-                         .epilogue = *e};
-    if (shape->count * shape->m * shape->n == 0) return SN_OK;
-    if (shape->count < k->threads) {
-        for (int64_t i = 0; i < shape->count; i++) {
-            sni_gemm_f32 g = product_at(&j, i);
-            SN_TRY(sni_dense_run(k, &g));
+sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
+                         sni_dense_locate_fn locate, const void *ctx) {
+    stack_job j = {.g = g, .locate = locate, .ctx = ctx, .count = count, .parts = k->threads};
+    if (count <= 0 || g->m <= 0 || g->n <= 0) return SN_OK;
+    if (count < k->threads) {
+        for (int64_t i = 0; i < count; i++) {
+            sni_gemm_f32 one = *g;
+            locate(ctx, i, &one);
+            SN_TRY(sni_dense_run(k, &one));
         }
         return SN_OK;
     }
-    j.parts = k->threads;
-    j.scratch_part = sni_gemm_scratch_size(&j.g, 1);
-    j.scratch = sni_scratch(k, j.scratch_part * (size_t)j.parts * sizeof *j.scratch);
-    if (!j.scratch) return no_scratch(k);
-    sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
+    if (j.parts < 1) j.parts = 1;
+    j.scratch_part = sni_gemm_scratch_size(g, 1);
+    if (j.scratch_part) {
+        j.scratch = sni_scratch(k, j.scratch_part * (size_t)j.parts * sizeof *j.scratch);
+        if (!j.scratch) return no_scratch(k);
+    }
+    bool small = g->m * g->n * (g->k + 1) * count < SMALL_WORK;
+    sni_parallel_for(small ? 1 : j.parts, j.parts, 1, run_parts, &j);
     return SN_OK;
+}
+
+static void stack_locate(const void *ctx, int64_t i, sni_gemm_f32 *g) {
+    int64_t a, b;
+    sni_matmul_offsets(ctx, i, &a, &b);
+    g->a += a;
+    g->b += b;
+    g->c += i * g->m * g->n;
+}
+
+sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
+                          float *c, float scale, const sni_epilogue *e) {
+    sni_gemm_f32 g = {.m = shape->m,
+                      .n = shape->n,
+                      .k = shape->k,
+                      .a = a,
+                      .a_row = shape->a_row,
+                      .a_col = shape->a_col,
+                      .b = b,
+                      .b_row = shape->b_row,
+                      .b_col = shape->b_col,
+                      .c = c,
+                      .c_row = shape->n,
+                      .scale = scale,
+                      .epilogue = *e};
+    return sni_dense_many(k, &g, shape->count, stack_locate, shape);
 }

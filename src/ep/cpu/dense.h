@@ -24,6 +24,12 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
 /* Runs one product on the kernel's threads. */
 sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g);
 
+/* Runs `count` products that differ in where their operands lie: `locate` sets a, b and c (and
+ * fill_ctx) of product i in a copy of g. */
+typedef void (*sni_dense_locate_fn)(const void *ctx, int64_t i, sni_gemm_f32 *g);
+sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
+                         sni_dense_locate_fn locate, const void *ctx);
+
 /* Runs a stack of products: c = act(scale * a b), laid out as `shape` says. */
 sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
                           float *c, float scale, const sni_epilogue *e);

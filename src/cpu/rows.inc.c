@@ -1,0 +1,189 @@
+/* rows.inc.c - softmax and normalisation of rows. Sums run in several vectors whose lanes are added
+ * in a fixed order, so that a row's result depends on its length alone. */
+
+/* The lanes' sum: halves added to halves. */
+static inline float sum_lanes(vf v) {
+    float a[LANES];
+    store(a, v);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) a[i] += a[i + half];
+    return a[0];
+}
+
+static inline float max_lanes(vf v) {
+    float a[LANES], most;
+    store(a, v);
+    most = a[0];
+    for (int i = 1; i < LANES; i++) most = a[i] > most ? a[i] : most;
+    return most;
+}
+
+/* Up to LANES elements; `rest` in the lanes that are left. */
+static inline vf load_some(const float *p, int64_t n, float rest) {
+    float a[LANES];
+    for (int i = 0; i < LANES; i++) a[i] = i < n ? p[i] : rest;
+    return load(a);
+}
+
+static inline void store_some(float *p, int64_t n, vf v) {
+    float a[LANES];
+    store(a, v);
+    memcpy(p, a, (size_t)n * sizeof *p);
+}
+
+static float max_row(const float *x, int64_t n) {
+    vf most = splat(-INFINITY), more = most;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        most = max_vf(most, load(x + i));
+        more = max_vf(more, load(x + i + LANES));
+    }
+    for (; i < n; i += LANES)
+        most = max_vf(most, n - i < LANES ? load_some(x + i, n - i, -INFINITY) : load(x + i));
+    return max_lanes(max_vf(most, more));
+}
+
+/* y = e^(x - most); the sum of y. */
+static float exp_row(const float *x, float *y, int64_t n, float most) {
+    vf sum = splat(0), more = sum, m = splat(most);
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        vf a = exp_vf(load(x + i) - m), b = exp_vf(load(x + i + LANES) - m);
+        store(y + i, a);
+        store(y + i + LANES, b);
+        sum += a;
+        more += b;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        vf a = exp_vf(load(x + i) - m);
+        store(y + i, a);
+        sum += a;
+    }
+    if (i < n) {
+        vf a = exp_vf(load_some(x + i, n - i, -INFINITY) - m);
+        store_some(y + i, n - i, a);
+        sum += a;
+    }
+    return sum_lanes(sum + more);
+}
+
+static void scale_row(float *y, int64_t n, float factor, float shift) {
+    vf f = splat(factor), s = splat(shift);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, load(y + i) * f + s);
+    for (; i < n; i++) y[i] = y[i] * factor + shift;
+}
+
+static void softmax_row(const float *x, float *y, int64_t n) {
+    float sum = exp_row(x, y, n, max_row(x, n));
+    scale_row(y, n, 1 / sum, 0);
+}
+
+/* `y` holds the exponentials while their sum is taken. */
+static void log_softmax_row(const float *x, float *y, int64_t n) {
+    float most = max_row(x, n), log_sum = logf(exp_row(x, y, n, most));
+    vf m = splat(most), l = splat(log_sum);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, load(x + i) - m - l);
+    for (; i < n; i++) y[i] = x[i] - most - log_sum;
+}
+
+/* The same of `count` columns, at most LANES, of n rows that are `step` apart. `whole` is a
+ * constant at every call. */
+static inline __attribute__((always_inline)) void columns(const float *x, float *y, int64_t n,
+                                                          int64_t step, int64_t count,
+                                                          bool logarithm, bool whole) {
+    vf most = whole ? load(x) : load_some(x, count, 0), sum = splat(0);
+    for (int64_t i = 1; i < n; i++) {
+        const float *at = x + i * step;
+        vf v = whole ? load(at) : load_some(at, count, 0);
+        most = select_vf(v > most, v, most);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *at = x + i * step;
+        sum += exp_vf((whole ? load(at) : load_some(at, count, 0)) - most);
+    }
+    vf inverse = splat(1) / sum, log_sum = log_vf(sum);
+    for (int64_t i = 0; i < n; i++) {
+        const float *at = x + i * step;
+        vf v = (whole ? load(at) : load_some(at, count, 0)) - most;
+        v = logarithm ? v - log_sum : exp_vf(v) * inverse;
+        if (whole)
+            store(y + i * step, v);
+        else
+            store_some(y + i * step, count, v);
+    }
+}
+
+static void softmax_columns(const float *x, float *y, int64_t n, int64_t step, int64_t count,
+                            bool logarithm) {
+    if (count == LANES)
+        columns(x, y, n, step, count, logarithm, true);
+    else
+        columns(x, y, n, step, count, logarithm, false);
+}
+
+/* ---- Normalisation ---- */
+
+enum { CHUNK = 4096 }; /* elements whose sum is taken in float; their sums are added in double */
+
+static double sum_row(const float *x, int64_t n) {
+    double total = 0;
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t end = at + CHUNK < n ? at + CHUNK : n, i = at;
+        vf a = splat(0), b = a;
+        for (; i + 2 * LANES <= end; i += 2 * LANES) {
+            a += load(x + i);
+            b += load(x + i + LANES);
+        }
+        for (; i + LANES <= end; i += LANES) a += load(x + i);
+        if (i < end) b += load_some(x + i, end - i, 0);
+        total += (double)sum_lanes(a + b);
+    }
+    return total;
+}
+
+/* Of (x - mean)^2. */
+static double square_row(const float *x, int64_t n, float mean) {
+    double total = 0;
+    vf m = splat(mean);
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t end = at + CHUNK < n ? at + CHUNK : n, i = at;
+        vf a = splat(0), b = a;
+        for (; i + 2 * LANES <= end; i += 2 * LANES) {
+            vf u = load(x + i) - m, v = load(x + i + LANES) - m;
+            a += u * u;
+            b += v * v;
+        }
+        for (; i + LANES <= end; i += LANES) {
+            vf u = load(x + i) - m;
+            a += u * u;
+        }
+        if (i < end) {
+            vf u = load_some(x + i, end - i, mean) - m;
+            b += u * u;
+        }
+        total += (double)sum_lanes(a + b);
+    }
+    return total;
+}
+
+static void moments(const float *x, int64_t n, bool centered, float epsilon, float *mean,
+                    float *inverse) {
+    float middle = centered ? (float)(sum_row(x, n) / (double)n) : 0;
+    double variance = square_row(x, n, middle) / (double)n;
+    *mean = middle;
+    *inverse = (float)(1 / sqrt(variance + (double)epsilon));
+}
+
+/* y = (x - mean) * inverse * scale + shift; `shift` may be NULL. */
+static void normalize_row(const float *x, float *y, int64_t n, float mean, float inverse,
+                          const float *scale, const float *shift) {
+    vf m = splat(mean), f = splat(inverse);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf v = (load(x + i) - m) * f * load(scale + i);
+        store(y + i, shift ? v + load(shift + i) : v);
+    }
+    for (; i < n; i++) y[i] = (x[i] - mean) * inverse * scale[i] + (shift ? shift[i] : 0);
+}

@@ -1,0 +1,165 @@
+/* cores.c - reference kernels with their arithmetic lent from the vector kernels: normalisation,
+ * softmax, attention, and whatever comes down to matrix products. */
+#include "ep/cpu/cores.h"
+
+#include "base/threadpool.h"
+#include "ep/cpu/dense.h"
+#include "ops/cores.h"
+
+/* ---- Products ---- */
+
+typedef struct gemm_ctx {
+    const sni_gemm *g;
+    sni_gemm_locate_fn locate; /* NULL: one product */
+    const void *ctx;
+} gemm_ctx;
+
+/* A panel of the right operand made by a reference kernel's function; it fills no columns beyond.
+ */
+static void fill_panel(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
+                       float *panel) {
+    const sni_gemm *g = ctx;
+    for (int64_t r = 0; cols < nr && r < rows; r++)
+        for (int64_t i = cols; i < nr; i++) panel[r * nr + i] = 0;
+    g->fill(g->fill_ctx, g->product, k0, rows, n0, cols, panel, nr);
+}
+
+static void gemm_locate(const void *ctx, int64_t i, sni_gemm_f32 *out) {
+    const gemm_ctx *c = ctx;
+    sni_gemm g = *c->g;
+    if (c->locate) c->locate(c->ctx, i, &g);
+    out->a = g.a;
+    out->b = g.b;
+    out->c = g.c;
+}
+
+static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
+                           sni_gemm_locate_fn locate, const void *ctx) {
+    gemm_ctx c = {.g = g, .locate = locate, .ctx = ctx};
+    sni_gemm_f32 f = {.m = g->m,
+                      .n = g->n,
+                      .k = g->k,
+                      .a_row = g->a_row,
+                      .a_col = g->a_col,
+                      .b_row = g->b_row,
+                      .b_col = g->b_col,
+                      .c_row = g->c_row,
+                      .add = g->add,
+                      .fill = g->fill ? fill_panel : NULL};
+    SN_TRY(sni_poll(k));
+    if (!g->fill) return sni_dense_many(k, &f, count, gemm_locate, &c);
+    for (int64_t i = 0; i < count; i++) { /* the panels of each are made by many threads */
+        sni_gemm one = *g;
+        one.product = i;
+        if (locate) locate(ctx, i, &one);
+        f.a = one.a;
+        f.c = one.c;
+        f.fill_ctx = &one;
+        SN_TRY(sni_dense_run(k, &f));
+    }
+    return SN_OK;
+}
+
+/* ---- Softmax ---- */
+
+enum { GRAIN = 4096 }; /* elements worth a thread */
+
+static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
+    const sni_lanes *l = ctx;
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    for (int64_t r = begin; r < end; r++) {
+        if (l->logarithm)
+            kernels->log_softmax_row(l->x + r * l->n, l->y + r * l->n, l->n);
+        else
+            kernels->softmax_row(l->x + r * l->n, l->y + r * l->n, l->n);
+    }
+}
+
+/* Groups of as many columns as a vector has lanes. */
+static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
+    const sni_lanes *l = ctx;
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    int64_t width = kernels->lanes, groups = (l->step + width - 1) / width;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t column = i % groups * width, at = i / groups * l->n * l->step + column;
+        int64_t count = l->step - column < width ? l->step - column : width;
+        kernels->softmax_columns(l->x + at, l->y + at, l->n, l->step, count, l->logarithm);
+    }
+}
+
+static void core_softmax(int threads, const sni_lanes *l) {
+    sni_lanes lanes = *l;
+    if (l->step == 1) {
+        sni_parallel_for(threads, l->outer, GRAIN / l->n + 1, softmax_rows, &lanes);
+        return;
+    }
+    int64_t width = sni_cpu_kernels_get()->lanes, groups = (l->step + width - 1) / width;
+    sni_parallel_for(threads, l->outer * groups, GRAIN / (l->n * width) + 1, softmax_groups,
+                     &lanes);
+}
+
+/* ---- Normalisation ---- */
+
+static void normalize_rows(void *ctx, int64_t begin, int64_t end) {
+    const sni_row_norm *j = ctx;
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    for (int64_t r = begin; r < end; r++) {
+        const float *x = (const float *)j->x + r * j->n, *scale = j->scale.data,
+                    *shift = j->shift.data;
+        float mean, inverse;
+        kernels->moments(x, j->n, j->centered, j->epsilon, &mean, &inverse);
+        if (j->mean) ((float *)j->mean)[r] = mean;
+        if (j->inverse) ((float *)j->inverse)[r] = inverse;
+        if (j->y)
+            kernels->normalize_row(x, (float *)j->y + r * j->n, j->n, mean, inverse,
+                                   scale + r * j->scale.step,
+                                   shift ? shift + r * j->shift.step : NULL);
+    }
+}
+
+static void core_normalize(int threads, int64_t rows, const sni_row_norm *norm) {
+    sni_row_norm copy = *norm;
+    sni_parallel_for(threads, rows, 2 * GRAIN / (norm->n + 1) + 1, normalize_rows, &copy);
+}
+
+/* ---- Implementations ---- */
+
+static const sni_cores cores = {.gemm = core_gemm,
+                                .softmax = core_softmax,
+                                .normalize = core_normalize,
+                                .attend = sni_cpu_attend};
+
+static bool accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32) || sni_choice_is(c, 0, SN_FLOAT16) ||
+           sni_choice_is(c, 0, SN_BFLOAT16);
+}
+
+static sn_status run(sni_kernel *k) {
+    k->cores = &cores;
+    return k->node->op->ref(k);
+}
+
+#define LENT(label, type, where) \
+    { .name = label, .op = type, .domain = where, .accepts = accepts, .run = run }
+
+const sni_impl sni_cpu_lent[] = {
+    LENT("softmax_f32", "Softmax", NULL),
+    LENT("softmax_f32", "LogSoftmax", NULL),
+    LENT("norm_f32", "LayerNormalization", NULL),
+    LENT("norm_f32", "RMSNormalization", NULL),
+    LENT("norm_f32", "SimplifiedLayerNormalization", NULL),
+    LENT("norm_f32", "SkipLayerNormalization", "com.microsoft"),
+    LENT("norm_f32", "SkipSimplifiedLayerNormalization", "com.microsoft"),
+    LENT("attention_f32", "Attention", NULL),
+    LENT("attention_f32", "Attention", "com.microsoft"),
+    LENT("attention_f32", "MultiHeadAttention", "com.microsoft"),
+    LENT("attention_f32", "GroupQueryAttention", "com.microsoft"),
+    LENT("gemm_f32", "Einsum", NULL),
+    LENT("gemm_f32", "MatMul", NULL),
+    LENT("gemm_f32", "Gemm", NULL),
+    LENT("gemm_f32", "FusedMatMul", "com.microsoft"),
+    LENT("gemm_f32", "FusedGemm", "com.microsoft"),
+    LENT("gemm_f32", "Linear", "ai.sinter"),
+    LENT("gemm_f32", "MoE", "com.microsoft"),
+    {0},
+};

@@ -1,0 +1,12 @@
+/* cores.h - what cores.c lends to reference kernels besides its own. */
+#ifndef SNI_EP_CPU_CORES_H
+#define SNI_EP_CPU_CORES_H
+
+#include "ep/cpu/cpu_ep.h"
+#include "ops/attention_core.h"
+
+/* Attention in float32 without its scores ever being written out as a whole (attention.c). Not done
+ * where somebody wants to see or change the scores. */
+sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done);
+
+#endif

@@ -1,0 +1,192 @@
+/* elementwise.c - functions of one and of two float32 tensors on the vector kernels. */
+#include "ops/elementwise.h"
+
+#include "base/threadpool.h"
+#include "ep/cpu/cpu_ep.h"
+#include "ops/tensor_util.h"
+
+#include <math.h>
+
+enum { GRAIN = 8192 }; /* elements worth a thread */
+
+/* ---- One tensor ---- */
+
+/* What an operator is to the kernels: its coefficients are attributes, or these numbers. */
+typedef struct unary_op {
+    const char *op;
+    sni_act act;
+    const char *name0, *name1;
+    float p0, p1;
+} unary_op;
+
+static const unary_op unary_ops[] = {
+    {"Relu", SNI_ACT_RELU},
+    {"Sigmoid", SNI_ACT_SIGMOID},
+    {"Tanh", SNI_ACT_TANH},
+    {"Erf", SNI_ACT_ERF},
+    {"Exp", SNI_ACT_EXP},
+    {"Log", SNI_ACT_LOG},
+    {"Sqrt", SNI_ACT_SQRT},
+    {"Reciprocal", SNI_ACT_RECIPROCAL},
+    {"Abs", SNI_ACT_ABS},
+    {"Neg", SNI_ACT_NEG},
+    {"HardSwish", SNI_ACT_HARD_SWISH},
+    {"HardSigmoid", SNI_ACT_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f},
+    {"LeakyRelu", SNI_ACT_LEAKY_RELU, "alpha", NULL, 0.01f},
+    {"Elu", SNI_ACT_ELU, "alpha", NULL, 1},
+    {"Celu", SNI_ACT_CELU, "alpha", NULL, 1},
+    {"Selu", SNI_ACT_SELU, "alpha", "gamma", 1.67326319217681884765625f,
+     1.05070102214813232421875f},
+    {"Softplus", SNI_ACT_SOFTPLUS, NULL, NULL, 1, 1},
+    {"Softsign", SNI_ACT_SOFTSIGN},
+    {"Mish", SNI_ACT_MISH},
+    {"Gelu", SNI_ACT_GELU},
+    {"Swish", SNI_ACT_SWISH, "alpha", NULL, 1},
+};
+
+typedef struct map_job {
+    void (*fn)(float p0, float p1, const float *x, float *y, int64_t n);
+    float p0, p1;
+    const float *x;
+    float *y;
+} map_job;
+
+static void map_piece(void *ctx, int64_t begin, int64_t end) {
+    const map_job *j = ctx;
+    j->fn(j->p0, j->p1, j->x + begin, j->y + begin, end - begin);
+}
+
+static void run_map(sni_kernel *k, sni_act act, float p0, float p1) {
+    const sni_tensor *x = sni_in(k, 0);
+    map_job j = {sni_cpu_kernels_get()->map[act], p0, p1, x->data, sni_out(k, 0)->data};
+    if (x->count) sni_parallel_for(k->threads, x->count, GRAIN, map_piece, &j);
+}
+
+static bool is_f32(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32);
+}
+
+static float attr_or(const sni_node *n, const char *name, float otherwise) {
+    const sni_attr *a = name ? sni_node_attr(n, name) : NULL;
+    return a && a->kind == SNI_ATTR_FLOAT ? a->u.f : otherwise;
+}
+
+static sn_status unary_run(sni_kernel *k) {
+    const sni_node *n = k->node;
+    const unary_op *u = unary_ops;
+    while (!sni_str_is(n->type, u->op)) u++;
+    sni_act act = u->act;
+    if (act == SNI_ACT_GELU) {
+        const sni_attr *a = sni_node_attr(n, "approximate");
+        if (a && sni_str_is(a->u.s, "tanh")) act = SNI_ACT_GELU_TANH;
+    }
+    run_map(k, act, attr_or(n, u->name0, u->p0), attr_or(n, u->name1, u->p1));
+    return SN_OK;
+}
+
+/* ---- Clip ---- */
+
+static sn_status clip_run(sni_kernel *k) {
+    const sni_tensor *low = sni_in(k, 1), *high = sni_in(k, 2);
+    if ((low && low->count != 1) || (high && high->count != 1)) return k->node->op->ref(k);
+    run_map(k, SNI_ACT_CLIP, low ? *(const float *)low->data : -INFINITY,
+            high ? *(const float *)high->data : INFINITY);
+    return SN_OK;
+}
+
+/* ---- Pow by a number that is part of the model ---- */
+
+static bool pow_act(float exponent, sni_act *act) {
+    static const struct {
+        float exponent;
+        sni_act act;
+    } known[] = {
+        {1, SNI_ACT_NONE}, {2, SNI_ACT_SQUARE}, {3, SNI_ACT_CUBE}, {-1, SNI_ACT_RECIPROCAL}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].exponent == exponent) {
+            *act = known[i].act;
+            return true;
+        }
+    return false;
+}
+
+static bool pow_accepts(const sni_choice *c) {
+    const sni_tensor *t = NULL;
+    sni_act act;
+    if (!is_f32(c) || !sni_choice_is(c, 1, SN_FLOAT32) || !c->constants[1]) return false;
+    if (c->constants[1]->tensor.count != 1 || c->constants[1]->tensor.rank > 0) return false;
+    if (sni_const_load(c->constants[1], &t, NULL) != SN_OK) return false;
+    return pow_act(*(const float *)t->data, &act);
+}
+
+static sn_status pow_run(sni_kernel *k) {
+    sni_act act = SNI_ACT_NONE;
+    pow_act(*(const float *)sni_in(k, 1)->data, &act);
+    run_map(k, act, 0, 0);
+    return SN_OK;
+}
+
+/* ---- Two tensors ---- */
+
+static const struct {
+    const char *op;
+    sni_binary fn;
+} binary_ops[] = {{"Add", SNI_BINARY_ADD},    {"Sub", SNI_BINARY_SUB}, {"Mul", SNI_BINARY_MUL},
+                  {"Div", SNI_BINARY_DIV},    {"Max", SNI_BINARY_MAX}, {"Min", SNI_BINARY_MIN},
+                  {"PRelu", SNI_BINARY_PRELU}};
+
+static bool binary_accepts(const sni_choice *c) {
+    return c->n_in == 2 && is_f32(c) && sni_choice_is(c, 1, SN_FLOAT32);
+}
+
+static sn_status binary_run(sni_kernel *k) {
+    int i = 0;
+    while (!sni_str_is(k->node->type, binary_ops[i].op)) i++;
+    sni_elementwise m = {.n_in = 2,
+                         .in = {sni_in(k, 0), sni_in(k, 1)},
+                         .in_as = {SN_FLOAT32, SN_FLOAT32},
+                         .out = sni_out(k, 0),
+                         .out_as = SN_FLOAT32,
+                         .binary = sni_cpu_kernels_get()->binary[binary_ops[i].fn]};
+    sni_elementwise_run(k->threads, &m);
+    return SN_OK;
+}
+
+#define UNARY(type) \
+    { .name = "map_f32", .op = type, .accepts = is_f32, .run = unary_run }
+#define BINARY(type) \
+    { .name = "map_f32", .op = type, .accepts = binary_accepts, .run = binary_run }
+
+const sni_impl sni_cpu_maps[] = {
+    UNARY("Relu"),
+    UNARY("Sigmoid"),
+    UNARY("Tanh"),
+    UNARY("Erf"),
+    UNARY("Exp"),
+    UNARY("Log"),
+    UNARY("Sqrt"),
+    UNARY("Reciprocal"),
+    UNARY("Abs"),
+    UNARY("Neg"),
+    UNARY("HardSwish"),
+    UNARY("HardSigmoid"),
+    UNARY("LeakyRelu"),
+    UNARY("Elu"),
+    UNARY("Celu"),
+    UNARY("Selu"),
+    UNARY("Softplus"),
+    UNARY("Softsign"),
+    UNARY("Mish"),
+    UNARY("Gelu"),
+    UNARY("Swish"),
+    BINARY("Add"),
+    BINARY("Sub"),
+    BINARY("Mul"),
+    BINARY("Div"),
+    BINARY("Max"),
+    BINARY("Min"),
+    BINARY("PRelu"),
+    {.name = "map_f32", .op = "Clip", .accepts = is_f32, .run = clip_run},
+    {.name = "map_f32", .op = "Pow", .accepts = pow_accepts, .run = pow_run},
+    {0},
+};

@@ -1,0 +1,35 @@
+/* cores.h - the parts of reference kernels that take the time, as a faster implementation may lend
+ * them: it sets sni_kernel.cores and calls the reference kernel, which reads attributes, shapes and
+ * caches as ever and leaves float32 arithmetic to these. */
+#ifndef SNI_OPS_CORES_H
+#define SNI_OPS_CORES_H
+
+#include "ops/attention_core.h"
+#include "ops/layer_norm.h"
+#include "ops/matmul_core.h"
+
+/* Softmax along an axis of n elements that lie `step` apart: element i of lane (o, s) is at
+ * (o * n + i) * step + s, for o < outer and s < step. */
+typedef struct sni_lanes {
+    const float *x;
+    float *y; /* may be x */
+    int64_t outer, n, step;
+    bool logarithm;
+} sni_lanes;
+
+struct sni_cores {
+    /* sni_gemm_batch */
+    sn_status (*gemm)(sni_kernel *k, const sni_gemm *g, int64_t count, sni_gemm_locate_fn locate,
+                      const void *ctx);
+    void (*softmax)(int threads, const sni_lanes *lanes);
+    void (*normalize)(int threads, int64_t rows, const sni_row_norm *norm);
+    /* sni_attend; not done where it cannot. */
+    sn_status (*attend)(sni_kernel *k, const sni_attention *a, bool *done);
+};
+
+/* The cores for elements of a type; NULL: plain C. */
+static inline const sni_cores *sni_cores_for(const sni_kernel *k, sn_dtype dtype) {
+    return dtype == SN_FLOAT32 ? k->cores : NULL;
+}
+
+#endif
