@@ -45,17 +45,25 @@ typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/nms.h */
 typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked.h */
 
 /* Functions of two numbers. */
-#define SNI_BINARY_LIST                                             \
-    SNI_BINARY(ADD)                                                 \
-    SNI_BINARY(SUB)                                                 \
-    SNI_BINARY(MUL) SNI_BINARY(DIV) SNI_BINARY(MAX) SNI_BINARY(MIN) \
-        SNI_BINARY(PRELU) /* a < 0 ? a * b : a */
+#define SNI_BINARY_LIST \
+    SNI_BINARY(ADD)     \
+    SNI_BINARY(SUB)     \
+    SNI_BINARY(MUL)     \
+    SNI_BINARY(DIV) SNI_BINARY(MAX) SNI_BINARY(MIN) SNI_BINARY(PRELU) /* a < 0 ? a * b : a */
 typedef enum sni_binary {
 #define SNI_BINARY(name) SNI_BINARY_##name,
     SNI_BINARY_LIST
 #undef SNI_BINARY
         SNI_BINARY_COUNT
 } sni_binary;
+
+/* What is done to a block of an attention's scores before they become weights: times `scale`, bent
+ * by `cap` (cap * tanh(x / cap); 0: not), plus biases. A bias of minus infinity hides a key. */
+typedef struct sni_attend_block {
+    float scale, cap;
+    const float *key_bias; /* one per key; NULL: none */
+    const float *bias;     /* laid out like the scores; NULL: none */
+} sni_attend_block;
 
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv.h): sni_cpu_block() */
@@ -98,6 +106,21 @@ typedef struct sni_cpu_kernels {
                           const float *scale, const float *shift);
     /* y = y * factor + shift. */
     void (*scale_row)(float *y, int64_t n, float factor, float shift);
+    /* Scores s (keys x nr, a column per query) to weights e^(s - most), in place. `most` and `sum`
+     * (nr each) are the greatest scores and the sums of weights of all blocks so far, and `fade`
+     * becomes what earlier weights are to be multiplied by. */
+    void (*attend_weigh)(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum,
+                         float *fade);
+    /* The same for one query, whose scores lie side by side. */
+    void (*attend_row)(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum);
+    /* s[j] = q . k[j * step] over d elements, for each key. */
+    void (*dot_rows)(const float *q, const float *k, int64_t step, int64_t keys, int64_t d,
+                     float *s);
+    /* y[i] = factor * sum over j of p[j] v[j * step + i], for d elements. */
+    void (*weigh_rows)(const float *p, const float *v, int64_t step, int64_t keys, int64_t d,
+                       float factor, float *y);
+    /* rows x nr elements, each column times its own factor. */
+    void (*scale_columns)(float *c, int64_t rows, const float *factors);
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
     /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum

@@ -15,6 +15,8 @@
 
 #include "cpu/map.inc.c"
 
+#include "cpu/attend.inc.c"
+
 #include "cpu/peak.inc.c"
 static void axpy(float w, const float *x, float *y, int64_t n) {
     vf weight = splat(w);
@@ -85,6 +87,11 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .moments = moments,
     .normalize_row = normalize_row,
     .scale_row = scale_row,
+    .attend_weigh = attend_weigh,
+    .attend_row = attend_row,
+    .dot_rows = dot_rows,
+    .weigh_rows = weigh_rows,
+    .scale_columns = scale_columns,
     .axpy = axpy,
     .chain_flops = 2 * CHAINS * LANES,
     .fma_chain = fma_chain,

@@ -1,9 +1,354 @@
-/* attention.c */
+/* attention.c - attention in float32 that never writes out its scores as a whole.
+ *
+ * Queries that share keys (those of one head, or of all heads of a group) are taken nr at a time,
+ * as the columns of a panel, and keys in blocks. For each block, scores^T (keys x nr) = K Q^T is a
+ * product of packed keys with the panel; it becomes weights in place, lane by lane, with the
+ * greatest score so far; and output^T (size x nr) += V^T weights^T is a product with the weights as
+ * they lie. What was summed before a greater score came up fades by the difference. Few queries
+ * are taken one at a time instead, along their keys and values as these lie. */
 #include "ep/cpu/cores.h"
 
+#include "base/checked.h"
+#include "base/threadpool.h"
+#include "cpu/kernels.h"
+
+#include <float.h>
+#include <math.h>
+
+enum {
+    KEYS = 252,          /* of a block: a multiple of every tier's mr */
+    FEW = 4,             /* queries of a group that are taken one at a time */
+    GRAIN_MACS = 1 << 15 /* worth a thread */
+};
+
+typedef struct attend_job {
+    const sni_attention *a;
+    const sni_cpu_kernels *kernels;
+    int64_t group, queries; /* heads that share keys, and their queries */
+    int64_t panels;         /* of a group's queries; of single queries: as many */
+    int64_t v_panels;       /* row panels of output^T */
+    bool biased, same_bias; /* masks count; they are the same for all queries of a head */
+    float *k, *v;           /* packed, by batch and group */
+    size_t k_size, v_size;  /* floats of one */
+    float *scratch;
+    size_t scratch_part;
+    int parts;
+} attend_job;
+
+/* What one part works in. */
+typedef struct workspace {
+    float *rows;   /* nr x head_size: queries */
+    float *packed; /* head_size x nr */
+    float *scores; /* KEYS x nr */
+    float *output; /* v_size x nr */
+    float *bias;   /* nr x KEYS, as masks have it */
+    float *turned; /* KEYS x nr */
+    float *most, *sum, *fade;
+} workspace;
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static const float *head_at(const sni_heads *h, int64_t b, int64_t head) {
+    return (const float *)h->data + b * h->batch + head * h->head;
+}
+
+/* ---- Masks ---- */
+
+/* Keys [lo, hi) are seen by query q of batch b, as far as causality, window and length tell. */
+static void seen(const sni_attention *a, int64_t b, int64_t q, int64_t *lo, int64_t *hi) {
+    int64_t own = q + a->before[b];
+    *lo = a->left >= 0 ? larger(0, own - a->left) : 0;
+    *hi = a->lengths ? smaller(a->total, a->lengths[b]) : a->total;
+    if (a->causal) *hi = smaller(*hi, own + 1);
+    if (a->right >= 0) *hi = smaller(*hi, own + a->right + 1);
+}
+
+/* What is added to the scores of keys [j0, j0 + n) for query q of head h. */
+static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, int64_t j0,
+                      int64_t n, float *out) {
+    int64_t at = b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2];
+    int64_t length = a->mask ? a->mask_length : a->total, lo, hi;
+    const float hidden = a->lowest ? -FLT_MAX : -INFINITY;
+    seen(a, b, q, &lo, &hi);
+    for (int64_t i = 0, j = j0; i < n; i++, j++) {
+        float v = 0;
+        if (j >= length)
+            v = -INFINITY;
+        else if (a->mask && a->bool_mask)
+            v = ((const uint8_t *)a->mask)[at + j] ? 0 : -INFINITY;
+        else if (a->mask)
+            v = ((const float *)a->mask)[at + j];
+        if (a->padding)
+            v += ((const float *)
+                      a->padding)[b * a->padding_stride[0] + q * a->padding_stride[1] + j];
+        out[i] = j >= lo && j < hi ? v : hidden;
+    }
+}
+
+/* Keys [*lo, *hi) that any of the queries [t0, t1) of a group sees. */
+static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int64_t *lo,
+                     int64_t *hi) {
+    const sni_attention *a = j->a;
+    *lo = 0;
+    *hi = a->total;
+    if (a->lowest) return; /* keys that are not seen may have a part */
+    int64_t first = a->total, last = 0;
+    for (int64_t t = t0; t < t1; t++) {
+        int64_t from, to;
+        seen(a, b, t % a->q_length, &from, &to);
+        first = smaller(first, from);
+        last = larger(last, to);
+    }
+    *lo = smaller(first, last) / KEYS * KEYS;
+    *hi = last;
+}
+
+/* ---- Packed keys and values ---- */
+
+static void pack_groups(void *ctx, int64_t begin, int64_t end) {
+    const attend_job *j = ctx;
+    const sni_attention *a = j->a;
+    const sni_cpu_kernels *kernels = j->kernels;
+    int mr = kernels->mr;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t b = i / a->kv_heads, h = i % a->kv_heads;
+        const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
+        float *to = j->k + (size_t)i * j->k_size;
+        for (int64_t at = 0; at < a->total; at += mr, to += mr * a->head_size)
+            kernels->pack_turned(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), mr,
+                                 a->head_size, to);
+        to = j->v + (size_t)i * j->v_size;
+        for (int64_t at = 0; at < a->total; at += KEYS) {
+            int64_t n = smaller(KEYS, a->total - at);
+            for (int64_t p = 0; p < j->v_panels; p++, to += mr * n) {
+                int64_t r = p * a->v_size / j->v_panels;
+                kernels->pack_straight(v + at * a->v.row + r, a->v.row,
+                                       (p + 1) * a->v_size / j->v_panels - r, mr, n, to);
+            }
+        }
+    }
+}
+
+/* ---- Panels of queries ---- */
+
+/* Gathers queries [t0, t1) of group g and packs them as the columns of a panel. */
+static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
+                         int64_t t1) {
+    const sni_attention *a = j->a;
+    int64_t d = a->head_size;
+    for (int64_t t = t0; t < t1 && d; t++)
+        memcpy(w->rows + (t - t0) * d,
+               head_at(&a->q, b, g * j->group + t / a->q_length) + t % a->q_length * a->q.row,
+               (size_t)d * sizeof *w->rows);
+    j->kernels->pack_turned(w->rows, d, t1 - t0, j->kernels->nr, d, w->packed);
+}
+
+/* Masks of keys [at, at + n) for the panel, as its block wants them. */
+static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
+                       int64_t t1, int64_t at, int64_t n, sni_attend_block *block) {
+    const sni_attention *a = j->a;
+    int nr = j->kernels->nr;
+    block->key_bias = block->bias = NULL;
+    if (!j->biased) return;
+    int64_t distinct = j->same_bias ? 1 : t1 - t0;
+    for (int64_t t = t0; t < t0 + distinct; t++)
+        make_bias(a, b, g * j->group + t / a->q_length, t % a->q_length, at, n,
+                  w->bias + (t - t0) * KEYS);
+    if (j->same_bias) {
+        block->key_bias = w->bias;
+        return;
+    }
+    if (t1 - t0 < nr) memset(w->turned, 0, (size_t)(n * nr) * sizeof *w->turned);
+    j->kernels->turn_matrix(w->bias, KEYS, t1 - t0, n, w->turned, nr);
+    block->bias = w->turned;
+}
+
+static void run_block(const attend_job *j, const workspace *w, int64_t i, int64_t at, int64_t n,
+                      const sni_attend_block *block, bool add) {
+    const sni_attention *a = j->a;
+    const sni_cpu_kernels *kernels = j->kernels;
+    int mr = kernels->mr, nr = kernels->nr;
+    const float *k = j->k + (size_t)i * j->k_size + at * a->head_size;
+    const float *v = j->v + (size_t)i * j->v_size + at * j->v_panels * mr;
+    for (int64_t q = 0; q < n; q += mr, k += mr * a->head_size)
+        kernels->gemm_tile[smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr, nr,
+                                               false, w->packed, w->packed);
+    kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
+    if (add) kernels->scale_columns(w->output, a->v_size, w->fade);
+    for (int64_t p = 0; p < j->v_panels; p++, v += mr * n) {
+        int64_t r = p * a->v_size / j->v_panels, rows = (p + 1) * a->v_size / j->v_panels - r;
+        if (rows)
+            kernels->gemm_tile[rows](n, v, w->scores, w->output + r * nr, nr, add, w->scores,
+                                     w->scores);
+    }
+}
+
+/* Divides by the sums and puts the panel where its queries' results go. */
+static void store_panel(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
+                        int64_t t1, bool any) {
+    const sni_attention *a = j->a;
+    int nr = j->kernels->nr;
+    for (int i = 0; i < nr; i++) w->fade[i] = w->sum[i] == 0 ? 0 : 1 / w->sum[i];
+    if (any)
+        j->kernels->scale_columns(w->output, a->v_size, w->fade);
+    else
+        memset(w->output, 0, (size_t)(a->v_size * nr) * sizeof *w->output);
+    for (int64_t t = t0, next; t < t1; t = next) {
+        next = smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+        float *y = (float *)(uintptr_t)head_at(&a->y, b, g * j->group + t / a->q_length);
+        j->kernels->turn_matrix(w->output + (t - t0), nr, a->v_size, next - t,
+                                y + t % a->q_length * a->y.row, a->y.row);
+    }
+}
+
+static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
+    const sni_attention *a = j->a;
+    int nr = j->kernels->nr;
+    int64_t i = item / j->panels, b = i / a->kv_heads, g = i % a->kv_heads, lo, hi;
+    int64_t t0 = item % j->panels * nr, t1 = smaller(t0 + nr, j->queries);
+    sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
+    pack_queries(j, w, b, g, t0, t1);
+    for (int q = 0; q < nr; q++) {
+        int64_t h = g * j->group + smaller(t0 + q, t1 - 1) / a->q_length;
+        w->most[q] = a->sink ? ((const float *)a->sink)[h] : -INFINITY;
+        w->sum[q] = a->sink ? 1 : 0;
+    }
+    range_of(j, b, t0, t1, &lo, &hi);
+    for (int64_t at = lo; at < hi; at += KEYS) {
+        int64_t n = smaller(KEYS, a->total - at);
+        block_bias(j, w, b, g, t0, t1, at, n, &block);
+        run_block(j, w, i, at, n, &block, at > lo);
+    }
+    store_panel(j, w, b, g, t0, t1, lo < hi);
+}
+
+/* ---- Single queries ---- */
+
+static void run_query(const attend_job *j, const workspace *w, int64_t item) {
+    const sni_attention *a = j->a;
+    const sni_cpu_kernels *kernels = j->kernels;
+    int64_t i = item / j->queries, t = item % j->queries, b = i / a->kv_heads, g = i % a->kv_heads;
+    int64_t h = g * j->group + t / a->q_length, q = t % a->q_length, lo, hi;
+    const float *k = head_at(&a->k, b, g), *v = head_at(&a->v, b, g);
+    float *y = (float *)(uintptr_t)head_at(&a->y, b, h) + q * a->y.row;
+    float most = a->sink ? ((const float *)a->sink)[h] : -INFINITY, sum = a->sink ? 1 : 0;
+    sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
+    range_of(j, b, t, t + 1, &lo, &hi);
+    int64_t n = larger(0, hi - lo);
+    if (n == 0) {
+        memset(y, 0, (size_t)a->v_size * sizeof *y);
+        return;
+    }
+    if (j->biased) {
+        make_bias(a, b, h, q, lo, n, w->bias);
+        block.key_bias = w->bias;
+    }
+    kernels->dot_rows(head_at(&a->q, b, h) + q * a->q.row, k + lo * a->k.row, a->k.row, n,
+                      a->head_size, w->scores);
+    kernels->attend_row(&block, w->scores, n, &most, &sum);
+    kernels->weigh_rows(w->scores, v + lo * a->v.row, a->v.row, n, a->v_size,
+                        sum == 0 ? 0 : 1 / sum, y);
+}
+
+/* ---- The whole ---- */
+
+static size_t aligned(int64_t floats) {
+    return ((size_t)floats + 15) & ~(size_t)15;
+}
+
+/* Cuts a part's memory up; returns its size in floats. */
+static size_t lay_out(const attend_job *j, float *base, workspace *w) {
+    const sni_attention *a = j->a;
+    int64_t nr = j->kernels->nr;
+    bool few = j->queries <= FEW;
+    const size_t sizes[9] = {aligned(few ? 0 : nr * a->head_size),
+                             aligned(few ? 0 : nr * a->head_size),
+                             aligned(few ? a->total : KEYS * nr),
+                             aligned(few ? 0 : a->v_size * nr),
+                             aligned(few ? a->total : KEYS * nr),
+                             aligned(few ? 0 : KEYS * nr),
+                             aligned(nr),
+                             aligned(nr),
+                             aligned(nr)};
+    float **places[9] = {&w->rows,   &w->packed, &w->scores, &w->output, &w->bias,
+                         &w->turned, &w->most,   &w->sum,    &w->fade};
+    size_t used = 0;
+    for (int i = 0; i < 9; i++) {
+        if (base) *places[i] = base + used;
+        used += sizes[i];
+    }
+    return used;
+}
+
+static void run_parts(void *ctx, int64_t begin, int64_t end) {
+    const attend_job *j = ctx;
+    int64_t items = j->a->batches * j->a->kv_heads * j->panels;
+    for (int64_t part = begin; part < end; part++) {
+        workspace w;
+        lay_out(j, j->scratch + (size_t)part * j->scratch_part, &w);
+        for (int64_t i = part * items / j->parts; i < (part + 1) * items / j->parts; i++) {
+            if (j->queries <= FEW)
+                run_query(j, &w, i);
+            else
+                run_panel(j, &w, i);
+        }
+    }
+}
+
+static sn_status take_floats(sni_kernel *k, size_t count, size_t each, float **out) {
+    size_t bytes;
+    if (!sni_mul_size(count, each, &bytes) || !sni_mul_size(bytes, sizeof(float), &bytes))
+        return sni_fail(k->err, SN_LIMIT, "%zu times %zu elements are too many", count, each);
+    *out = sni_scratch(k, bytes ? bytes : 1);
+    return *out ? SN_OK : k->err ? k->err->status : SN_NO_MEMORY;
+}
+
+static void plan_job(attend_job *j) {
+    const sni_attention *a = j->a;
+    int mr = j->kernels->mr, nr = j->kernels->nr;
+    bool moving = a->causal || a->left >= 0 || a->right >= 0;
+    j->group = a->q_heads / a->kv_heads;
+    j->queries = j->group * a->q_length;
+    j->panels = j->queries <= FEW ? j->queries : (j->queries + nr - 1) / nr;
+    j->v_panels = (a->v_size + mr - 1) / mr;
+    j->biased = a->mask || a->padding || moving || a->lengths;
+    j->same_bias = !moving &&
+                   !(a->mask && (a->mask_stride[2] || (a->mask_stride[1] && j->group > 1))) &&
+                   !(a->padding && a->padding_stride[1]);
+    j->k_size = (size_t)((a->total + mr - 1) / mr * mr * a->head_size);
+    j->v_size = (size_t)(a->total * j->v_panels * mr);
+}
+
 sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
-    (void)k;
-    (void)a;
+    attend_job j = {.a = a, .kernels = sni_cpu_kernels_get()};
+    int64_t groups = a->batches * a->kv_heads;
     *done = false;
+    if (a->kept || a->mods) return SN_OK;
+    if (groups == 0 || a->q_length == 0 || a->v_size == 0) {
+        *done = true;
+        return SN_OK;
+    }
+    plan_job(&j);
+    int threads = k->threads < 1 ? 1 : k->threads;
+    double macs =
+        (double)a->total * (double)j.queries * (double)groups * (double)(a->head_size + a->v_size);
+    if (macs < GRAIN_MACS) threads = 1;
+    if (j.queries > FEW) {
+        SN_TRY(take_floats(k, (size_t)groups, j.k_size, &j.k));
+        SN_TRY(take_floats(k, (size_t)groups, j.v_size, &j.v));
+        sni_parallel_for(threads, groups, 1, pack_groups, &j);
+    }
+    SN_TRY(sni_poll(k));
+    j.parts = (int)smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
+    j.scratch_part = lay_out(&j, NULL, NULL);
+    SN_TRY(take_floats(k, (size_t)j.parts, j.scratch_part, &j.scratch));
+    sni_parallel_for(threads, j.parts, 1, run_parts, &j);
+    *done = true;
     return SN_OK;
 }
