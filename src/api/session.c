@@ -375,7 +375,7 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
         status = SN_BAD_DATA;
         if (c->err) c->err->status = status;
     }
-    if (status == SN_OK) status = sni_model_intact(c->s->model->model, c->err);
+    if (status == SN_OK) status = sni_model_watch(c->s->model->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
     for (int32_t i = 0; i < c->s->graph->n_outputs; i++) sni_datum_clear(&c->out[i]);
     sni_arena_free(&run.text);

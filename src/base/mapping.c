@@ -26,6 +26,7 @@ struct sni_mapping {
     int fd;      /* kept to notice changes; -1 if not mapped */
     struct timespec mtime;
     atomic_bool damaged;
+    _Atomic(int64_t) looked; /* tick of the clock at which sni_mapping_watch() last examined it */
     struct guard_slot *slot;
     char path[]; /* for messages */
 };
@@ -326,6 +327,18 @@ sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err) {
         st.st_mtim.tv_nsec != mapping->mtime.tv_nsec)
         return sni_fail(err, SN_IO, "%s was changed while it was in use", mapping->path);
     return SN_OK;
+}
+
+sn_status sni_mapping_watch(sni_mapping *mapping, sn_error *err) {
+    if (!mapping->mapped) return SN_OK;
+    if (!atomic_load_explicit(&mapping->damaged, memory_order_relaxed)) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        int64_t tick = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+        if (atomic_exchange_explicit(&mapping->looked, tick, memory_order_relaxed) == tick)
+            return SN_OK;
+    }
+    return sni_mapping_intact(mapping, err);
 }
 
 void sni_mapping_close(sni_mapping *mapping) {

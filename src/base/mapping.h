@@ -27,9 +27,12 @@ sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int
 const unsigned char *sni_mapping_bytes(const sni_mapping *mapping);
 size_t sni_mapping_size(const sni_mapping *mapping);
 
-/* SN_OK, or SN_IO if the file shrank or was changed since it was opened. Cheap: may be called
- * once a run. */
+/* SN_OK, or SN_IO if the file shrank or was changed since it was opened. */
 sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err);
+
+/* The same for whoever asks often: that bytes were missing is told at once, but the file itself is
+ * examined only once per tick of the system's coarse clock (some milliseconds). Thread-safe. */
+sn_status sni_mapping_watch(sni_mapping *mapping, sn_error *err);
 
 void sni_mapping_close(sni_mapping *mapping);
 

@@ -24,6 +24,32 @@ static inline vf clamp_vf(vf x, vf low, vf high) {
     return min_vf(max_vf(x, low), high);
 }
 
+/* Functions that are seldom the end of something. */
+static inline __attribute__((always_inline)) vf plain_vf(sni_act act, vf x) {
+    switch (act) {
+    case SNI_ACT_EXP:
+        return exp_vf(x);
+    case SNI_ACT_LOG:
+        return log_vf(x);
+    case SNI_ACT_ERF:
+        return erf_vf(x);
+    case SNI_ACT_SQRT:
+        return sqrt_vf(x);
+    case SNI_ACT_RECIPROCAL:
+        return splat(1.0f) / x;
+    case SNI_ACT_ABS:
+        return abs_vf(x);
+    case SNI_ACT_NEG:
+        return -x;
+    case SNI_ACT_SQUARE:
+        return x * x;
+    case SNI_ACT_CUBE:
+        return x * x * x;
+    default:
+        return x;
+    }
+}
+
 static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1, vf x) {
     switch (act) {
     case SNI_ACT_RELU:
@@ -66,26 +92,8 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
         return p0 * softplus_vf(p1 * x);
     case SNI_ACT_SWISH:
         return x * sigmoid_vf(x * p0);
-    case SNI_ACT_EXP:
-        return exp_vf(x);
-    case SNI_ACT_LOG:
-        return log_vf(x);
-    case SNI_ACT_ERF:
-        return erf_vf(x);
-    case SNI_ACT_SQRT:
-        return sqrt_vf(x);
-    case SNI_ACT_RECIPROCAL:
-        return splat(1.0f) / x;
-    case SNI_ACT_ABS:
-        return abs_vf(x);
-    case SNI_ACT_NEG:
-        return -x;
-    case SNI_ACT_SQUARE:
-        return x * x;
-    case SNI_ACT_CUBE:
-        return x * x * x;
     default:
-        return x;
+        return plain_vf(act, x);
     }
 }
 
@@ -102,11 +110,10 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const sni_
         store(y + i, act_vf(act, p0, p1, x));
     }
     if (i == n) return;
-    float tail[LANES] = {0};
-    for (int64_t j = i; j < n; j++)
-        tail[j - i] = y[j] + bias + (columns ? columns[j] : 0) + (more ? more[j] : 0);
-    store(tail, act_vf(act, p0, p1, load(tail)));
-    memcpy(y + i, tail, (size_t)(n - i) * sizeof *y);
+    vf x = load_some(y + i, n - i, 0) + b;
+    if (columns) x += load_some(columns + i, n - i, 0);
+    if (more) x += load_some(more + i, n - i, 0);
+    store_some(y + i, n - i, act_vf(act, p0, p1, x));
 }
 
 typedef void (*finish_fn)(const sni_epilogue *e, float *y, float bias, const float *columns,

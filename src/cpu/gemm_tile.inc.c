@@ -9,9 +9,9 @@ enum { MR = 4, NV = 2, KC = 384 };
 #endif
 enum {
     NR = NV * LANES,
-    STEPS = 4,
-    AHEAD = 256
-}; /* AHEAD: rows of B that gemm_row has fetched beforehand */
+    STEPS = 4,  /* of k in one round of the loop */
+    AHEAD = 256 /* rows of B that gemm_row has fetched beforehand */
+};
 
 /* One step of k. */
 static inline __attribute__((always_inline)) void tile_step(int rows, const float *a,

@@ -44,17 +44,12 @@ typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/nms.h */
 typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked.h */
 
-/* Functions of two numbers. */
-#define SNI_BINARY_LIST \
-    SNI_BINARY(ADD)     \
-    SNI_BINARY(SUB)     \
-    SNI_BINARY(MUL)     \
-    SNI_BINARY(DIV) SNI_BINARY(MAX) SNI_BINARY(MIN) SNI_BINARY(PRELU) /* a < 0 ? a * b : a */
+/* Functions of two numbers: cpu/binary.def. */
 typedef enum sni_binary {
 #define SNI_BINARY(name) SNI_BINARY_##name,
-    SNI_BINARY_LIST
+#include "cpu/binary.def"
 #undef SNI_BINARY
-        SNI_BINARY_COUNT
+    SNI_BINARY_COUNT
 } sni_binary;
 
 /* What is done to a block of an attention's scores before they become weights: times `scale`, bent

@@ -58,5 +58,5 @@ binary(sni_binary op, const float *a, const float *b, float *y, int64_t n, bool 
         else                                                                                \
             binary(SNI_BINARY_##name, a, b, y, n, false, false);                            \
     }
-SNI_BINARY_LIST
+#include "cpu/binary.def"
 #undef SNI_BINARY

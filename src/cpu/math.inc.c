@@ -75,7 +75,7 @@ static inline vf log1p_vf(vf x) {
     return select_vf(x < splat(INFINITY), result, x);
 }
 
-/* Within 2 where the result is a normal number. */
+/* Within 3 where the result is a normal number. */
 static inline vf sigmoid_vf(vf x) {
     return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
 }

@@ -1,36 +1,6 @@
 /* rows.inc.c - softmax and normalisation of rows. Sums run in several vectors whose lanes are added
  * in a fixed order, so that a row's result depends on its length alone. */
 
-/* The lanes' sum: halves added to halves. */
-static inline float sum_lanes(vf v) {
-    float a[LANES];
-    store(a, v);
-    for (int half = LANES / 2; half; half /= 2)
-        for (int i = 0; i < half; i++) a[i] += a[i + half];
-    return a[0];
-}
-
-static inline float max_lanes(vf v) {
-    float a[LANES], most;
-    store(a, v);
-    most = a[0];
-    for (int i = 1; i < LANES; i++) most = a[i] > most ? a[i] : most;
-    return most;
-}
-
-/* Up to LANES elements; `rest` in the lanes that are left. */
-static inline vf load_some(const float *p, int64_t n, float rest) {
-    float a[LANES];
-    for (int i = 0; i < LANES; i++) a[i] = i < n ? p[i] : rest;
-    return load(a);
-}
-
-static inline void store_some(float *p, int64_t n, vf v) {
-    float a[LANES];
-    store(a, v);
-    memcpy(p, a, (size_t)n * sizeof *p);
-}
-
 static float max_row(const float *x, int64_t n) {
     vf most = splat(-INFINITY), more = most;
     int64_t i = 0;
@@ -71,7 +41,7 @@ static void scale_row(float *y, int64_t n, float factor, float shift) {
     vf f = splat(factor), s = splat(shift);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(y + i, load(y + i) * f + s);
-    for (; i < n; i++) y[i] = y[i] * factor + shift;
+    if (i < n) store_some(y + i, n - i, load_some(y + i, n - i, 0) * f + s);
 }
 
 static void softmax_row(const float *x, float *y, int64_t n) {
@@ -85,7 +55,7 @@ static void log_softmax_row(const float *x, float *y, int64_t n) {
     vf m = splat(most), l = splat(log_sum);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(y + i, load(x + i) - m - l);
-    for (; i < n; i++) y[i] = x[i] - most - log_sum;
+    if (i < n) store_some(y + i, n - i, load_some(x + i, n - i, 0) - m - l);
 }
 
 /* The same of `count` columns, at most LANES, of n rows that are `step` apart. `whole` is a
@@ -185,5 +155,8 @@ static void normalize_row(const float *x, float *y, int64_t n, float mean, float
         vf v = (load(x + i) - m) * f * load(scale + i);
         store(y + i, shift ? v + load(shift + i) : v);
     }
-    for (; i < n; i++) y[i] = (x[i] - mean) * inverse * scale[i] + (shift ? shift[i] : 0);
+    if (i < n) {
+        vf v = (load_some(x + i, n - i, 0) - m) * f * load_some(scale + i, n - i, 0);
+        store_some(y + i, n - i, shift ? v + load_some(shift + i, n - i, 0) : v);
+    }
 }

@@ -101,4 +101,70 @@ static inline vf min_vf(vf a, vf b) {
 }
 #endif
 
+/* The lanes of v from half a vector on, then a quarter, ...: what is folded with v. */
+#if LANES == 16
+#define FOLDS(step)                                             \
+    step(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7); \
+    step(4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11); \
+    step(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13); \
+    step(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
+#elif LANES == 8
+#define FOLDS(step)               \
+    step(4, 5, 6, 7, 0, 1, 2, 3); \
+    step(2, 3, 0, 1, 6, 7, 4, 5); \
+    step(1, 0, 3, 2, 5, 4, 7, 6)
+#else
+#define FOLDS(step)   \
+    step(2, 3, 0, 1); \
+    step(1, 0, 3, 2)
+#endif
+
+static inline float sum_lanes(vf v) {
+#define STEP(...) v += __builtin_shufflevector(v, v, __VA_ARGS__)
+    FOLDS(STEP);
+#undef STEP
+    return v[0];
+}
+
+static inline float max_lanes(vf v) {
+#define STEP(...) v = max_vf(v, __builtin_shufflevector(v, v, __VA_ARGS__))
+    FOLDS(STEP);
+#undef STEP
+    return v[0];
+}
+#undef FOLDS
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/* All ones in the first n lanes. */
+static inline __m256i first_lanes(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
+/* Fewer than LANES elements; `rest` in the lanes that are left. */
+static inline vf load_some(const float *p, int64_t n, float rest) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_loadu_ps((__m512)splat(rest), (__mmask16)((1u << n) - 1), p);
+#elif defined(__AVX2__)
+    __m256i mask = first_lanes(n);
+    return select_vf((vi)mask, (vf)_mm256_maskload_ps(p, mask), splat(rest));
+#else
+    float a[LANES];
+    for (int i = 0; i < LANES; i++) a[i] = i < n ? p[i] : rest;
+    return load(a);
+#endif
+}
+
+static inline void store_some(float *p, int64_t n, vf v) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif defined(__AVX2__)
+    _mm256_maskstore_ps(p, first_lanes(n), (__m256)v);
+#else
+    float a[LANES];
+    store(a, v);
+    memcpy(p, a, (size_t)n * sizeof *p);
+#endif
+}
+
 #endif

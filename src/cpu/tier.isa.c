@@ -77,7 +77,7 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .binary =
         {
 #define SNI_BINARY(name) [SNI_BINARY_##name] = binary_##name,
-            SNI_BINARY_LIST
+#include "cpu/binary.def"
 #undef SNI_BINARY
         },
     .softmax_row = softmax_row,

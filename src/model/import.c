@@ -234,6 +234,12 @@ void sni_model_free(sni_model *model) {
     if (model) sni_store_release(model->store);
 }
 
+sn_status sni_model_watch(const sni_model *model, sn_error *err) {
+    for (size_t i = 0; i < model->n_mappings; i++)
+        SN_TRY(sni_mapping_watch(model->mappings[i], err));
+    return SN_OK;
+}
+
 sn_status sni_model_intact(const sni_model *model, sn_error *err) {
     for (size_t i = 0; i < model->n_mappings; i++)
         SN_TRY(sni_mapping_intact(model->mappings[i], err));

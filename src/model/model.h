@@ -68,6 +68,8 @@ void sni_model_free(sni_model *model);
 
 /* SN_IO if a mapped file changed since it was opened. */
 sn_status sni_model_intact(const sni_model *model, sn_error *err);
+/* The same for every run: see sni_mapping_watch(). */
+sn_status sni_model_watch(const sni_model *model, sn_error *err);
 
 /* ---- Writing (writer.c, text_print.c) ---- */
 

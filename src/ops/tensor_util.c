@@ -3,6 +3,7 @@
 
 #include "base/floats.h"
 #include "base/threadpool.h"
+#include "ops/cores.h"
 #include "ops/typed.h"
 #include "ops/wide.h"
 
@@ -181,6 +182,7 @@ typedef struct box {
     unsigned char *dst;
     const unsigned char *src;
     size_t width;
+    const sni_cores *cores; /* NULL: plain C */
 } box;
 
 static void box_merge(box *b, int rank, const int64_t *dims, const int64_t *to,
@@ -266,6 +268,11 @@ static void box_tiles(void *ctx, int64_t begin, int64_t end) {
             rest /= b->dims[i];
         }
         int64_t rows = b->dims[row] - first < TILE_ROWS ? b->dims[row] - first : TILE_ROWS;
+        if (b->cores && width == sizeof(float)) {
+            b->cores->turn(b->src + (from + first) * width, b->from[column], b->dims[column], rows,
+                           b->dst + (to + first * b->to[row]) * width, b->to[row]);
+            continue;
+        }
         for (int64_t c = 0; c < b->dims[column]; c += TILE_COLUMNS) {
             int64_t n = b->dims[column] - c < TILE_COLUMNS ? b->dims[column] - c : TILE_COLUMNS;
             for (int64_t r = first; r < first + rows; r++)
@@ -281,7 +288,7 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
                   size_t width) {
     for (int i = 0; i < rank; i++)
         if (dims[i] == 0) return;
-    box b = {.dst = dst, .src = src, .width = width};
+    box b = {.dst = dst, .src = src, .width = width, .cores = k->cores};
     box_merge(&b, rank, dims, dst_strides, src_strides);
     int64_t rows = 1;
     for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];

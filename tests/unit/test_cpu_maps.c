@@ -137,12 +137,29 @@ static void sums_are_normalised(void **state) {
     }
 }
 
+static void transposition_matches(void **state) {
+    (void)state;
+    static const int64_t perms[][3] = {{2, 1, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {1, 2, 0}};
+    for (size_t i = 0; i < sizeof perms / sizeof *perms; i++)
+        for (int j = 0; j < LENGTHS - 1; j++) {
+            versus_start(&v, "", "Transpose");
+            versus_tensor(&v, j % 2 ? SN_FLOAT32 : SN_INT32, 3,
+                          (int64_t[]){lengths[(j + 3) % 11], lengths[j], lengths[(j + 7) % 11]},
+                          NULL);
+            eval_attr(&v.e, (sni_attr){.name = SNI_STR("perm"),
+                                       .kind = SNI_ATTR_INTS,
+                                       .count = 3,
+                                       .u.ints = perms[i]});
+            versus_run(&v, 1, 0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_of_one),    cmocka_unit_test(coefficients_count),
         cmocka_unit_test(clip_and_pow),        cmocka_unit_test(functions_of_two),
         cmocka_unit_test(softmax_matches),     cmocka_unit_test(normalisation_matches),
-        cmocka_unit_test(sums_are_normalised),
+        cmocka_unit_test(sums_are_normalised), cmocka_unit_test(transposition_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The guard's signal handler. cmocka puts its own in its place for every test. */
@@ -167,6 +168,28 @@ static void survives_shrinking(void **state) {
     sni_mapping_close(other);
 }
 
+/* A look at every run: missing bytes are told at once, other changes when the clock has moved on.
+ */
+static void watches(void **state) {
+    (void)state;
+    sigaction(SIGBUS, &guard, NULL);
+    sni_mapping *m = NULL;
+    assert_int_equal(sni_mapping_open(at("sub/weights"), 0, &m, NULL), SN_OK);
+    assert_int_equal(sni_mapping_watch(m, NULL), SN_OK);
+    assert_int_equal(sni_mapping_watch(m, NULL), SN_OK);
+    struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, at("sub/weights"), times, 0), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    assert_int_equal(sni_mapping_watch(m, NULL), SN_IO);
+    sni_mapping_close(m);
+    assert_int_equal(sni_mapping_open(at("data"), 0, &m, NULL), SN_OK);
+    assert_int_equal(sni_mapping_watch(m, NULL), SN_OK);
+    assert_int_equal(truncate(at("data"), 4096), 0);
+    read_shrunk(m);
+    assert_int_equal(sni_mapping_watch(m, NULL), SN_IO);
+    sni_mapping_close(m);
+}
+
 static void many_mappings(void **state) {
     (void)state;
     sigaction(SIGBUS, &guard, NULL);
@@ -237,6 +260,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(links_only_when_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(notices_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(survives_shrinking, setup, teardown),
+        cmocka_unit_test_setup_teardown(watches, setup, teardown),
         cmocka_unit_test_setup_teardown(many_mappings, setup, teardown),
         cmocka_unit_test_setup_teardown(foreign_faults_pass_through, setup, teardown),
         cmocka_unit_test(earlier_handler_is_kept),

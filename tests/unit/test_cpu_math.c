@@ -1,0 +1,110 @@
+/* test_cpu_math.c - how far the vector kernels' elementary functions are from the true values, in
+ * units of the last place, over their whole ranges. Run once per instruction-set tier. */
+#include "unit.h"
+
+#include "cpu/kernels.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { COUNT = 4096 };
+
+/* The distance of floats around a value. */
+static double unit_of(double value) {
+    int exponent;
+    frexp(value, &exponent);
+    return ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+/* The largest error of act over [low, high], evenly spaced or, if `even` is false, by magnitude. */
+static double worst(sni_act act, double (*exact)(double), float low, float high, bool even) {
+    static float x[COUNT], y[COUNT];
+    double most = 0;
+    for (int round = 0; round < 64; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            double part = ((double)round * COUNT + i) / (64.0 * COUNT);
+            double v = even ? (double)low + ((double)high - (double)low) * part
+                            : (double)low * pow((double)high / (double)low, part);
+            x[i] = (float)v;
+        }
+        sni_cpu_kernels_get()->map[act](1, 1, x, y, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            double want = exact((double)x[i]);
+            double error = fabs((double)y[i] - want) / unit_of(want);
+            if (!(error <= most)) most = error;
+        }
+    }
+    return most;
+}
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static double softplus(double x) {
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double root(double x) {
+    return sqrt(x);
+}
+
+static void errors_are_bounded(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        sni_act act;
+        double (*exact)(double);
+        float low, high;
+        bool even;
+        double most;
+    } cases[] = {
+        {"exp", SNI_ACT_EXP, exp, -87, 88.7f, true, 2},
+        {"exp near 0", SNI_ACT_EXP, exp, 1e-10f, 1, false, 2},
+        {"log", SNI_ACT_LOG, log, 1e-37f, 3e38f, false, 2},
+        {"log near 1", SNI_ACT_LOG, log, 0.5f, 2, true, 2},
+        {"log of tiny numbers", SNI_ACT_LOG, log, 1e-44f, 1e-38f, false, 2},
+        {"tanh", SNI_ACT_TANH, tanh, -10, 10, true, 2},
+        {"tanh near 0", SNI_ACT_TANH, tanh, 1e-20f, 1, false, 2},
+        {"erf", SNI_ACT_ERF, erf, -5, 5, true, 2},
+        {"erf near 0", SNI_ACT_ERF, erf, 1e-20f, 1, false, 2},
+        {"sigmoid", SNI_ACT_SIGMOID, sigmoid, -80, 80, true, 3},
+        {"softplus", SNI_ACT_SOFTPLUS, softplus, -80, 80, true, 3},
+        {"sqrt", SNI_ACT_SQRT, root, 1e-37f, 3e38f, false, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double found =
+            worst(cases[i].act, cases[i].exact, cases[i].low, cases[i].high, cases[i].even);
+        print_message("%-20s %.2f\n", cases[i].name, found);
+        if (!(found <= cases[i].most))
+            fail_msg("%s is off by %g units, more than %g", cases[i].name, found, cases[i].most);
+    }
+}
+
+static void ends_are_exact(void **state) {
+    (void)state;
+    static const float x[16] = {INFINITY, -INFINITY, 0,        -0.0f,  NAN,     1000, -1000, 89,
+                                -110,     FLT_MAX,   -FLT_MAX, 1e-45f, -1e-45f, 20,   -20,   1};
+    float y[16];
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    k->map[SNI_ACT_EXP](0, 0, x, y, 16);
+    assert_true(y[0] == INFINITY && y[1] == 0 && y[2] == 1 && y[3] == 1 && isnan(y[4]));
+    assert_true(y[5] == INFINITY && y[6] == 0 && y[7] == INFINITY && y[8] == 0);
+    k->map[SNI_ACT_LOG](0, 0, x, y, 16);
+    assert_true(y[0] == INFINITY && isnan(y[1]) && y[2] == -INFINITY && y[3] == -INFINITY);
+    assert_true(isnan(y[4]) && isnan(y[6]) && isnan(y[12]) && y[15] == 0);
+    k->map[SNI_ACT_TANH](0, 0, x, y, 16);
+    assert_true(y[0] == 1 && y[1] == -1 && y[2] == 0 && isnan(y[4]) && y[13] == 1 && y[14] == -1);
+    k->map[SNI_ACT_ERF](0, 0, x, y, 16);
+    assert_true(y[0] == 1 && y[1] == -1 && y[2] == 0 && isnan(y[4]) && y[13] == 1 && y[14] == -1);
+    k->map[SNI_ACT_SIGMOID](0, 0, x, y, 16);
+    assert_true(y[0] == 1 && y[1] == 0 && y[2] == 0.5f && isnan(y[4]) && y[5] == 1 && y[6] == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_bounded),
+        cmocka_unit_test(ends_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
