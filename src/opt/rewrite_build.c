@@ -157,6 +157,17 @@ static int32_t replaced(const sni_match *m, int i) {
     return out < n->n_out ? n->out[out] : SNI_NO_ID;
 }
 
+/* True if something besides the match uses a value, or it leaves the graph. */
+static bool is_wanted(const sni_match *m, int32_t id) {
+    const sni_value *v = sni_graph_value(m->g, id);
+    for (int32_t u = 0; v && u < v->use_count; u++) {
+        bool own = false;
+        for (int i = 0; i < m->n_nodes && !own; i++) own = m->nodes[i]->id == v->uses[u].node;
+        if (!own) return true;
+    }
+    return false;
+}
+
 static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_t *count) {
     const sni_compiled *rule = b->m->rule;
     bool several = p == rule->replacement && rule->n_outputs;
@@ -164,7 +175,7 @@ static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_
     for (int32_t i = 0; i < *count; i++) {
         sni_value *v;
         out[i] = SNI_NO_ID;
-        if (several ? replaced(b->m, i) == SNI_NO_ID : i != p->out) continue;
+        if (several ? !is_wanted(b->m, replaced(b->m, i)) && i > 0 : i != p->out) continue;
         SN_TRY(sni_graph_add_value(b->m->g, (sni_str){0}, &v, b->m->r->err));
         out[i] = v->id;
     }
@@ -319,16 +330,16 @@ sn_status sni_rule_apply(sni_match *m, bool *done) {
     const sni_node *made = b.n_made ? b.made[b.n_made - 1] : NULL;
     int outputs = rule->n_outputs ? rule->n_outputs : 1;
     for (int i = 0; b.ok && i < outputs; i++) {
-        int32_t old = replaced(m, i);
-        if (old != SNI_NO_ID) b.ok = can_replace(m->g, old, rule->n_outputs ? made->out[i] : new);
+        int32_t old = replaced(m, i), value = rule->n_outputs ? made->out[i] : new;
+        if (old != SNI_NO_ID && value != SNI_NO_ID) b.ok = can_replace(m->g, old, value);
     }
     if (!b.ok || new == SNI_NO_ID) {
         undo(&b);
         return SN_OK;
     }
     for (int i = 0; i < outputs; i++) {
-        int32_t old = replaced(m, i);
-        if (old != SNI_NO_ID) SN_TRY(take_over(m, old, rule->n_outputs ? made->out[i] : new));
+        int32_t old = replaced(m, i), value = rule->n_outputs ? made->out[i] : new;
+        if (old != SNI_NO_ID && value != SNI_NO_ID) SN_TRY(take_over(m, old, value));
     }
     m->made = b.n_made ? b.made[0] : NULL;
     remove_matched(m);

@@ -15,6 +15,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
     {"linear", SNI_STAGE_FUSE, sni_rules_linear},
+    {"sums and norms", SNI_STAGE_FUSE, sni_rules_skip_norms},
     {0},
 };
 

@@ -350,7 +350,7 @@ static inline void sample_make(sample *s, const char *more) {
     s->wide = sample_choose(s, 2);
     sample_node(s, s->rule->pattern, out);
     for (int i = 0; i < s->rule->n_outputs; i++)
-        if (s->rule->outputs[i].slot >= 0 && s->rule->outputs[i].out == 0) {
+        if (s->rule->outputs[i].slot >= 0 && s->rule->outputs[i].out == 0 && !sample_choose(s, 2)) {
             sni_str name = s->rule->names[s->rule->outputs[i].slot].text;
             ADD(s->extra, ", %.*s", (int)name.n, name.p);
         }

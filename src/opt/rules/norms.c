@@ -152,6 +152,13 @@ static sn_status bind_groups(sni_match *m) {
     return sni_match_set_attr(m, "groups", sni_attr_of_int("groups", inner->type.dims[1]));
 }
 
+/* ---- Sums before normalisations ---- */
+
+static bool adds_alike(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x");
+    return x->dtype == SN_FLOAT32 && x->rank == 3 && sni_types_equal(x, sni_match_type(m, "y"));
+}
+
 #define MEAN(x) "ReduceMean<keepdims = 1, noop_with_empty_axes = 0>(" x ", %a)"
 #define SQUARE(x) "{Pow(" x ", 2) | Mul(" x ", " x ")}"
 #define DEVIATION "d:Sub(x, " MEAN("x") ")"
@@ -208,5 +215,15 @@ const sni_rule sni_rules_norms[] = {
     {"instance-norm-offset", "Add(n:InstanceNormalization(x, %one, %zero), %b)",
      "InstanceNormalization<*n>(x, one, b2)", .where = takes_channel_offset,
      .build = flatten_offset, .sample = "x=[N,6,4,5] %one=[6] %zero=0[6] %b=[6,1,1] @groups=2"},
+    {0},
+};
+
+const sni_rule sni_rules_skip_norms[] = {
+    {"skip-layer-norm", "LayerNormalization<axis = -1, epsilon = @e>(s:Add(x, y), %g, %b?)",
+     "(root, _, _, s) = com.microsoft.SkipLayerNormalization<epsilon = @e>(x, y, g, b)",
+     .where = adds_alike, .sample = "x=[N,S,8] y=[N,S,8] %g=[8] %b=[8]"},
+    {"skip-rms-norm", "RMSNormalization<axis = -1, epsilon = @e>(s:Add(x, y), %g)",
+     "(root, _, _, s) = com.microsoft.SkipSimplifiedLayerNormalization<epsilon = @e>(x, y, g)",
+     .where = adds_alike, .sample = "x=[N,S,8] y=[N,S,8] %g=[8]"},
     {0},
 };
