@@ -199,24 +199,25 @@ size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *fo
 
 /* ---- What it costs ---- */
 
-enum {
-    NEAR_WEIGHTS = 8 << 20 /* bytes of one layer's weights that may still be in a cache when the
-                              next run comes; more come from memory */
-};
-
-/* Cycles to bring weights of so many bytes in once. */
+/* Cycles to bring so many bytes in from behind the second cache: the more there are, the farther
+ * away they are when the next run comes. */
 static double stream_cost(double bytes) {
+    const double mega = 1 << 20;
     if (bytes <= (double)sni_cpu_cache(2) / 2) return 0;
-    return bytes / (bytes <= NEAR_WEIGHTS ? 24 : 8);
+    return bytes / (bytes <= 8 * mega ? 8 : bytes <= 48 * mega ? 4.5 : 2.5);
+}
+
+/* Work and streams go on side by side, but not wholly. */
+static double both(double work, double stream) {
+    return work > stream ? work + 0.35 * stream : stream + 0.35 * work;
 }
 
 static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) {
     double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
-    double products = outs * taps / 2 / 0.88;
-    double stream = stream_cost(weights);
-    return products > stream ? products + stream / 4 : stream + products / 4;
+    double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
+    return both(outs * taps / 2 / rate, stream_cost(weights));
 }
 
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
@@ -224,17 +225,15 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     if (!f) return direct_cost(g, k);
     cut c = cut_of(g, f, k, 1);
     double tiles = (double)c.tiles, rows = (double)c.rows;
-    double pixels_in = (double)f->t_h * (f->m_w + f->t_w);
-    double pixels_out = (double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w);
-    double transforms =
-        tiles * (1.3 * pixels_in * (double)c.in_blocks + 0.65 * pixels_out * (double)c.out_blocks);
-    /* A product of few rows waits for the sums and for its weights. */
-    double step = rows < 5 ? 5 : rows;
-    double products = ceil(tiles / rows) * step * (double)(c.points * g->in_channels * c.pairs);
-    double weights = (double)(c.points * g->in_channels * c.out_blocks * k->block) * sizeof(float);
-    double stream = ceil(tiles / (double)c.most) * stream_cost(weights);
-    double work = products / 0.9 + transforms;
-    return 2000 + (work > stream ? work + stream / 4 : stream + work / 4);
+    /* Vectors that the transforms move. */
+    double in = (double)f->t_h * (f->m_w + f->t_w) * (double)c.in_blocks;
+    double out = ((double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w)) *
+                 (double)c.out_blocks;
+    /* A product of few rows waits for its sums and its weights. */
+    double products = ceil(tiles / rows) * (rows < 5 ? 5 : rows) *
+                      (double)(c.points * g->in_channels * c.out_blocks) / 2;
+    double bytes = traffic(&c, k, g->in_channels, c.most, c.together) * sizeof(float);
+    return 2000 + both(products / 0.9 + tiles * (3 * in + 1.3 * out), stream_cost(bytes));
 }
 
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
@@ -250,7 +249,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
         int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
         if ((t_h == 10 && t_w == 10) || !sni_wino_form_of(g, t_h, t_w, &f)) continue;
         double cost = sni_wino_cost(&known, &f);
-        if (cost >= best) continue;
+        if (cost >= best * (found ? 0.92 : 1)) continue; /* more points round more */
         best = cost;
         *form = f;
         found = true;

@@ -1,0 +1,232 @@
+/* layers.c - convolution layers of well-known networks: what the cost model expects of the direct
+ * sums and of each form of Winograd's method, beside what they take.
+ *
+ *     bench_conv [threads] [milliseconds per measurement]
+ *
+ * Expected times are in cycles of one thread; "x" columns are ratios to the direct way, expected
+ * and measured, so that both can be read side by side. */
+#include "cpu/winograd.h"
+#include "ep/cpu/blocked.h"
+#include "graph/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct layer {
+    const char *network;
+    int64_t in, out, size, kernel_h, kernel_w;
+} layer;
+
+static const layer layers[] = {
+    {"resnet18/50", 64, 64, 56, 3, 3},   {"resnet18/50", 128, 128, 28, 3, 3},
+    {"resnet18/50", 256, 256, 14, 3, 3}, {"resnet18/50", 512, 512, 7, 3, 3},
+    {"vgg16", 64, 64, 224, 3, 3},        {"vgg16", 64, 128, 112, 3, 3},
+    {"vgg16", 128, 128, 112, 3, 3},      {"vgg16", 256, 256, 56, 3, 3},
+    {"vgg16", 512, 512, 28, 3, 3},       {"vgg16", 512, 512, 14, 3, 3},
+    {"yolov8n", 16, 16, 160, 3, 3},      {"yolov8n", 32, 32, 80, 3, 3},
+    {"yolov8n", 64, 64, 40, 3, 3},       {"yolov8n", 128, 128, 20, 3, 3},
+    {"yolov8n", 80, 80, 80, 3, 3},       {"unet", 32, 32, 256, 3, 3},
+    {"unet", 64, 64, 128, 3, 3},         {"unet", 128, 64, 128, 3, 3},
+    {"unet", 256, 256, 32, 3, 3},        {"super-resolution", 64, 32, 224, 3, 3},
+    {"densenet", 128, 32, 28, 3, 3},     {"densenet", 128, 32, 14, 3, 3},
+    {"inception", 64, 96, 35, 3, 3},     {"inception", 48, 64, 35, 5, 5},
+    {"inception", 192, 192, 17, 1, 7},   {"inception", 160, 160, 17, 7, 1},
+    {"inception", 384, 384, 8, 1, 3},    {"squeezenet", 16, 64, 55, 3, 3},
+    {"squeezenet", 64, 256, 13, 3, 3},
+};
+
+static double now(void) { /* milliseconds */
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static float *floats(int64_t count) {
+    float *p = aligned_alloc(64, ((size_t)count * sizeof *p + 127) / 64 * 64);
+    if (!p) exit(1);
+    for (int64_t i = 0; i < count; i++) p[i] = (float)(rand() % 2001) / 1000.0f - 1.0f;
+    return p;
+}
+
+/* The quickest of the runs that fit the time. */
+static double fastest(void (*run)(void *), void *ctx, double milliseconds) {
+    double best = 1e30, start = now();
+    for (int i = 0; i < 3 || now() - start < milliseconds; i++) {
+        double at = now();
+        run(ctx);
+        at = now() - at;
+        if (at < best) best = at;
+    }
+    return best;
+}
+
+typedef struct wino_run {
+    const sni_conv_geometry *g;
+    sni_wino_form form;
+    float *packed, *x, *y, *scratch;
+    sni_conv_epilogue e;
+    int threads;
+} wino_run;
+
+static void run_wino(void *ctx) {
+    wino_run *r = ctx;
+    sni_wino_run(r->g, &r->form, r->packed, r->x, r->y, &r->e, r->threads, r->scratch);
+}
+
+static double time_wino(const sni_conv_geometry *g, const sni_wino_form *form, const float *w,
+                        float *x, float *y, int threads, double milliseconds) {
+    wino_run r = {.g = g, .form = *form, .x = x, .y = y, .threads = threads};
+    r.packed = floats((int64_t)sni_wino_packed_size(g, form));
+    r.scratch = floats((int64_t)sni_wino_scratch_size(g, form, threads));
+    sni_wino_pack(g, form, w, r.packed, threads);
+    double t = fastest(run_wino, &r, milliseconds);
+    free(r.packed);
+    free(r.scratch);
+    return t;
+}
+
+static void quit(const sn_error *err) {
+    fprintf(stderr, "%s\n", err->message);
+    exit(1);
+}
+
+static sn_status no_poll(sni_kernel *k) {
+    (void)k;
+    return SN_OK;
+}
+
+typedef struct direct_run {
+    sni_kernel kernel;
+    void *state;
+} direct_run;
+
+static void run_direct(void *ctx) {
+    direct_run *r = ctx;
+    sni_cpu_conv_direct.run(&r->kernel);
+}
+
+static void blocked_datum(sni_datum *d, int64_t channels, int64_t h, int64_t w, float *data) {
+    int64_t block = sni_cpu_block();
+    *d = (sni_datum){.kind = SN_KIND_TENSOR};
+    sni_tensor_shape(&d->tensor, SN_FLOAT32, 5,
+                     (int64_t[]){1, sni_blocks(channels, block), h, w, block}, NULL);
+    d->tensor.data = data;
+}
+
+/* The direct implementation as a plan would call it. */
+static double time_direct(const sni_conv_geometry *g, float *w, float *x, float *y, int threads,
+                          double milliseconds) {
+    static const sni_host host = {.poll = no_poll};
+    int64_t pads[4] = {g->pad_top, g->pad_left, g->pad_bottom, g->pad_right};
+    sni_blocked_conv_params params = {.block = sni_cpu_block(), .fused.conv.group = 1};
+    params.fused.conv.window.pads = (sni_ints){.v = pads, .n = 4, .given = true};
+    sni_datum dx, dw = {.kind = SN_KIND_TENSOR}, dy;
+    blocked_datum(&dx, g->in_channels, g->in_h, g->in_w, x);
+    blocked_datum(&dy, g->out_channels, g->out_h, g->out_w, y);
+    sni_tensor_shape(&dw.tensor, SN_FLOAT32, 4,
+                     (int64_t[]){g->out_channels, g->in_channels, g->kernel_h, g->kernel_w}, NULL);
+    dw.tensor.data = w;
+    sni_type types[2] = {{.kind = SN_KIND_TENSOR,
+                          .dtype = SN_FLOAT32,
+                          .has_shape = true,
+                          .rank = 5,
+                          .dims = dx.tensor.dims},
+                         {.kind = SN_KIND_TENSOR,
+                          .dtype = SN_FLOAT32,
+                          .has_shape = true,
+                          .rank = 4,
+                          .dims = dw.tensor.dims}};
+    sni_store *store;
+    sni_const *weight;
+    sn_error err = {0};
+    if (sni_store_new(NULL, 0, &store, &err) != SN_OK ||
+        sni_const_new(store, SN_FLOAT32, 4, dw.tensor.dims, &weight, &err) != SN_OK)
+        quit(&err);
+    memcpy(weight->tensor.data, w, sni_tensor_bytes(&dw.tensor));
+    sni_pack pack = {0};
+    sni_choice choice = {.params = &params,
+                         .n_in = 2,
+                         .in = (const sni_type *const[]){&types[0], &types[1]},
+                         .constants = (sni_const *const[]){weight, weight},
+                         .pack = &pack};
+    direct_run r = {0};
+    if (sni_cpu_conv_direct.prepare(&choice, &r.state, &err) != SN_OK) quit(&err);
+    r.kernel = (sni_kernel){.params = &params,
+                            .n_in = 2,
+                            .n_out = 1,
+                            .in = (const sni_datum *const[]){&dx, &dw},
+                            .out = (sni_datum *const[]){&dy},
+                            .threads = threads,
+                            .state = r.state,
+                            .host = &host,
+                            .err = &err};
+    double t = fastest(run_direct, &r, milliseconds);
+    sni_cpu_conv_direct.release(r.state);
+    sni_pack_clear(&pack);
+    sni_store_release(store);
+    return t;
+}
+
+static void measure(const layer *l, int threads, double milliseconds) {
+    sni_conv_geometry g = {.n = 1,
+                           .in_channels = l->in,
+                           .out_channels = l->out,
+                           .groups = 1,
+                           .in_h = l->size,
+                           .in_w = l->size,
+                           .out_h = l->size,
+                           .out_w = l->size,
+                           .kernel_h = l->kernel_h,
+                           .kernel_w = l->kernel_w,
+                           .stride_h = 1,
+                           .stride_w = 1,
+                           .dilation_h = 1,
+                           .dilation_w = 1};
+    g.pad_top = g.pad_bottom = g.kernel_h / 2;
+    g.pad_left = g.pad_right = g.kernel_w / 2;
+    int64_t block = sni_cpu_block(), pixels = l->size * l->size;
+    float *x = floats(sni_blocks(l->in, block) * block * pixels);
+    float *y = floats(sni_blocks(l->out, block) * block * pixels);
+    float *w = floats(l->out * l->in * l->kernel_h * l->kernel_w);
+    double direct = time_direct(&g, w, x, y, threads, milliseconds);
+    double expected = sni_wino_cost(&g, NULL), best = direct;
+    double macs = (double)(l->in * l->out * l->kernel_h * l->kernel_w * pixels);
+    sni_wino_form form, chosen = {0};
+    sni_wino_choose(&g, &chosen);
+    int points = chosen.t_h > chosen.t_w ? chosen.t_h : chosen.t_w, quickest = 0;
+    printf("%-16s %3d %3d %3d %dx%d %8.3f ms %5.0f GMAC/s, %4.1f cycles", l->network, (int)l->in,
+           (int)l->out, (int)l->size, (int)l->kernel_h, (int)l->kernel_w, direct,
+           macs / direct * 1e-6, expected / direct * 1e-6);
+    double took = direct;
+    for (int t = 4; t <= 10; t += 2) {
+        if (!sni_wino_form_of(&g, l->kernel_h > 1 ? t : 1, l->kernel_w > 1 ? t : 1, &form) ||
+            (t == 10 && l->kernel_h > 1 && l->kernel_w > 1)) {
+            printf(" |                 ");
+            continue;
+        }
+        double time = time_wino(&g, &form, w, x, y, threads, milliseconds);
+        if (time < best) {
+            best = time;
+            quickest = t;
+        }
+        if (t == points) took = time;
+        printf(" | %d: x%4.2f x%4.2f ", t, expected / sni_wino_cost(&g, &form), direct / time);
+    }
+    printf("| chosen %d %.3f ms, best %d, lost %.0f %%\n", points, took, quickest,
+           (took / best - 1) * 100);
+    free(x);
+    free(y);
+    free(w);
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 1;
+    double milliseconds = argc > 2 ? atof(argv[2]) : 40;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        measure(&layers[i], threads, milliseconds);
+        fflush(stdout);
+    }
+    return 0;
+}
