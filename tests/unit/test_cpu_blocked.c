@@ -37,6 +37,10 @@ static const shape shapes[] = {
     {1, 48, 96, 12, 5, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {1, 600, 80, 1, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {1, 30, 30, 3, 6, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {2, 40, 40, 40, 9, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 17, 17, 17, 40, 33, {5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}},
+    {1, 64, 48, 1, 24, 23, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 64, 40, 1, 20, 20, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -62,7 +66,7 @@ static sni_attr ints(const char *name, const int64_t *values, size_t count) {
         .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
 }
 
-enum { BIAS = 1, ADDED = 2, PLAIN = 4 };
+enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
     int64_t block = sni_cpu_kernels_get()->block;
@@ -88,6 +92,7 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, ints("dilations", s->dilation, 2));
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
+    if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     versus_run(&v, 1, 1e-6 * (double)(s->in * s->kernel[0] * s->kernel[1] + 10));
     assert_true(s->refused || v.impl);
@@ -183,11 +188,25 @@ static void moves_match(void **state) {
     }
 }
 
+/* Where it is allowed, some shapes are computed with fewer products, and only then. */
+static void winograd_matches(void **state) {
+    (void)state;
+    int used = 0;
+    for (int i = 0; i < SHAPES; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            conv_case(&shapes[i], mode, "Relu");
+            assert_true(!v.impl || strcmp(v.impl, "conv_winograd_f32") != 0);
+            conv_case(&shapes[i], mode | WINOGRAD, mode & 1 ? "HardSwish" : "Relu");
+            used += v.impl && strcmp(v.impl, "conv_winograd_f32") == 0;
+        }
+    assert_true(used >= 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocked_matches), cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(pools_match),     cmocka_unit_test(pictures_match),
-        cmocka_unit_test(moves_match),
+        cmocka_unit_test(moves_match),     cmocka_unit_test(winograd_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
