@@ -322,22 +322,45 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
     }
 }
 
+/* The weights of a pair at a point, and how many blocks it has. */
+static const float *weights_of(const job *j, int64_t pair, int64_t point, int *nv) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block, channels = j->g->in_channels;
+    *nv = (int)smaller(2, c->out_blocks - 2 * pair);
+    return j->packed + pair * c->points * channels * 2 * block + point * channels * *nv * block;
+}
+
+/* All tiles at one point. While the weights `u` are used the next ones are fetched, a line of each
+ * row by the first group of tiles and another by the second. */
+static void multiply_point(const job *j, int64_t count, int nv, const float *u, const float *next,
+                           const float *a, float *to) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block, line = 64 / sizeof(float);
+    int64_t lines = nv * block / line;
+    for (int64_t t = 0; t < count; t += c->rows) {
+        bool alone = count <= c->rows, first = t == 0, second = t == c->rows && lines > 1;
+        const float *fetch = first ? next : second ? next + line : u;
+        j->kernels->wino->product((int)smaller(c->rows, count - t), nv, j->g->in_channels, a,
+                                  c->rows * block, u, to, c->most * block, fetch,
+                                  alone && lines > 1 ? line : 0);
+        a += c->in_blocks * c->rows * block;
+        to += c->rows * block;
+    }
+}
+
 /* Products of `pairs` pairs of output channel blocks from `pair` on. */
 static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, const float *v,
                      float *m) {
     const cut *c = j->c;
-    int64_t block = j->kernels->block, channels = j->g->in_channels;
-    int64_t group_size = c->in_blocks * c->rows * block;
     for (int64_t point = 0; point < c->points; point++) {
         for (int64_t p = 0; p < pairs; p++) {
-            int nv = (int)smaller(2, c->out_blocks - 2 * (pair + p));
-            const float *u = j->packed + (pair + p) * c->points * channels * 2 * block +
-                             point * channels * nv * block;
-            const float *a = v + point * c->v_step;
-            float *to = m + point * c->m_step + p * 2 * c->most * block;
-            for (int64_t t = 0; t < count; t += c->rows, a += group_size, to += c->rows * block)
-                j->kernels->wino->product((int)smaller(c->rows, count - t), nv, channels, a,
-                                          c->rows * block, u, to, c->most * block);
+            bool wrap = p + 1 == pairs, end = wrap && point + 1 == c->points;
+            int nv, other;
+            const float *u = weights_of(j, pair + p, point, &nv);
+            const float *next =
+                end ? u : weights_of(j, wrap ? pair : pair + p + 1, point + wrap, &other);
+            multiply_point(j, count, nv, u, next, v + point * c->v_step,
+                           m + point * c->m_step + p * 2 * c->most * j->kernels->block);
         }
     }
 }

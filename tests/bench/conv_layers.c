@@ -1,4 +1,4 @@
-/* layers.c - convolution layers of well-known networks: what the cost model expects of the direct
+/* conv_layers.c - convolution layers of well-known networks: what the cost model expects of the direct
  * sums and of each form of Winograd's method, beside what they take.
  *
  *     bench_conv [threads] [milliseconds per measurement]
