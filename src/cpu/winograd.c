@@ -217,7 +217,7 @@ static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) 
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    return both(outs * taps / 2 / rate, stream_cost(weights));
+    return both(outs * taps / 2 / rate, 1.5 * stream_cost(weights)); /* not fetched ahead */
 }
 
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
