@@ -95,6 +95,14 @@ sn_status sni_layout_const_ints(sni_layout *l, const int64_t *v, int64_t count, 
     return SN_OK;
 }
 
+sn_status sni_layout_const_floats(sni_layout *l, int rank, const int64_t *dims, float **data,
+                                  int32_t *out) {
+    void *made;
+    SN_TRY(add_const(l, SN_FLOAT32, rank, dims, &made, out));
+    *data = made;
+    return SN_OK;
+}
+
 sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t channels, float tail,
                                     int32_t *out) {
     int64_t blocks = (channels + l->block - 1) / l->block;
@@ -238,7 +246,7 @@ static sn_status sweep(sni_layout *l) {
 static sn_status run(sni_layout *l) {
     l->forms = SNI_NEW_ARRAY(&l->temp, sni_form, (size_t)l->n_values + 1);
     l->dead = SNI_NEW_ARRAY(&l->temp, bool, (size_t)l->n_nodes + 1);
-    l->n_channels = l->n_values + 8 * l->n_nodes; /* no handler makes as many values */
+    l->n_channels = l->n_values + 24 * l->n_nodes; /* no handler makes as many values */
     l->channels = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)l->n_channels + 1);
     if (!l->forms || !l->dead || !l->channels) return sni_fail_memory(l->r->err);
     for (int32_t i = 0; i < l->n_values; i++) l->forms[i].real = SNI_NO_ID;

@@ -43,6 +43,7 @@ sn_status sni_layout_concat(sni_layout *l, sni_node *n);
 sn_status sni_layout_split(sni_layout *l, sni_node *n);
 sn_status sni_layout_slice(sni_layout *l, sni_node *n);
 sn_status sni_layout_shuffle(sni_layout *l, sni_node *n);
+sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n);
 
 /* ---- layout.c ---- */
 
@@ -80,6 +81,9 @@ sn_status sni_layout_emit(sni_layout *l, const sni_node *before, const sni_layou
 sn_status sni_layout_list(sni_layout *l, const char *name, const int64_t *v, size_t count,
                           sni_attr *out);
 sn_status sni_layout_const_ints(sni_layout *l, const int64_t *v, int64_t count, int32_t *out);
+/* A constant whose contents are written to *data. */
+sn_status sni_layout_const_floats(sni_layout *l, int rank, const int64_t *dims, float **data,
+                                  int32_t *out);
 /* A constant (1, blocks, 1, 1, block) of `channels` numbers and then `tail`. */
 sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t channels, float tail,
                                     int32_t *out);

@@ -77,17 +77,6 @@ static sni_node *relu_after(const sni_layout *l, const sni_node *n) {
     return user && user->domain.n == 0 && sni_str_is(user->type, "Relu") ? user : NULL;
 }
 
-static sn_status float_const(sni_layout *l, int rank, const int64_t *dims, float **data,
-                             int32_t *out) {
-    sni_const *c;
-    sni_value *v;
-    SN_TRY(sni_const_new(l->r->store, SN_FLOAT32, rank, dims, &c, l->r->err));
-    SN_TRY(sni_graph_add_const(l->g, (sni_str){0}, c, &v, l->r->err));
-    *data = c->tensor.data;
-    *out = v->id;
-    return SN_OK;
-}
-
 /* BatchNormalization, and a Relu after it, as a depthwise convolution of one tap. */
 static sn_status layout_norm(sni_layout *l, sni_node *n) {
     int64_t channels = sni_layout_channels(l, n->out[0]);
@@ -104,8 +93,8 @@ static sn_status layout_norm(sni_layout *l, sni_node *n) {
     float *w, *b;
     int32_t in[3], out;
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    SN_TRY(float_const(l, 4, (int64_t[]){channels, 1, 1, 1}, &w, &in[1]));
-    SN_TRY(float_const(l, 1, &channels, &b, &in[2]));
+    SN_TRY(sni_layout_const_floats(l, 4, (int64_t[]){channels, 1, 1, 1}, &w, &in[1]));
+    SN_TRY(sni_layout_const_floats(l, 1, &channels, &b, &in[2]));
     double eps = epsilon ? (double)epsilon->u.f : (double)1e-5f;
     for (int64_t c = 0; c < channels; c++) {
         double k = (double)scale[c] / sqrt((double)var[c] + eps);
@@ -356,7 +345,7 @@ static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
     SN_TRY(sni_const_load(c, &t, l->r->err));
     const float *v = t->data;
     if (v[0] != 1 || v[1] != 1) return SN_OK;
-    SN_TRY(float_const(l, 1, (int64_t[]){2}, &data, out));
+    SN_TRY(sni_layout_const_floats(l, 1, (int64_t[]){2}, &data, out));
     memcpy(data, v + 2, 2 * sizeof *data);
     return SN_OK;
 }
@@ -460,6 +449,7 @@ static const handler handlers[] = {
     {"Clip", layout_unary},
     {"Concat", sni_layout_concat},
     {"Conv", layout_conv},
+    {"ConvTranspose", sni_layout_conv_transpose},
     {"Div", layout_divide},
     {"Elu", layout_unary},
     {"Erf", layout_unary},

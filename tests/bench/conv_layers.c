@@ -1,5 +1,5 @@
-/* conv_layers.c - convolution layers of well-known networks: what the cost model expects of the direct
- * sums and of each form of Winograd's method, beside what they take.
+/* conv_layers.c - convolution layers of well-known networks: what the cost model expects of the
+ * direct sums and of each form of Winograd's method, beside what they take.
  *
  *     bench_conv [threads] [milliseconds per measurement]
  *

@@ -1,0 +1,147 @@
+/* layout_transpose.c - transposed convolutions in blocked layout: the outputs of each remainder by
+ * the strides are an ordinary convolution with every so-many-th tap; their pictures are woven
+ * together (InterleavePixels). */
+#include "opt/layout.h"
+
+enum { MOST_PHASES = 9 };
+
+/* Outputs o, o + stride, ... along one axis. */
+typedef struct phase {
+    int64_t tap, taps;  /* first tap of the kernel, and how many; the first is the last of the
+                           convolution */
+    int64_t begin, end; /* padding of the convolution */
+    int64_t more;       /* outputs beyond those of the input; may be negative */
+} phase;
+
+typedef struct axis {
+    int64_t kernel, stride, begin, end, extra;
+} axis;
+
+static int64_t ceil_div(int64_t a, int64_t b) { /* b > 0 */
+    return a >= 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+/* False if outputs of this phase are not a convolution with padding. */
+static bool phase_of(const axis *x, int64_t o, phase *out) {
+    phase p;
+    p.tap = (o + x->begin) % x->stride;
+    p.taps = p.tap < x->kernel ? ceil_div(x->kernel - p.tap, x->stride) : 0;
+    p.begin = p.taps - 1 - (o + x->begin - p.tap) / x->stride;
+    p.more = ceil_div(x->kernel + x->extra - x->begin - x->end - o, x->stride) - 1;
+    p.end = p.more + p.taps - 1 - p.begin;
+    *out = p;
+    return p.taps > 0 && p.begin >= 0 && p.end >= 0;
+}
+
+/* ---- Looking ---- */
+
+static bool all_ones(const sni_ints *v) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->v[i] != 1) return false;
+    return true;
+}
+
+static int64_t or_else(const sni_ints *v, size_t i, int64_t otherwise) {
+    return i < v->n ? v->v[i] : otherwise;
+}
+
+/* Both axes of a ConvTranspose that can be taken apart; false for others. */
+static bool read_axes(const sni_layout *l, const sni_node *n, const int64_t *w, axis axes[2]) {
+    const sni_conv_params *p = n->params;
+    const sni_attr *extra = sni_node_attr(n, "output_padding");
+    if (p->group != 1 || !all_ones(&p->window.dilations) ||
+        (p->window.auto_pad != SNI_PAD_NOTSET && p->window.auto_pad != SNI_PAD_VALID) ||
+        sni_node_attr(n, "output_shape") || (extra && extra->count != 2))
+        return false;
+    int64_t phases = 1;
+    for (size_t i = 0; i < 2; i++) {
+        axes[i] = (axis){.kernel = w[2 + i],
+                         .stride = or_else(&p->window.strides, i, 1),
+                         .extra = extra ? extra->u.ints[i] : 0};
+        if (p->window.auto_pad == SNI_PAD_NOTSET) {
+            axes[i].begin = or_else(&p->window.pads, i, 0);
+            axes[i].end = or_else(&p->window.pads, i + 2, 0);
+        }
+        if (axes[i].stride > MOST_PHASES) return false;
+        phases *= axes[i].stride;
+        sni_dim size = l->g->values[n->in[0]]->type.dims[2 + i];
+        for (int64_t o = 0; o < axes[i].stride; o++) {
+            phase ph;
+            if (!phase_of(&axes[i], o, &ph)) return false;
+            if (ph.more < 0 && (!sni_dim_known(size) || size + ph.more < 1)) return false;
+        }
+    }
+    return phases <= MOST_PHASES;
+}
+
+/* ---- Making ---- */
+
+/* The weights of one phase, (M, C, taps) from (C, M, kernel). */
+static void pick_taps(const sni_tensor *w, const phase *h, const phase *v, const axis axes[2],
+                      float *to) {
+    int64_t in = w->dims[0], out = w->dims[1], rows = w->dims[2], columns = w->dims[3];
+    const float *from = w->data;
+    for (int64_t m = 0; m < out; m++)
+        for (int64_t c = 0; c < in; c++)
+            for (int64_t a = h->taps - 1; a >= 0; a--)
+                for (int64_t b = v->taps - 1; b >= 0; b--)
+                    *to++ = from[((c * out + m) * rows + h->tap + a * axes[0].stride) * columns +
+                                 v->tap + b * axes[1].stride];
+}
+
+static sn_status emit_phase(sni_layout *l, sni_node *n, const sni_tensor *w, const phase *h,
+                            const phase *v, const axis axes[2], int32_t x, int32_t *out) {
+    const int64_t dims[4] = {w->dims[1], w->dims[0], h->taps, v->taps};
+    const int64_t pads[4] = {h->begin, v->begin, h->end, v->end};
+    bool bias = n->n_in > 2 && n->in[2] != SNI_NO_ID;
+    int32_t in[3] = {x, SNI_NO_ID, bias ? n->in[2] : SNI_NO_ID};
+    float *taps;
+    SN_TRY(sni_layout_const_floats(l, 4, dims, &taps, &in[1]));
+    pick_taps(w, h, v, axes, taps);
+    sni_attr attrs[2] = {sni_attr_of_int("block", l->block)};
+    SN_TRY(sni_layout_list(l, "pads", pads, 4, &attrs[1]));
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "BlockedConv",
+                            .in = in,
+                            .n_in = bias ? 3 : 2,
+                            .attrs = attrs,
+                            .n_attrs = 2};
+    return sni_layout_emit(l, n, &node, out);
+}
+
+sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
+    sni_const *weights = sni_layout_const(l, n->in[1]);
+    const sni_tensor *w;
+    axis axes[2];
+    int32_t x, parts[MOST_PHASES], out, count = 0;
+    if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !weights ||
+        weights->tensor.dtype != SN_FLOAT32 || weights->tensor.rank != 4 ||
+        weights->tensor.count == 0 ||
+        (n->n_in > 2 && n->in[2] != SNI_NO_ID && !sni_layout_const(l, n->in[2])) ||
+        !read_axes(l, n, weights->tensor.dims, axes))
+        return SN_OK;
+    SN_TRY(sni_const_load(weights, &w, l->r->err));
+    SN_TRY(sni_layout_need(l, n->in[0], n, &x));
+    for (int64_t a = 0; a < axes[0].stride; a++)
+        for (int64_t b = 0; b < axes[1].stride; b++) {
+            phase h, v;
+            phase_of(&axes[0], a, &h);
+            phase_of(&axes[1], b, &v);
+            SN_TRY(emit_phase(l, n, w, &h, &v, axes, x, &parts[count++]));
+        }
+    if (count == 1) {
+        sni_layout_done(l, n, parts[0]);
+        return SN_OK;
+    }
+    sni_attr strides;
+    SN_TRY(sni_layout_list(l, "strides", (int64_t[]){axes[0].stride, axes[1].stride}, 2, &strides));
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "InterleavePixels",
+                            .in = parts,
+                            .n_in = count,
+                            .attrs = &strides,
+                            .n_attrs = 1};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
