@@ -7,9 +7,11 @@
 
 enum { SNI_DEPTHWISE_TAPS = 64 }; /* most rows of a kernel */
 
-/* Some neighbouring outputs of a row whose taps all lie in memory, of one channel block. */
+/* Some neighbouring outputs of one row or several whose taps all lie in memory, of one channel
+ * block. */
 typedef struct sni_depthwise_row {
     const float *x[SNI_DEPTHWISE_TAPS]; /* for each row of the kernel: output 0's first tap */
+    int64_t count, x_next, y_next;      /* rows of output, and floats from one to the next */
     int64_t rows, taps;                 /* of the kernel */
     const float *w;                     /* (rows, taps, block) */
     int64_t stride, dilation;           /* along the row, in pixels */

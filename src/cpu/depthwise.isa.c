@@ -5,26 +5,28 @@
 
 enum { MOST_PIXELS = 8 }; /* outputs whose sums are in registers at once */
 
-INLINE void finish_pixels(const sni_depthwise_row *r, int pixels, int64_t first, const vb *sum) {
+INLINE void finish_pixels(const sni_depthwise_row *r, int pixels, int64_t at, const vb *sum) {
     const vb least = VB_SPLAT(r->least), most = VB_SPLAT(r->most);
     UNROLL
     for (int o = 0; o < pixels; o++) {
         vb v = sum[o];
-        if (r->residual) v += VB_CONST(r->residual + (first + o) * BLOCK);
+        if (r->residual) v += VB_CONST(r->residual + at + o * BLOCK);
         clamp_vb(&v, &least, &most);
-        VB(r->y + (first + o) * BLOCK) = v;
+        VB(r->y + at + o * BLOCK) = v;
     }
 }
 
-/* `pixels` outputs from output `first` on; taps and stride are constants too, so that each input is
- * loaded once and every sum stays in a register. */
-INLINE void run_fixed(const sni_depthwise_row *r, int taps, int stride, int pixels, int64_t first) {
+/* `pixels` outputs from output `first` of row `n` on; taps and stride are constants too, so that
+ * each input is loaded once and every sum stays in a register. */
+INLINE void run_fixed(const sni_depthwise_row *r, int taps, int stride, int pixels, int64_t n,
+                      int64_t first) {
     vb sum[MOST_PIXELS], start = {0};
     if (r->bias) start = VB_CONST(r->bias);
     UNROLL
     for (int o = 0; o < pixels; o++) sum[o] = start;
     for (int64_t row = 0; row < r->rows; row++) {
-        const float *x = r->x[row] + first * stride * BLOCK, *w = r->w + row * taps * BLOCK;
+        const float *x = r->x[row] + n * r->x_next + first * stride * BLOCK;
+        const float *w = r->w + row * taps * BLOCK;
         UNROLL
         for (int i = 0; i < (pixels - 1) * stride + taps; i++) {
             vb v = VB_CONST(x + i * BLOCK);
@@ -35,38 +37,45 @@ INLINE void run_fixed(const sni_depthwise_row *r, int taps, int stride, int pixe
             }
         }
     }
-    finish_pixels(r, pixels, first, sum);
+    finish_pixels(r, pixels, n * r->y_next + first * BLOCK, sum);
 }
 
-INLINE void run_any(const sni_depthwise_row *r, int pixels, int64_t first) {
+INLINE void run_any(const sni_depthwise_row *r, int pixels, int64_t n, int64_t first) {
     vb sum[MOST_PIXELS], start = {0};
     if (r->bias) start = VB_CONST(r->bias);
     UNROLL
     for (int o = 0; o < pixels; o++) sum[o] = start;
     const float *w = r->w;
     for (int64_t row = 0; row < r->rows; row++) {
-        const float *x = r->x[row] + first * r->stride * BLOCK;
+        const float *x = r->x[row] + n * r->x_next + first * r->stride * BLOCK;
         for (int64_t tap = 0; tap < r->taps; tap++, w += BLOCK, x += r->dilation * BLOCK) {
             vb weight = VB_CONST(w);
             UNROLL
             for (int o = 0; o < pixels; o++) sum[o] += weight * VB_CONST(x + o * r->stride * BLOCK);
         }
     }
-    finish_pixels(r, pixels, first, sum);
+    finish_pixels(r, pixels, n * r->y_next + first * BLOCK, sum);
 }
 
-/* A row in groups of nearly the same size. taps 0: any. */
+/* All rows, `pixels` outputs from `first` on. taps 0: any. */
+INLINE void run_group(const sni_depthwise_row *r, int taps, int stride, int pixels, int64_t first) {
+    for (int64_t n = 0; n < r->count; n++) {
+        if (taps)
+            run_fixed(r, taps, stride, pixels, n, first);
+        else
+            run_any(r, pixels, n, first);
+    }
+}
+
+/* Rows in groups of nearly the same size. */
 INLINE void run_row(const sni_depthwise_row *r, int taps, int stride) {
-    int64_t groups = (r->pixels + MOST_PIXELS - 1) / MOST_PIXELS;
-    for (int64_t i = 0, first = 0; i < groups; i++) {
-        int64_t pixels = r->pixels / groups + (i < r->pixels % groups);
+    int groups = (int)((r->pixels + MOST_PIXELS - 1) / MOST_PIXELS), left = (int)r->pixels;
+    for (int64_t first = 0; groups > 0; groups--) {
+        int pixels = (left + groups - 1) / groups;
         switch (pixels) {
-#define CASE(n)                                   \
-    case n:                                       \
-        if (taps)                                 \
-            run_fixed(r, taps, stride, n, first); \
-        else                                      \
-            run_any(r, n, first);                 \
+#define CASE(n)                               \
+    case n:                                   \
+        run_group(r, taps, stride, n, first); \
         break;
             CASE(1)
             CASE(2)
@@ -79,6 +88,7 @@ INLINE void run_row(const sni_depthwise_row *r, int taps, int stride) {
 #undef CASE
         }
         first += pixels;
+        left -= pixels;
     }
 }
 
