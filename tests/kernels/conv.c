@@ -110,7 +110,8 @@ static void depthwise_row(check *c) {
     int64_t pixels = size_of(c, 1, 40, 56), stride = size_of(c, 1, 3, 1);
     int64_t dilation = size_of(c, 1, 2, 1);
     int64_t width = ((pixels - 1) * stride + (taps - 1) * dilation + 1) * lanes;
-    sni_depthwise_row r = {.rows = rows,
+    sni_depthwise_row r = {.count = 1,
+                           .rows = rows,
                            .taps = taps,
                            .w = random_floats(c, rows * taps * lanes),
                            .stride = stride,
@@ -160,7 +161,7 @@ static void wino_product(check *c) {
                 want[v * c_step + t * lanes + l] = sum;
             }
     CALL(c, 2.0 * (double)(rows * nv) * (double)(lanes * channels), 0)
-    k->product(rows, nv, channels, a, a_step, b, y, c_step);
+    k->product(rows, nv, channels, a, a_step, b, y, c_step, b, 0);
     expect(c, "c", y, want, nv * c_step, 1e-4);
 }
 
