@@ -117,8 +117,11 @@ static sn_status keep_options(const sn_load_options *o, sni_store *store, sni_gi
 static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_store *store,
                                  const sn_load_options *o, sni_mapping *file, sn_model **out,
                                  sn_error *err) {
-    sni_compiled c;
-    sn_status status = sni_compiled_read(bytes, size, o->verify, o->repack, &c, err);
+    sni_compiled c = {0};
+    sn_status status = SN_OK;
+    if (o->operators)
+        status = sni_store_own(store, sni_operators_retain(o->operators), release_operators, err);
+    if (status == SN_OK) status = sni_compiled_read(bytes, size, o->verify, o->repack, &c, err);
     if (status != SN_OK) {
         sni_store_release(store);
         return status;
@@ -127,7 +130,9 @@ static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_st
                                   .memory_limit = o->memory_limit,
                                   .files = &c.weights,
                                   .n_files = 1,
-                                  .borrow_files = true};
+                                  .borrow_files = true,
+                                  .find_op = o->operators ? sni_operators_find : NULL,
+                                  .find_ctx = o->operators};
     sni_model *imported;
     status = sni_model_import(c.graph, c.graph_size, store, &options, &imported, err);
     if (status == SN_OK) status = model_new(imported, out, err);
