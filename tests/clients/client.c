@@ -394,6 +394,36 @@ static void test_options(void) {
     ort->ReleaseSessionOptions(copy);
 }
 
+/* A model from memory whose external data is in memory, too, and may go after loading. */
+static void test_files(void) {
+    char path[1024], bytes[4096];
+    snprintf(path, sizeof path, "%s/external.onnx", models);
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    float weights[3] = {0, 2, 3};
+    const char *names[] = {"weights.bin"};
+    char *const contents[] = {(char *)weights};
+    size_t lengths[] = {sizeof weights};
+    OrtSessionOptions *options = NULL;
+    OrtSession *session = NULL;
+    MUST(CreateSessionOptions(&options));
+    MUST(AddExternalInitializersFromFilesInMemory(options, names, contents, lengths, 1));
+    MUST(CreateSessionFromArray(env, bytes, size, options, &session));
+    memset(bytes, 0, sizeof bytes);
+    float x[4] = {1, 1, 10, 100};
+    OrtValue *in = floats(x, 2, 2), *out = NULL;
+    const char *in_names[] = {"x"}, *out_names[] = {"y"};
+    must(ort->Run(session, NULL, in_names, (const OrtValue *const *)&in, 1, out_names, 1, &out),
+         "Run");
+    print_value("external data in memory", out);
+    ort->ReleaseValue(in);
+    ort->ReleaseValue(out);
+    ort->ReleaseSession(session);
+    ort->ReleaseSessionOptions(options);
+}
+
 static void test_profile(void) {
     OrtSessionOptions *options = NULL;
     char prefix[] = "/tmp/sinter_client_profile", optimized[] = "/tmp/sinter_client_XXXXXX";
@@ -597,6 +627,7 @@ int main(int argc, char **argv) {
     test_sequence();
     test_binding();
     test_options();
+    test_files();
     test_profile();
     test_terminate();
     test_async();

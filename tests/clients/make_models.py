@@ -49,6 +49,13 @@ model("loop",
           [info("t", I, []), info("c", B, []), info("a", F, ["M"])],
           [info("d", B, []), info("b", F, ["M"])]))],
       [info("n", I, []), info("x", F, ["M"])], [info("y", F, ["M"])])
+w = helper.make_tensor("w", F, [2], np.array([2, 3], np.float32).tobytes(), raw=True)
+w.ClearField("raw_data")
+w.data_location = TensorProto.EXTERNAL
+for key, value in (("location", "weights.bin"), ("offset", "4"), ("length", "8")):
+    w.external_data.add(key=key, value=value)
+model("external", [helper.make_node("Mul", ["x", "w"], ["y"])],
+      [info("x", F, ["N", 2])], [info("y", F, ["N", 2])], [w])
 c = [("test.custom", 1)]
 model("custom",
       [helper.make_node("Blend", ["a", "b"], ["m"], domain="test.custom", alpha=0.25,
