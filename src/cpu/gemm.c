@@ -13,7 +13,8 @@
 
 enum {
     IN_PLACE = -1,
-    NC = 1024,            /* rounded down to whole panels */
+    FINISHED = 4, /* panels of columns that are finished at once, while they are in the cache */
+    NC = 1024,    /* rounded down to whole panels */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
     PACK_GRAIN = 1 << 15  /* elements to pack that are worth a thread */
 };
@@ -232,6 +233,8 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
                        int64_t kc, const float *a, const float *b) {
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
+    int64_t top = panel_row(s->g->m, s->panels, i0), begun = 0;
+    int64_t bottom = panel_row(s->g->m, s->panels, i0 + count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
         for (int64_t i = 0; i < count; i++) {
@@ -239,7 +242,10 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
             int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
             run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols,
                      p > 0 || s->g->add, i);
-            if (last) finish_tile(s, row, rows, j0 + j, cols);
+        }
+        if (last && (j + nr >= nc || j / nr % FINISHED == FINISHED - 1)) {
+            finish_tile(s, top, bottom - top, j0 + begun, j + cols - begun);
+            begun = j + nr;
         }
     }
 }
