@@ -352,8 +352,8 @@ typedef struct sn_session_options {
     void *log_ctx;
     const char *const *disabled_rules; /* names of optimiser rules to leave out; copied */
     size_t disabled_rule_count;
-    uint64_t plan_cache_bytes; /* plans of shapes seen before that are kept, in bytes of their
-                                  tables; the plan in use is kept in any case; 0: 64 MB */
+    uint64_t plan_cache_bytes; /* plans of shapes seen before to keep, in bytes of their tables,
+                                  besides the one in use; 0: weights / 8, from 8 to 64 MB */
     bool portable; /* use operators of ONNX and com.microsoft only, so that other tools can read the
                       optimised graph (sn_session_write) */
     uint64_t prepare_limit_ns; /* for making the session; SN_TIMEOUT after it; 0: none */

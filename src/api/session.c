@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PLAN_CACHE_BYTES = 64 << 20 };
+enum { PLAN_CACHE_LEAST = 8 << 20, PLAN_CACHE_MOST = 64 << 20 };
 
 struct sn_session {
     sn_model *model;  /* retained */
@@ -73,6 +73,15 @@ static sn_status check_deadline(void *ctx, sn_error *err) {
     return sni_fail(err, SN_TIMEOUT, "making the session reached its time limit");
 }
 
+/* Bytes of plans to keep: what the caller says, or in proportion to the model, so that the plans of
+ * a small one do not outweigh its tensors. */
+static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
+    if (o->plan_cache_bytes) return (size_t)o->plan_cache_bytes;
+    uint64_t share = m->info.weight_bytes / 8;
+    if (share < PLAN_CACHE_LEAST) return PLAN_CACHE_LEAST;
+    return share < PLAN_CACHE_MOST ? (size_t)share : PLAN_CACHE_MOST;
+}
+
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     const sni_graph *imported = s->model->model->graph;
     SN_TRY(check_operators(imported, 0, err));
@@ -88,8 +97,7 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
                                .poll_ctx = &deadline};
     SN_TRY(sni_optimize_with(s->graph, &options, &s->report, err));
     SN_TRY(sni_custom_prepare(s->graph, err));
-    size_t plans = o->plan_cache_bytes ? (size_t)o->plan_cache_bytes : PLAN_CACHE_BYTES;
-    SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plans, err));
+    SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     if (s->model->is_compiled) s->pool.finished = &s->model->compiled.finished;
     SN_TRY(sni_program_new(s->graph, &s->pool, &s->program, err));
