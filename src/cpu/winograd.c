@@ -239,7 +239,7 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
     static const int points[] = {4, 6, 8, 10};
     sni_conv_geometry known = *g;
-    if (known.n < 1) known.n = 1;
+    known.n = 1; /* pictures get the same answer alone and among others */
     if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
         known.in_h = known.in_w = known.out_h = known.out_w = 40;
     double best = sni_wino_cost(&known, NULL) * 0.95;

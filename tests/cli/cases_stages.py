@@ -40,7 +40,7 @@ def optimize_writes_onnx(folder):
 @test
 def graph_draws(folder):
     path, out = network(folder), os.path.join(folder, "g.dot")
-    for stage, words in (("import", ["Identity", "active"][:1]), ("opt", ["MatMul"]), ("plan", ["bytes at"])):
+    for stage, words in (("import", ["Identity", "active"][:1]), ("opt", ["Linear"]), ("plan", ["bytes at"])):
         result = sinter("graph", path, "-o", out, "--stage", stage)
         check_code(result, 0)
         with open(out) as f:

@@ -20,7 +20,7 @@ static void plain_tile(const sni_conv_tile *t, int64_t blocks, int64_t pixels, i
                 for (int64_t b = 0; b < t->blocks; b++)
                     for (int64_t r = 0; r < t->rows; r++)
                         for (int64_t tap = 0; tap < t->taps; tap++) {
-                            int64_t n = b == t->blocks - 1 ? t->last : t->channels;
+                            int64_t n = tap == t->taps - 1 ? t->last : t->channels;
                             const float *x = t->x + b * t->x_block + r * t->x_row + tap * t->x_tap +
                                              p * t->x_pixel;
                             const float *w = t->w + o * t->w_out + b * t->w_block + r * t->w_row +
@@ -78,7 +78,7 @@ static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
     for (int64_t i = 0; i < width * t.y_block; i++) want[i] = (double)y[i];
     if (!c->bench) plain_tile(&t, width, pixels, lanes, want);
     double macs =
-        (double)(width * lanes * pixels * rows * taps) * (double)((in - 1) * channels + t.last);
+        (double)(width * lanes * pixels * rows * in) * (double)((taps - 1) * channels + t.last);
     CALL(c, 2 * macs, 0) fn(&t);
     expect(c, "y", y, want, width * t.y_block, 1e-4);
 }
