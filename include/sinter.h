@@ -467,6 +467,29 @@ typedef struct sn_machine {
  * on the machine makes the figures lower. */
 SN_API sn_status sn_machine_measure(int threads, sn_machine *out, sn_error *err);
 
+/* ---- Threads of the pool ----------------------------------------------------------------- */
+
+/* All sessions of a process share one pool of worker threads, which are made when a run first needs
+ * them. A program that must make threads itself (affinity, priority, names, accounting) hands over
+ * how. */
+typedef struct sn_thread_functions {
+    /* Makes a thread that calls work(arg) and ends when that returns. Returns what `join` shall be
+     * given; NULL: no thread could be made, and the run goes on with fewer. Called in a thread that
+     * runs a session, with its signals blocked. */
+    void *(*create)(void *ctx, void (*work)(void *arg), void *arg);
+    /* Waits for the end of a thread and frees what belongs to it. */
+    void (*join)(void *ctx, void *thread);
+    void *ctx;
+} sn_thread_functions;
+
+/* From now on workers are made with these functions (copied); NULL: by the library, as at first.
+ * Workers made so far finish what they are doing and end, those of earlier functions joined before
+ * this returns: then those functions are not called again. Without another call workers live as
+ * long as the process and are never joined. After fork a child has the functions and no workers.
+ * Runs may be under way; the functions must not call this one, nor run sessions.
+ * SN_INVALID_ARGUMENT if a function is missing; SN_UNSUPPORTED from inside the work of a worker. */
+SN_API sn_status sn_use_thread_functions(const sn_thread_functions *functions, sn_error *err);
+
 /* ---- Operators of this build ------------------------------------------------------------- */
 
 typedef struct sn_operator_info {

@@ -1,4 +1,4 @@
-/* machine.c - what can be asked of the machine. */
+/* machine.c - the machine: what can be asked of it, and how its threads are made. */
 #include "sinter.h"
 
 #include "base/cpu.h"
@@ -18,5 +18,14 @@ sn_status sn_machine_measure(int threads, sn_machine *out, sn_error *err) {
                         .threads = used,
                         .flops_per_second = peak.flops,
                         .bytes_per_second = peak.bytes};
+    return SN_OK;
+}
+
+sn_status sn_use_thread_functions(const sn_thread_functions *functions, sn_error *err) {
+    if (functions && (!functions->create || !functions->join))
+        return sni_fail(err, SN_INVALID_ARGUMENT, "the function that %s threads is NULL",
+                        functions->create ? "joins" : "creates");
+    if (!sni_threads_by(functions))
+        return sni_fail(err, SN_UNSUPPORTED, "a worker's work cannot change how workers are made");
     return SN_OK;
 }

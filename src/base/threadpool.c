@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 enum {
@@ -29,14 +30,23 @@ typedef struct job {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* for workers: a job was posted */
-    pthread_cond_t done; /* for callers: a job's last worker left */
-    job *first, *last;   /* jobs that workers may join */
-    int workers, sleeping;
-    atomic_uint posted; /* counts jobs: what a spinning worker watches */
+    pthread_cond_t wake;   /* for workers: a job was posted */
+    pthread_cond_t done;   /* for callers: a job's last worker left */
+    job *first, *last;     /* jobs that workers may join */
+    int workers, sleeping; /* workers: those of this crew */
+    unsigned crew;         /* workers of an earlier one leave */
+    atomic_uint posted;    /* counts jobs: what a spinning worker watches */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
+
+/* How workers are made. `lock` is held while they are made and joined; inside it the pool's may be
+ * taken, never the other way round, so that functions of the program run without the pool's. */
+static struct {
+    pthread_mutex_t lock;
+    sn_thread_functions by; /* create NULL: detached threads of the library's own */
+    void *handles[MOST_WORKERS];
+} hiring = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside; /* this thread is running a piece */
@@ -57,6 +67,7 @@ static void after_fork_child(void) {
     pthread_cond_init(&pool.done, NULL);
     pool.first = pool.last = NULL;
     pool.workers = pool.sleeping = 0;
+    pthread_mutex_init(&hiring.lock, NULL);
 }
 
 static void pool_prepare(void) {
@@ -148,12 +159,12 @@ static void leave(job *j) {
     if (asleep) pthread_cond_broadcast(&pool.done);
 }
 
-static void *worker(void *unused) {
-    (void)unused;
+static void worker(void *crew_number) {
+    unsigned crew = (unsigned)(uintptr_t)crew_number;
     bool may_spin = sni_threads_available() > 1;
     int64_t patience = SPIN_LONGEST;
     pthread_mutex_lock(&pool.lock);
-    for (;;) {
+    while (crew == pool.crew) {
         job *j = join();
         if (j) {
             pthread_mutex_unlock(&pool.lock);
@@ -170,37 +181,102 @@ static void *worker(void *unused) {
             pthread_mutex_lock(&pool.lock);
         }
         pool.sleeping++;
-        while (!pool.first) pthread_cond_wait(&pool.wake, &pool.lock);
+        while (!pool.first && crew == pool.crew) pthread_cond_wait(&pool.wake, &pool.lock);
         pool.sleeping--;
     }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---- Workers ---- */
+
+static void *worker_thread(void *crew_number) {
+    worker(crew_number);
     return NULL;
 }
 
-/* Starts workers until there are `wanted`, or as many as the system allows. With the lock held.
- * Workers take no signals but those of their own faults. */
+static bool start_detached(void *crew_number) {
+    pthread_attr_t attr;
+    pthread_t thread;
+    if (pthread_attr_init(&attr) != 0) return false;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    bool made = pthread_create(&thread, &attr, worker_thread, crew_number) == 0;
+    pthread_attr_destroy(&attr);
+    return made;
+}
+
+static bool start_by_program(void *crew_number, void **handle) {
+    *handle = hiring.by.create(hiring.by.ctx, worker, crew_number);
+    return *handle != NULL;
+}
+
+/* How many workers the crew has. */
+static int crew_size(void) {
+    pthread_mutex_lock(&pool.lock);
+    int size = pool.workers;
+    pthread_mutex_unlock(&pool.lock);
+    return size;
+}
+
+/* Starts workers until there are `wanted`, or as many as the system allows. Workers take no signals
+ * but those of their own faults. */
 static void start_workers(int wanted) {
-    if (wanted > MOST_WORKERS) wanted = MOST_WORKERS;
-    if (pool.workers >= wanted) return;
+    pthread_mutex_lock(&hiring.lock);
+    void *crew_number = (void *)(uintptr_t)pool.crew; /* changed under both locks */
     sigset_t all, old;
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGFPE);
     sigdelset(&all, SIGILL);
-    pthread_attr_t attr;
-    if (pthread_attr_init(&attr) != 0) return;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_t thread;
-    while (pool.workers < wanted && pthread_create(&thread, &attr, worker, NULL) == 0)
+    for (int have = crew_size(); have < wanted; have++) {
+        bool made = hiring.by.create ? start_by_program(crew_number, &hiring.handles[have])
+                                     : start_detached(crew_number);
+        if (!made) break;
+        pthread_mutex_lock(&pool.lock);
         pool.workers++;
+        pthread_mutex_unlock(&pool.lock);
+    }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    pthread_mutex_unlock(&hiring.lock);
 }
 
-static void post(job *j) {
+/* Sends the crew away. Returns how many it had. */
+static int dismiss(void) {
     pthread_mutex_lock(&pool.lock);
-    start_workers(j->room);
+    int size = pool.workers;
+    pool.workers = 0;
+    pool.crew++;
+    atomic_fetch_add_explicit(&pool.posted, 1, memory_order_relaxed);
+    pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.lock);
+    return size;
+}
+
+bool sni_threads_by(const sn_thread_functions *functions) {
+    if (inside) return false;
+    pthread_once(&pool_once, pool_prepare);
+    pthread_mutex_lock(&hiring.lock);
+    int size = dismiss();
+    for (int i = 0; hiring.by.create && i < size; i++)
+        hiring.by.join(hiring.by.ctx, hiring.handles[i]);
+    pthread_mutex_lock(&pool.lock); /* so that fork sees the whole of it */
+    hiring.by = functions ? *functions : (sn_thread_functions){0};
+    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_unlock(&hiring.lock);
+    return true;
+}
+
+/* ---- Jobs ---- */
+
+static void post(job *j) {
+    int wanted = j->room < MOST_WORKERS ? j->room : MOST_WORKERS;
+    pthread_mutex_lock(&pool.lock);
+    if (pool.workers < wanted) {
+        pthread_mutex_unlock(&pool.lock);
+        start_workers(wanted);
+        pthread_mutex_lock(&pool.lock);
+    }
     j->before = pool.last;
     if (pool.last)
         pool.last->after = j;

@@ -5,6 +5,9 @@
 #ifndef SNI_BASE_THREADPOOL_H
 #define SNI_BASE_THREADPOOL_H
 
+#include "sinter.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Threads that may usefully run at once here: CPU affinity and cgroup quota, at least 1. */
@@ -17,5 +20,8 @@ int sni_threads_available(void);
  * the calling thread alone. */
 void sni_parallel_for(int threads, int64_t n, int64_t grain,
                       void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
+/* What sn_use_thread_functions says of it; false in a thread that is inside sni_parallel_for. */
+bool sni_threads_by(const sn_thread_functions *functions);
 
 #endif

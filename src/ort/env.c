@@ -15,14 +15,11 @@ struct OrtEnv {
     char id[ID_SIZE];
     bool has_threads; /* it was made with a thread pool for all sessions */
     int threads;
+    ort_maker *maker; /* NULL: the engine's own threads */
 };
 
 static OrtEnv the_env = {.lock = PTHREAD_MUTEX_INITIALIZER,
                          .log = {.level = ORT_LOGGING_LEVEL_WARNING}};
-
-struct OrtThreadingOptions {
-    int threads; /* 0: all */
-};
 
 /* ---- Logging ---- */
 
@@ -58,16 +55,19 @@ int ort_env_threads(void) {
 /* The first holder decides about log and threads; later ones share what there is. */
 static OrtStatus *hold(OrtLoggingFunction function, void *param, OrtLoggingLevel level,
                        const char *id, const OrtThreadingOptions *threading, OrtEnv **out) {
+    OrtStatus *failed = NULL;
     pthread_mutex_lock(&the_env.lock);
-    if (the_env.holders++ == 0) {
+    if (the_env.holders == 0 && threading)
+        failed = ort_threads_hold(&threading->fns, &the_env.maker);
+    if (!failed && the_env.holders++ == 0) {
         the_env.log = (ort_log){.function = function, .param = param, .level = level};
         snprintf(the_env.id, sizeof the_env.id, "%s", id);
         the_env.has_threads = threading != NULL;
         the_env.threads = threading ? threading->threads : 0;
     }
     pthread_mutex_unlock(&the_env.lock);
-    *out = &the_env;
-    return NULL;
+    if (!failed) *out = &the_env;
+    return failed;
 }
 
 OrtStatusPtr ort_CreateEnv(OrtLoggingLevel log_severity_level, const char *logid, OrtEnv **out) {
@@ -107,10 +107,15 @@ OrtStatusPtr ort_CreateEnvWithCustomLoggerAndGlobalThreadPools(
 
 void ort_ReleaseEnv(OrtEnv *input) {
     if (!input) return;
+    ort_maker *maker = NULL;
     pthread_mutex_lock(&the_env.lock);
-    if (the_env.holders && --the_env.holders == 0) /* the logger may be gone from now on */
+    if (the_env.holders && --the_env.holders == 0) { /* the program's functions may be gone */
         the_env.log = (ort_log){.level = ORT_LOGGING_LEVEL_WARNING};
+        maker = the_env.maker;
+        the_env.maker = NULL;
+    }
     pthread_mutex_unlock(&the_env.lock);
+    ort_threads_release(maker);
 }
 
 OrtStatusPtr ort_UpdateEnvWithCustomLogLevel(OrtEnv *ort_env, OrtLoggingLevel log_severity_level) {

@@ -160,9 +160,28 @@ struct OrtCustomOpDomain {
     size_t count;
 };
 
+/* ---- Threads that the program makes (threads.c) ---- */
+
+typedef struct ort_thread_fns {
+    OrtCustomCreateThreadFn create; /* NULL: the engine's own threads */
+    OrtCustomJoinThreadFn join;
+    void *options;
+} ort_thread_fns;
+
+/* Functions that somebody holds; the last release joins what they made. NULL without any. */
+typedef struct ort_maker ort_maker;
+OrtStatus *ort_threads_hold(const ort_thread_fns *fns, ort_maker **out);
+void ort_threads_release(ort_maker *maker);
+
+struct OrtThreadingOptions {
+    int threads; /* 0: all */
+    ort_thread_fns fns;
+};
+
 struct OrtSessionOptions {
-    int threads;         /* 0: all */
-    bool shared_threads; /* the environment's instead */
+    int threads;               /* 0: all */
+    bool shared_threads;       /* the environment's instead, of which the next are no part */
+    ort_thread_fns thread_fns; /* borrowed until the last session made with them is released */
     GraphOptimizationLevel optimization;
     ExecutionMode mode;
     bool mem_pattern, arena, deterministic;
@@ -248,6 +267,7 @@ struct OrtSession {
     size_t input_count;       /* that must be given; those with a default come after them */
     size_t initializer_count; /* inputs with a default */
     size_t output_count;
+    ort_maker *maker;     /* NULL: the engine's own threads */
     ort_profile *profile; /* NULL: none */
     uint64_t profile_start;
     char *log_id;

@@ -130,6 +130,7 @@ static void count_ports(OrtSession *s) {
 static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, size_t size,
                           const OrtSessionOptions *o) {
     ORT_TRY(set_log(s, o));
+    if (o && !o->shared_threads) ORT_TRY(ort_threads_hold(&o->thread_fns, &s->maker));
     if (o && o->profile_prefix) ORT_TRY(ort_profile_open(o->profile_prefix, &s->profile));
     s->profile_start = ort_now_ns();
     ORT_TRY(load_model(path, bytes, size, o, &s->log, &s->model));
@@ -169,6 +170,7 @@ void ort_ReleaseSession(OrtSession *input) {
     pthread_mutex_unlock(&input->lock);
     sn_session_destroy(input->session);
     sn_model_destroy(input->model);
+    ort_threads_release(input->maker);
     ort_profile_free(input->profile);
     free(input->log_id);
     pthread_cond_destroy(&input->idle);

@@ -394,6 +394,125 @@ static void test_options(void) {
     ort->ReleaseSessionOptions(copy);
 }
 
+/* ---- Threads that the program makes ---- */
+
+typedef struct crew {
+    int made, joined;
+} crew;
+
+typedef struct crew_thread {
+    pthread_t id;
+    crew *of;
+    OrtThreadWorkerFn work;
+    void *param;
+} crew_thread;
+
+static void *crew_start(void *thread) {
+    crew_thread *t = thread;
+    t->work(t->param);
+    return NULL;
+}
+
+static OrtCustomThreadHandle crew_create(void *options, OrtThreadWorkerFn work, void *param) {
+    crew_thread *t = malloc(sizeof *t);
+    *t = (crew_thread){.of = options, .work = work, .param = param};
+    if (pthread_create(&t->id, NULL, crew_start, t) != 0) die("pthread_create", "failed");
+    t->of->made++;
+    return (OrtCustomThreadHandle)t;
+}
+
+static void crew_join(OrtCustomThreadHandle handle) {
+    crew_thread *t = (crew_thread *)(uintptr_t)handle;
+    pthread_join(t->id, NULL);
+    t->of->joined++;
+    free(t);
+}
+
+static void run_rows(OrtSession *session, float *x, int64_t rows, float *y) {
+    OrtValue *out = floats(y, rows, 4);
+    run_mlp(session, x, rows, NULL, &out);
+    ort->ReleaseValue(out);
+}
+
+static void set_crew(OrtSessionOptions *options, crew *c) {
+    MUST(SetIntraOpNumThreads(options, 2));
+    MUST(SessionOptionsSetCustomCreateThreadFn(options, crew_create));
+    MUST(SessionOptionsSetCustomThreadCreationOptions(options, c));
+    MUST(SessionOptionsSetCustomJoinThreadFn(options, crew_join));
+}
+
+/* Two sessions with functions of their own, one without; all threads are joined with the session
+ * they were made for, at the latest. */
+static void test_crews(void) {
+    enum { ROWS = 60000 };
+    crew a = {0, 0}, b = {0, 0};
+    float *x = malloc(ROWS * 8 * sizeof *x), *y = malloc(ROWS * 4 * sizeof *y);
+    float *again = malloc(ROWS * 4 * sizeof *y);
+    fill(x, ROWS * 8);
+    OrtSessionOptions *options = NULL;
+    MUST(CreateSessionOptions(&options));
+    OrtSession *plain = open_model("mlp", options);
+    run_rows(plain, x, ROWS, y);
+    set_crew(options, &a);
+    OrtSession *first = open_model("mlp", options);
+    set_crew(options, &b);
+    run_rows(first, x, ROWS, again);
+    printf("crew: made %d joined %d same %d\n", a.made > 0, a.joined,
+           memcmp(y, again, ROWS * 4 * sizeof *y) == 0);
+    OrtSession *second = open_model("mlp", options);
+    run_rows(second, x, ROWS, again);
+    printf("second crew: made %d joined %d same %d\n", b.made > 0, b.joined,
+           memcmp(y, again, ROWS * 4 * sizeof *y) == 0);
+    ort->ReleaseSession(second);
+    printf("second crew: all joined %d\n", b.made == b.joined);
+    run_rows(first, x, ROWS, again);
+    ort->ReleaseSession(first);
+    printf("crew: all joined %d\n", a.made == a.joined);
+    int made = a.made + b.made;
+    run_rows(plain, x, ROWS, again);
+    printf("no crew: made %d\n", a.made + b.made - made);
+    MUST(SessionOptionsSetCustomJoinThreadFn(options, NULL));
+    OrtSession *none = NULL;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/mlp.onnx", models);
+    OrtStatus *status = ort->CreateSession(env, path, options, &none);
+    printf("no join: refused %d\n", status != NULL);
+    ort->ReleaseStatus(status);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSessionOptions(options);
+    free(x);
+    free(y);
+    free(again);
+}
+
+/* The same for the threads of all sessions, which the environment holds. There must be no other. */
+static void test_global_crew(void) {
+    enum { ROWS = 60000 };
+    crew a = {0, 0};
+    float *x = malloc(ROWS * 8 * sizeof *x), *y = malloc(ROWS * 4 * sizeof *y);
+    fill(x, ROWS * 8);
+    OrtThreadingOptions *threading = NULL;
+    MUST(CreateThreadingOptions(&threading));
+    MUST(SetGlobalIntraOpNumThreads(threading, 2));
+    MUST(SetGlobalCustomCreateThreadFn(threading, crew_create));
+    MUST(SetGlobalCustomThreadCreationOptions(threading, &a));
+    MUST(SetGlobalCustomJoinThreadFn(threading, crew_join));
+    MUST(CreateEnvWithGlobalThreadPools(ORT_LOGGING_LEVEL_FATAL, "global", threading, &env));
+    ort->ReleaseThreadingOptions(threading);
+    OrtSessionOptions *options = NULL;
+    MUST(CreateSessionOptions(&options));
+    MUST(DisablePerSessionThreads(options));
+    OrtSession *session = open_model("mlp", options);
+    ort->ReleaseSessionOptions(options);
+    run_rows(session, x, ROWS, y);
+    printf("global crew: made %d joined %d\n", a.made > 0, a.joined);
+    ort->ReleaseSession(session);
+    ort->ReleaseEnv(env);
+    printf("global crew: all joined %d\n", a.made == a.joined);
+    free(x);
+    free(y);
+}
+
 /* A model from memory whose external data is in memory, too, and may go after loading. */
 static void test_files(void) {
     char path[1024], bytes[4096];
@@ -627,13 +746,15 @@ int main(int argc, char **argv) {
     test_sequence();
     test_binding();
     test_options();
+    test_crews();
     test_files();
     test_profile();
     test_terminate();
     test_async();
     test_custom(argv[3]);
     test_wrong();
-    ort->ReleaseMemoryInfo(cpu);
     ort->ReleaseEnv(env);
+    test_global_crew();
+    ort->ReleaseMemoryInfo(cpu);
     return 0;
 }

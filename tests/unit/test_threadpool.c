@@ -136,6 +136,105 @@ static void works_after_fork(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* ---- Threads that the program makes ---- */
+
+typedef struct crew {
+    atomic_int made, joined, refused;
+    int most; /* threads that it makes */
+    bool nested_taken;
+} crew;
+
+typedef struct crew_thread {
+    pthread_t id;
+    void (*work)(void *arg);
+    void *arg;
+} crew_thread;
+
+static void *crew_start(void *thread) {
+    crew_thread *t = thread;
+    t->work(t->arg);
+    return NULL;
+}
+
+static void *crew_create(void *ctx, void (*work)(void *arg), void *arg) {
+    crew *c = ctx;
+    if (c->made == c->most) {
+        c->refused++;
+        return NULL;
+    }
+    crew_thread *t = malloc(sizeof *t);
+    *t = (crew_thread){.work = work, .arg = arg};
+    assert_int_equal(pthread_create(&t->id, NULL, crew_start, t), 0);
+    c->made++;
+    return t;
+}
+
+static void crew_join(void *ctx, void *thread) {
+    crew *c = ctx;
+    crew_thread *t = thread;
+    assert_int_equal(pthread_join(t->id, NULL), 0);
+    free(t);
+    c->joined++;
+}
+
+static void change_inside(void *ctx, int64_t begin, int64_t end) {
+    (void)begin;
+    (void)end;
+    sn_error err;
+    if (sn_use_thread_functions(NULL, &err) == SN_OK) ((crew *)ctx)->nested_taken = true;
+}
+
+static void program_makes_threads(void **state) {
+    (void)state;
+    sn_error err;
+    crew a = {.most = 9}, b = {.most = 1};
+    sn_thread_functions by = {.create = crew_create, .join = crew_join, .ctx = &a};
+    assert_null(call_often(NULL)); /* there are workers already */
+    assert_int_equal(sn_use_thread_functions(&by, &err), SN_OK);
+    assert_int_equal(a.made, 0);
+    assert_null(call_often(NULL));
+    assert_true(a.made > 0);
+    assert_int_equal(a.joined, 0);
+    sni_parallel_for(4, 100, 1, change_inside, &a);
+    assert_false(a.nested_taken);
+    by.ctx = &b;
+    assert_int_equal(sn_use_thread_functions(&by, &err), SN_OK);
+    assert_int_equal(a.joined, a.made);
+    assert_null(call_often(NULL));
+    assert_int_equal(b.made, 1);
+    assert_true(b.refused > 0); /* and the work was done nevertheless */
+    by.join = NULL;
+    assert_int_equal(sn_use_thread_functions(&by, &err), SN_INVALID_ARGUMENT);
+    assert_int_equal(b.joined, 0);
+    assert_int_equal(sn_use_thread_functions(NULL, &err), SN_OK);
+    assert_int_equal(b.joined, 1);
+    assert_null(call_often(NULL));
+    assert_int_equal(a.made + b.made, a.joined + b.joined);
+}
+
+static void *change_often(void *stop) {
+    crew c = {.most = 1000000};
+    sn_thread_functions by = {.create = crew_create, .join = crew_join, .ctx = &c};
+    sn_error err;
+    while (!*(atomic_bool *)stop) {
+        sn_use_thread_functions(&by, &err);
+        sn_use_thread_functions(NULL, &err);
+    }
+    return c.made == c.joined ? NULL : stop;
+}
+
+static void workers_change_during_calls(void **state) {
+    (void)state;
+    atomic_bool stop = false;
+    pthread_t changer;
+    void *failed;
+    assert_int_equal(pthread_create(&changer, NULL, change_often, &stop), 0);
+    for (int i = 0; i < 5; i++) assert_null(call_often(NULL));
+    stop = true;
+    pthread_join(changer, &failed);
+    assert_null(failed);
+}
+
 static void processors(void **state) {
     (void)state;
     assert_true(sni_threads_available() >= 1);
@@ -152,6 +251,8 @@ int main(void) {
         cmocka_unit_test(many_callers_at_once),
         cmocka_unit_test(idle_pool_wakes),
         cmocka_unit_test(works_after_fork),
+        cmocka_unit_test(program_makes_threads),
+        cmocka_unit_test(workers_change_during_calls),
         cmocka_unit_test(processors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
