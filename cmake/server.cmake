@@ -46,11 +46,22 @@ if(NOT SERVER_NGHTTP2_FOUND)
 endif()
 sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")
 
-# Fuzzers and unit tests of the server: fuzz_http, fuzz_json and their replays, test_server_*.
+# Fuzzers and unit tests of the server: fuzz_http, fuzz_json, fuzz_grpc and their replays, test_server_*.
 function(sinter_use_server target)
   if(target MATCHES "_(http|json|grpc)$|^test_server_")
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} src)
     target_link_libraries(${target} PRIVATE sinter_server)
     target_compile_definitions(${target} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    if(SERVER_ZLIB_FOUND)
+      target_compile_definitions(${target} PRIVATE SINTER_HAVE_ZLIB=1)
+    endif()
   endif()
+endfunction()
+
+# Takes what cannot be built here out of a list of fuzzers' sources.
+function(sinter_buildable_fuzzers list)
+  if(NOT SERVER_NGHTTP2_FOUND)
+    list(FILTER ${list} EXCLUDE REGEX "fuzz_grpc\\.c$")
+  endif()
+  set(${list} ${${list}} PARENT_SCOPE)
 endfunction()

@@ -60,6 +60,7 @@ endif()
 # ---- What fuzzers found: tests/fuzz/corpus/NAME goes through tests/fuzz/NAME.c again ----
 
 file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS}/fuzz/fuzz_*.c)
+sinter_buildable_fuzzers(FUZZ_SOURCES)
 foreach(source ${FUZZ_SOURCES})
   get_filename_component(fuzzer ${source} NAME_WE)
   string(REPLACE "fuzz_" "replay_" program ${fuzzer})

@@ -44,7 +44,7 @@ void srv_call_answer(srv_call *call, sni_emit_fn emit, const void *data) {
 
 void srv_read_named(srv_reader *reader, srv_named *out) {
     sni_field field;
-    *out = (srv_named){0};
+    *out = (srv_named){{"", 0}, {"", 0}};
     while (sni_wire_next(&reader->wire, &field)) {
         if (field.number == 1) sni_field_str(&reader->wire, &field, &out->name);
         if (field.number == 2) sni_field_str(&reader->wire, &field, &out->version);
@@ -157,12 +157,12 @@ static void health_check(srv_call *call, srv_message *message) {
 static void health_watch(srv_call *call, srv_message *message) {
     srv_named named;
     bool known;
-    srv_reply *reply = srv_reply_new();
-    if (reply && named_of(call, message, &named)) {
+    srv_reply *reply = named_of(call, message, &named) ? srv_reply_new() : NULL;
+    if (reply) {
         int state = serving(&named, &known);
         srv_reply_emit(reply, emit_serving, &state);
         srv_call_send(call, reply);
-    } else {
+    } else { /* a message that cannot be read has ended the call already */
         srv_call_end(call, SRV_UNAVAILABLE, "out of memory");
     }
     srv_message_free(message);

@@ -307,7 +307,7 @@ static void begin_change(srv_call *call, srv_message *message, bool load) {
         if (field.number == 2) sni_field_str(&reader.wire, &field, &name);
         if (field.number == 3) read_config(&reader.wire, &field, &work->config);
     }
-    bool fits = name.n && name.n < sizeof work->name;
+    bool fits = name.n && name.n < sizeof work->name && !memchr(name.p, 0, name.n);
     if (fits) memcpy(work->name, name.p, name.n);
     bool ok = srv_reader_close(&reader, call);
     srv_message_free(message);

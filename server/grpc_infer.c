@@ -265,6 +265,7 @@ static srv_code fill_contents(srv_request *request, srv_input *input, const sour
     sni_wire wire;
     sni_field field;
     sn_error err;
+    sni_str text;
     size_t at = 0;
     if (!wanted || !from->contents) {
         return srv_request_fail(request, SRV_INVALID, "input '%.*s' has no %s",
@@ -281,9 +282,8 @@ static srv_code fill_contents(srv_request *request, srv_input *input, const sour
         }
         if (wanted != 8) {
             at = fill_numbers(&wire, &field, input, at);
-        } else if (at++ < input->count &&
-                   sn_tensor_set_string(input->value, at - 1, (const char *)field.bytes, field.size,
-                                        &err) != SN_OK) {
+        } else if (sni_field_str(&wire, &field, &text) == SN_OK && at++ < input->count &&
+                   sn_tensor_set_string(input->value, at - 1, text.p, text.n, &err) != SN_OK) {
             return srv_request_fail_error(request, &err);
         }
     }
@@ -333,7 +333,7 @@ static srv_code fill_inputs(parsing *p) {
 /* From the message to a request that can be submitted; the outcome is in the request. */
 static srv_code read_request(work *w) {
     srv_request *request = w->request;
-    parsing p = {.request = request};
+    parsing p = {.request = request, .model = {"", 0}, .version = {"", 0}};
     srv_reader reader;
     sni_field field;
     int64_t version;

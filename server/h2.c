@@ -143,8 +143,12 @@ static void push(srv_call *call) {
 }
 
 void srv_call_send(srv_call *call, srv_reply *reply) {
-    if (call->closed || call->ended || !srv_reply_seal(reply)) {
-        if (!call->closed && !call->ended) srv_call_end(call, SRV_UNAVAILABLE, "out of memory");
+    bool lives = !call->closed && !call->ended;
+    bool streams = call->method && call->method->streams; /* unread, they could pile up */
+    if (!lives || !srv_reply_seal(reply) || (streams && !srv_reply_charge(reply))) {
+        if (lives) {
+            srv_call_end(call, SRV_UNAVAILABLE, "no memory is left for the answer");
+        }
         srv_reply_free(reply);
         return;
     }
@@ -185,14 +189,11 @@ static bool collect(srv_h2 *h2) {
 }
 
 static void set_deadline(srv_h2 *h2) {
-    bool receiving = false;
-    for (const srv_call *call = h2->calls; call && !receiving; call = call->next) {
-        receiving = call->receiving || !call->method;
+    bool moving = h2->out.length > h2->written; /* one side must do something */
+    for (const srv_call *call = h2->calls; call && !moving; call = call->next) {
+        moving = call->receiving || call->first_reply || !call->method;
     }
-    bool sending = h2->out.length > h2->written;
-    uint64_t wait = receiving || sending ? srv_limits()->body_ns
-                    : h2->calls          ? 0
-                                         : srv_limits()->idle_ns;
+    uint64_t wait = moving ? srv_limits()->body_ns : h2->calls ? 0 : srv_limits()->idle_ns;
     h2->conn.deadline = wait ? srv_now_ns() + wait : 0;
 }
 

@@ -28,6 +28,7 @@ typedef struct srv_reply {
     size_t count, capacity;
     size_t piece, offset;                     /* sent so far */
     size_t marked;                            /* bytes of `text` that pieces cover already */
+    size_t charged;                           /* of the server's budget */
     void (*release)(struct srv_reply *reply); /* the pieces' memory is not needed any more */
     void *owner;
 } srv_reply;

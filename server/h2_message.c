@@ -2,6 +2,7 @@
 #include "h2_message.h"
 #include "limits.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +11,8 @@
 #endif
 
 #define PREFIX 5
+#define LONGEST_TIMEOUT ((uint64_t)1 << 62) /* ns */
+#define REPLY_OVERHEAD 4096                 /* what a message to be sent costs besides its bytes */
 
 void srv_message_free(srv_message *message) {
     srv_memory_give(message->bytes, message->room);
@@ -79,10 +82,11 @@ static srv_code unpack(const char *encoding, srv_message *message) {
             srv_message_free(&out);
             out = grown;
         }
+        uInt room = out.room - out.size < UINT_MAX ? (uInt)(out.room - out.size) : UINT_MAX;
         stream.next_out = out.bytes + out.size;
-        stream.avail_out = (uInt)(out.room - out.size);
+        stream.avail_out = room;
         state = inflate(&stream, Z_NO_FLUSH);
-        out.size = out.room - stream.avail_out;
+        out.size += room - stream.avail_out;
         bool stuck = state == Z_BUF_ERROR && out.size < out.room;
         if ((state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR) || stuck) {
             code = SRV_INVALID;
@@ -154,6 +158,7 @@ srv_reply *srv_reply_new(void) {
 void srv_reply_free(srv_reply *reply) {
     if (!reply) return;
     if (reply->release) reply->release(reply);
+    srv_budget_give(reply->charged);
     srv_text_free(&reply->text);
     free(reply->pieces);
     free(reply);
@@ -197,6 +202,14 @@ bool srv_reply_seal(srv_reply *reply) {
     total -= PREFIX;
     if (total > UINT32_MAX) return false;
     for (int i = 0; i < 4; i++) reply->text.data[1 + i] = (char)(total >> (24 - 8 * i));
+    return true;
+}
+
+bool srv_reply_charge(srv_reply *reply) {
+    size_t total = REPLY_OVERHEAD;
+    for (size_t i = 0; i < reply->count; i++) total += reply->pieces[i].iov_len;
+    if (!srv_budget_take(total)) return false;
+    reply->charged = total;
     return true;
 }
 
@@ -256,7 +269,7 @@ bool srv_timeout_parse(const char *text, uint64_t *ns) {
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (text[length - 1] != units[i].unit) continue;
-        *ns = number * units[i].ns;
+        *ns = number < LONGEST_TIMEOUT / units[i].ns ? number * units[i].ns : LONGEST_TIMEOUT;
         if (!*ns) *ns = 1;
         return true;
     }

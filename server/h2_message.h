@@ -9,6 +9,9 @@ void srv_call_receive(srv_call *call, const unsigned char *data, size_t size);
 
 /* Puts the prefix in front and makes the pieces final; false without memory. */
 bool srv_reply_seal(srv_reply *reply);
+/* Takes a sealed reply's bytes from the server's budget until it is freed; false if they are not
+ * left. */
+bool srv_reply_charge(srv_reply *reply);
 void srv_reply_push(srv_call *call, srv_reply *reply);
 void srv_reply_pop(srv_call *call);
 /* Copies up to `length` bytes of what is to be sent; messages that are out are released. */

@@ -120,6 +120,8 @@ void srv_conn_close(srv_conn *conn) {
     if (conn->fd < 0) return;
     srv_tls_close(conn->tls);
     conn->tls = NULL;
+    /* closing alone leaves it watched while a child that was just forked has the socket, too */
+    epoll_ctl(conn->loop->epoll, EPOLL_CTL_DEL, conn->fd, NULL);
     close(conn->fd);
     conn->fd = -1;
     if (conn->before) {

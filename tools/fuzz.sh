@@ -31,7 +31,7 @@ for fuzzer in "$out"/fuzz_*; do
     mkdir -p "$out/corpus/$name" "$out/found"
     kept=("$seeds/models")
     [ "$name" = fuzz_text ] && kept=("$seeds/texts")
-    case "$name" in fuzz_http | fuzz_json) kept=() ;; esac
+    case "$name" in fuzz_http | fuzz_json | fuzz_grpc) kept=() ;; esac
     [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
     if "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
