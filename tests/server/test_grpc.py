@@ -105,6 +105,10 @@ class Server:
                                         response_deserializer=response.FromString)
         return send(request(**fields), timeout=timeout, metadata=metadata, compression=compression)
 
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
     def stop(self):
         self.channel.close()
         self.process.terminate()
@@ -360,7 +364,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
 class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--max-body", "1")
+        cls.server = Server("--max-body", "1", "--max-memory", "8")
 
     @classmethod
     def tearDownClass(cls):
@@ -425,6 +429,18 @@ class Hostile(unittest.TestCase):
             with self.assertRaises(grpc.RpcError) as caught:
                 send(data, timeout=5)
             self.assertIn(caught.exception.code(), (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND))
+
+    def test_reader_that_never_reads(self):
+        """Answers that a client leaves no room for count as memory, and end its call."""
+        no_window = frame(4, 0, 0, struct.pack(">HI", 4, 0))
+        many = b"".join(frame(0, 0, 1, bytes(5) * 1000) for _ in range(12))
+        call = self.headers(1, SERVICE + "ModelStreamInfer")
+        before = self.server.rss()
+        with socket.create_connection(("127.0.0.1", self.server.ports["grpc"])) as s:
+            s.sendall(PREFACE + no_window + call + many)
+            time.sleep(0.5)
+            self.assertLess(self.server.rss() - before, 24 << 20)
+        self.assertTrue(self.server.call("ServerLive").value)
 
     def test_admin_is_closed(self):
         with self.assertRaises(grpc.RpcError) as caught:
