@@ -1,8 +1,11 @@
-/* cmd_diff.c - sinter diff: runs a model in two configurations and names the first value that
- * differs. */
+/* cmd_diff.c - sinter diff: runs a model in two configurations, or in this engine and another, and
+ * names the first value that differs. */
+#include "against.h"
 #include "commands.h"
 #include "element.h"
 #include "inputs.h"
+
+#include "sinter_part.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@ typedef struct settings {
     cli_model_args model;
     int levels[2];
     int n_levels;
+    const char *against; /* another library; NULL: the second level */
     double rtol, atol;
     bool all;
 } settings;
@@ -48,6 +52,9 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         }
         if (!cli_args_int(args, value, 0, 3, &level)) return false;
         s->levels[s->n_levels++] = (int)level;
+        return true;
+    case OPT_AGAINST:
+        s->against = value;
         return true;
     case OPT_RTOL:
         return cli_args_real(args, value, 0, 1e30, &s->rtol);
@@ -132,6 +139,33 @@ static int run_level(const settings *s, int level, const sn_model *model, const 
     return status == SN_OK ? CLI_OK : cli_complain_error("diff", &err, CLI_RUN_FAILED);
 }
 
+/* ---- Another library ------------------------------------------------------------------------ */
+
+/* The nodes of the model, with every value of a trace as an output. */
+static sn_status show_values(const sn_model *model, const trace *t, sn_model **out, sn_error *err) {
+    const char **names = cli_alloc(t->count + 1, sizeof *names);
+    size_t count = 0;
+    for (size_t i = 0; i < t->count; i++)
+        if (find(t, t->items[i].name, 0) == &t->items[i]) names[count++] = t->items[i].name;
+    sn_status status = sn_model_extract(model, NULL, 0, names, count, out, err);
+    free(names);
+    return status;
+}
+
+/* Runs the model in the other library; the values to compare are those of `ours`, a run at level
+ * 0, where each is one of the model's own. */
+static int run_against(const settings *s, const sn_model *model, const cli_inputs *inputs,
+                       const trace *ours, trace *t) {
+    sn_model *open = NULL;
+    sn_error err = {0};
+    sn_status status = show_values(model, ours, &open, &err);
+    if (status == SN_OK)
+        status = cli_against_run(s->against, open, inputs, s->model.threads, keep_value, t, &err);
+    sn_model_destroy(open);
+    if (status == SN_OK) return CLI_OK;
+    return cli_complain_error("diff", &err, status == SN_NOT_FOUND ? CLI_USAGE : CLI_RUN_FAILED);
+}
+
 /* ---- Comparing ---------------------------------------------------------------------------- */
 
 /* Floats in the order of their values as integers without gaps. */
@@ -179,7 +213,7 @@ static void show_difference(cli_text *out, const char *mark, const made *a, cons
     cli_text_addf(out, "%s ", mark);
     cli_text_add_name(out, a->name);
     cli_text_addf(out, " (%s", a->op);
-    if (strcmp(a->op, b->op) != 0) cli_text_addf(out, " and %s", b->op);
+    if (b->op[0] && strcmp(a->op, b->op) != 0) cli_text_addf(out, " and %s", b->op);
     cli_text_addf(out, ") %s", sn_dtype_name(sn_tensor_dtype(a->value)));
     cli_text_add_dims(out, sn_tensor_rank(a->value), sn_tensor_dims(a->value));
     if (!d->comparable) {
@@ -207,8 +241,11 @@ static int report(const settings *s, const trace *a, const trace *b) {
         else if (s->all)
             show_difference(&out, bad ? "  differs" : "  agrees", x, y, &d);
     }
-    cli_text_addf(&out, "levels %d and %d: %zu values in common, %zu differ\n", s->levels[0],
-                  s->levels[1], common, differing);
+    if (s->against)
+        cli_text_addf(&out, "level %d and %s", s->levels[0], s->against);
+    else
+        cli_text_addf(&out, "levels %d and %d", s->levels[0], s->levels[1]);
+    cli_text_addf(&out, ": %zu values in common, %zu differ\n", common, differing);
     cli_text_print(&out);
     cli_text_free(&out);
     return differing ? CLI_FAILED : CLI_OK;
@@ -217,17 +254,22 @@ static int report(const settings *s, const trace *a, const trace *b) {
 static int diff(const settings *s, sn_model *model) {
     sn_error err = {0};
     cli_inputs inputs = {0};
-    trace traces[2] = {{0}};
+    trace traces[2] = {{0}}, plain = {0};
     sn_status status = cli_inputs_make(&s->model, model, &inputs, &err);
     int code = CLI_OK;
     if (status != SN_OK)
         code = cli_complain_error("diff", &err,
                                   status == SN_INVALID_ARGUMENT ? CLI_USAGE : CLI_UNREADABLE);
-    for (int i = 0; i < 2 && code == CLI_OK; i++)
+    for (int i = 0; i < (s->against ? 1 : 2) && code == CLI_OK; i++)
         code = run_level(s, s->levels[i], model, &inputs, &traces[i]);
+    if (s->against && s->levels[0] > 0 && code == CLI_OK)
+        code = run_level(s, 0, model, &inputs, &plain);
+    if (s->against && code == CLI_OK)
+        code = run_against(s, model, &inputs, s->levels[0] > 0 ? &plain : &traces[0], &traces[1]);
     if (code == CLI_OK) code = report(s, &traces[0], &traces[1]);
     trace_free(&traces[0]);
     trace_free(&traces[1]);
+    trace_free(&plain);
     cli_inputs_free(&inputs);
     return code;
 }
@@ -239,7 +281,11 @@ int cli_cmd_diff(cli_args *args) {
     s.model.random = true;
     int code = cli_args_read(args, take_option, &s);
     if (s.n_levels == 0) s.levels[1] = 3;
-    if (s.n_levels == 1) s.levels[1] = s.levels[0], s.levels[0] = 0;
+    if (s.n_levels == 1 && !s.against) s.levels[1] = s.levels[0], s.levels[0] = 0;
+    if (code < 0 && s.n_levels == 2 && s.against) {
+        cli_complain("diff: with --against there is one --level");
+        code = CLI_USAGE;
+    }
     if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
     if (code < 0) code = cli_open_model(&s.model, &model);
     if (model) code = diff(&s, model);

@@ -225,6 +225,8 @@ static const char graph_notes[] =
 
 static const cli_option diff_options[] = {
     {OPT_LEVEL, 'l', "level", "LEVEL", "of optimisation, given twice (default: 0 and 3)"},
+    {OPT_AGAINST, 0, "against", "LIBRARY",
+     "compare with a libonnxruntime.so.1 instead of a second level"},
     {OPT_RTOL, 0, "rtol", "R", "of a value's largest number (default: 1e-4)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show every value, not the first that differs alone"},
@@ -242,7 +244,12 @@ static const char diff_notes[] =
     "Runs the model twice on the same inputs and compares every value that both runs make under\n"
     "the same name, in the order of the first run: the first one that differs is where to look.\n"
     "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
-    "the number of float32 values between two. Exit code 1: something differs.";
+    "the number of float32 values between two. Exit code 1: something differs.\n"
+    "\n"
+    "With --against the second run is that of another library with ONNX Runtime's interface, such "
+    "as\n"
+    "/usr/lib/libonnxruntime.so.1, node by node, without its optimisations; the first is at the\n"
+    "level of --level (default: 0, node by node).";
 
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},

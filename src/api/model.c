@@ -45,7 +45,7 @@ static sn_status read_options(const sn_load_options *given, sn_load_options *out
 
 /* ---- Making ---- */
 
-static sn_status model_new(sni_model *imported, sn_model **out, sn_error *err) {
+sn_status sni_model_make(sni_model *imported, sn_model **out, sn_error *err) {
     sn_model *m = calloc(1, sizeof *m);
     if (!m) {
         sni_model_free(imported);
@@ -135,7 +135,7 @@ static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_st
                                   .find_ctx = o->operators};
     sni_model *imported;
     status = sni_model_import(c.graph, c.graph_size, store, &options, &imported, err);
-    if (status == SN_OK) status = model_new(imported, out, err);
+    if (status == SN_OK) status = sni_model_make(imported, out, err);
     if (status != SN_OK) {
         sni_compiled_free(&c);
         return status;
@@ -172,7 +172,7 @@ static sn_status import(const unsigned char *bytes, size_t size, sni_store *stor
     sni_model *imported;
     status = sni_model_import(bytes, size, store, &options, &imported, err);
     free(given);
-    return status == SN_OK ? model_new(imported, out, err) : status;
+    return status == SN_OK ? sni_model_make(imported, out, err) : status;
 }
 
 static void close_mapping(void *mapping) {
@@ -247,7 +247,7 @@ sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_e
     if (!out || (!text && size)) return sni_fail(err, SN_INVALID_ARGUMENT, "text or out is NULL");
     sni_model *imported;
     SN_TRY(sni_model_import_text(text, size, &imported, err));
-    return model_new(imported, out, err);
+    return sni_model_make(imported, out, err);
 }
 
 sn_status sn_model_write(const sn_model *model, sn_format format, sn_write_fn write, void *ctx,

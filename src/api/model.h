@@ -30,6 +30,9 @@ struct sn_model {
     sni_weight *weights; /* largest first */
 };
 
+/* Takes over `imported`, also on failure. */
+sn_status sni_model_make(sni_model *imported, sn_model **out, sn_error *err);
+
 sn_model *sni_model_retain(sn_model *model);
 
 /* A type for callers; its texts and elements go to the arena. */

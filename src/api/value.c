@@ -353,9 +353,10 @@ static void take_buffer(sni_tensor *t, sn_value *v) {
     t->data = NULL;
 }
 
-static sn_status value_from_tensor(sni_tensor *t, sn_value **out, sn_error *err) {
+/* `take`: nobody else holds what the tensor is a part of. */
+static sn_status value_from_tensor(sni_tensor *t, bool take, sn_value **out, sn_error *err) {
     sn_value *v;
-    if (can_take(t)) {
+    if (take && can_take(t)) {
         SN_TRY(value_new(t->dtype, t->rank, t->dims, &v, err));
         take_buffer(t, v);
         *out = v;
@@ -376,14 +377,17 @@ static sn_status value_from_tensor(sni_tensor *t, sn_value **out, sn_error *err)
     return status;
 }
 
-static sn_status value_from_sequence(sni_sequence *s, sn_value **out, sn_error *err) {
+static sn_status value_from(sni_datum *datum, bool take, sn_value **out, sn_error *err);
+
+static sn_status value_from_sequence(sni_sequence *s, bool take, sn_value **out, sn_error *err) {
     sn_value *v;
     SN_TRY(sn_sequence_create(NULL, 0, &v, err));
     free(v->items);
     v->items = calloc(s->count + 1, sizeof *v->items);
     sn_status status = v->items ? SN_OK : sni_fail_memory(err);
+    take = take && atomic_load(&s->refs) == 1;
     for (size_t i = 0; i < s->count && status == SN_OK; i++) {
-        status = sni_value_from_datum(&s->items[i], &v->items[i], err);
+        status = value_from(&s->items[i], take, &v->items[i], err);
         if (status == SN_OK) v->n_items++;
     }
     if (status == SN_OK)
@@ -393,10 +397,11 @@ static sn_status value_from_sequence(sni_sequence *s, sn_value **out, sn_error *
     return status;
 }
 
-static sn_status value_from_map(sni_map *m, sn_value **out, sn_error *err) {
+static sn_status value_from_map(sni_map *m, bool take, sn_value **out, sn_error *err) {
     sn_value *keys = NULL, *values = NULL;
-    sn_status status = sni_value_from_datum(&m->keys, &keys, err);
-    if (status == SN_OK) status = sni_value_from_datum(&m->values, &values, err);
+    take = take && atomic_load(&m->refs) == 1;
+    sn_status status = value_from(&m->keys, take, &keys, err);
+    if (status == SN_OK) status = value_from(&m->values, take, &values, err);
     if (status == SN_OK) status = sn_map_create(keys, values, out, err);
     if (status != SN_OK) {
         sn_value_destroy(keys);
@@ -405,15 +410,19 @@ static sn_status value_from_map(sni_map *m, sn_value **out, sn_error *err) {
     return status;
 }
 
-sn_status sni_value_from_datum(sni_datum *datum, sn_value **out, sn_error *err) {
+static sn_status value_from(sni_datum *datum, bool take, sn_value **out, sn_error *err) {
     switch (datum->kind) {
     case SN_KIND_TENSOR:
-        return value_from_tensor(&datum->tensor, out, err);
+        return value_from_tensor(&datum->tensor, take, out, err);
     case SN_KIND_SEQUENCE:
-        return value_from_sequence(datum->seq, out, err);
+        return value_from_sequence(datum->seq, take, out, err);
     case SN_KIND_MAP:
-        return value_from_map(datum->map, out, err);
+        return value_from_map(datum->map, take, out, err);
     default:
         return sn_none_create(out, err);
     }
+}
+
+sn_status sni_value_from_datum(sni_datum *datum, sn_value **out, sn_error *err) {
+    return value_from(datum, true, out, err);
 }

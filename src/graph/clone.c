@@ -1,5 +1,6 @@
-/* clone.c - a copy of a graph that can be changed without changing the original. */
-#include "graph/graph.h"
+/* clone.c - copies of a graph, or a part of one, that can be changed without changing the original.
+ */
+#include "graph/part.h"
 
 enum { DEPTH_LIMIT = 64 };
 
@@ -25,8 +26,9 @@ static sn_status clone_value(sni_graph *to, const sni_value *from, sn_error *err
 static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *symbols,
                           sni_graph *parent, int depth, sni_graph **out, sn_error *err);
 
-static sn_status clone_node(sni_graph *to, const int32_t *map, const sni_node *from, int depth,
-                            sn_error *err) {
+/* `map` has the copies of values that nodes read, `made` of those that they make, by id. */
+static sn_status clone_node(sni_graph *to, const int32_t *map, const int32_t *made,
+                            const sni_node *from, int depth, sn_error *err) {
     sni_arena *arena = &to->store->arena;
     int32_t total = from->n_in + from->n_captures;
     int32_t *in = SNI_NEW_ARRAY(arena, int32_t, total);
@@ -34,7 +36,7 @@ static sn_status clone_node(sni_graph *to, const int32_t *map, const sni_node *f
     if (!in || !out) return sni_fail_memory(err);
     for (int32_t i = 0; i < total; i++) in[i] = from->in[i] < 0 ? SNI_NO_ID : map[from->in[i]];
     for (int32_t i = 0; i < from->n_out; i++)
-        out[i] = from->out[i] < 0 ? SNI_NO_ID : map[from->out[i]];
+        out[i] = from->out[i] < 0 ? SNI_NO_ID : made[from->out[i]];
     sni_node *n;
     SN_TRY(sni_graph_add_node(to, SNI_NO_ID, from->domain, from->type, in, total, out, from->n_out,
                               &n, err));
@@ -74,16 +76,108 @@ static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *sym
     for (int32_t i = 0; i < g->n_captures; i++)
         SN_TRY(sni_graph_add_capture(to, map[g->captures[i].value], g->captures[i].slot, err));
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
-        SN_TRY(clone_node(to, map, n, depth, err));
+        SN_TRY(clone_node(to, map, map, n, depth, err));
     for (int32_t i = 0; i < g->n_outputs; i++)
         SN_TRY(sni_graph_add_output(to, map[g->outputs[i]], g->output_names[i], err));
     *out = to;
     return SN_OK;
 }
 
-sn_status sni_graph_clone(const sni_graph *g, sni_store *store, sni_graph **out, sn_error *err) {
+static sn_status clone_symbols(const sni_graph *g, sni_store *store, sni_symbols **out,
+                               sn_error *err) {
     sni_symbols *symbols = sni_symbols_clone(g->symbols);
     if (!symbols) return sni_fail_memory(err);
     SN_TRY(sni_store_own(store, symbols, free_symbols, err));
+    *out = symbols;
+    return SN_OK;
+}
+
+sn_status sni_graph_clone(const sni_graph *g, sni_store *store, sni_graph **out, sn_error *err) {
+    sni_symbols *symbols = NULL;
+    SN_TRY(clone_symbols(g, store, &symbols, err));
     return clone_at(g, store, symbols, NULL, 0, out, err);
+}
+
+/* ---- A part ---- */
+
+/* Which values and nodes of the whole belong to a part, by id. */
+typedef struct members {
+    bool *cut;   /* values that become inputs */
+    bool *value; /* values that are needed */
+    bool *node;
+} members;
+
+static sn_status find_members(const sni_graph *g, const sni_part *part, sni_arena *arena,
+                              members *m, sn_error *err) {
+    m->cut = SNI_NEW_ARRAY(arena, bool, g->value_count);
+    m->value = SNI_NEW_ARRAY(arena, bool, g->value_count);
+    m->node = SNI_NEW_ARRAY(arena, bool, g->node_count);
+    if (!m->cut || !m->value || !m->node) return sni_fail_memory(err);
+    for (size_t i = 0; i < part->n_inputs; i++) m->cut[part->inputs[i]] = true;
+    for (size_t i = 0; i < part->n_outputs; i++) m->value[part->outputs[i]] = true;
+    for (const sni_node *n = sni_graph_node(g, g->last); n; n = sni_graph_node(g, n->prev)) {
+        for (int32_t i = 0; i < n->n_out && !m->node[n->id]; i++)
+            m->node[n->id] = n->out[i] >= 0 && m->value[n->out[i]] && !m->cut[n->out[i]];
+        if (!m->node[n->id]) continue;
+        for (int32_t i = 0; i < n->n_in + n->n_captures; i++)
+            if (n->in[i] >= 0) m->value[n->in[i]] = true;
+    }
+    return SN_OK;
+}
+
+/* Copies the values of a part; a value that is cut off from a node that stays leaves a nameless one
+ * behind for the node to make. `map` is for who reads values, `made` for who makes them. */
+static sn_status clone_values(const sni_graph *g, const members *m, sni_graph *to, int32_t *map,
+                              int32_t *made, bool *forgot, sn_error *err) {
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const sni_value *from = g->values[i];
+        map[i] = made[i] = SNI_NO_ID;
+        if (!from) continue;
+        bool is_made = from->producer >= 0 && m->node[from->producer];
+        if (m->value[i] || (is_made && !m->cut[i])) {
+            map[i] = made[i] = to->value_count;
+            SN_TRY(clone_value(to, from, err));
+        }
+        if (!m->cut[i]) continue;
+        if (map[i] >= 0) {
+            sni_value *v = to->values[map[i]];
+            if (v->constant || v->shape_value) *forgot = true;
+            v->constant = NULL;
+            v->shape_value = NULL;
+            v->shape_count = 0;
+        }
+        if (is_made) {
+            made[i] = to->value_count;
+            sni_value nameless = *from;
+            nameless.name = (sni_str){0};
+            SN_TRY(clone_value(to, &nameless, err));
+        }
+    }
+    return SN_OK;
+}
+
+sn_status sni_graph_clone_part(const sni_graph *g, const sni_part *part, sni_store *store,
+                               sni_graph **out, bool *forgot, sn_error *err) {
+    sni_symbols *symbols = NULL;
+    members m;
+    sni_graph *to;
+    SN_TRY(clone_symbols(g, store, &symbols, err));
+    SN_TRY(find_members(g, part, &store->arena, &m, err));
+    SN_TRY(sni_graph_new(store, symbols, NULL, &to, err));
+    to->name = sni_arena_str(&store->arena, g->name);
+    int32_t *map = SNI_NEW_ARRAY(&store->arena, int32_t, g->value_count);
+    int32_t *made = SNI_NEW_ARRAY(&store->arena, int32_t, g->value_count);
+    if (!map || !made || !to->name.p) return sni_fail_memory(err);
+    SN_TRY(clone_values(g, &m, to, map, made, forgot, err));
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (map[g->inputs[i]] >= 0 && !m.cut[g->inputs[i]])
+            SN_TRY(sni_graph_add_input(to, map[g->inputs[i]], err));
+    for (size_t i = 0; i < part->n_inputs; i++)
+        if (map[part->inputs[i]] >= 0) SN_TRY(sni_graph_add_input(to, map[part->inputs[i]], err));
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        if (m.node[n->id]) SN_TRY(clone_node(to, map, made, n, 0, err));
+    for (size_t i = 0; i < part->n_outputs; i++)
+        SN_TRY(sni_graph_add_output(to, map[part->outputs[i]], part->output_names[i], err));
+    *out = to;
+    return SN_OK;
 }

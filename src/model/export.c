@@ -94,11 +94,23 @@ static sn_status name_values(scope *s, const sni_node *owner) {
     return SN_OK;
 }
 
+/* Nodes that were one before, such as those of an operator of an older version, have one name. */
+static sn_status name_nodes(const scope *s) {
+    const sni_graph *g = s->e->graph;
+    scope names = {.serial = s->serial, .arena = s->arena, .err = s->err};
+    sn_status status = SN_OK;
+    for (const sni_node *n = sni_graph_first(g); n && status == SN_OK; n = sni_graph_next(g, n))
+        if (n->name.n) status = claim(&names, n->name, 0, &s->e->nodes[n->id]);
+    sni_names_free(&names.taken);
+    return status;
+}
+
 static sn_status name_graph(const scope *outer, const sni_node *owner, const sni_graph *g,
                             sni_export *e, unsigned *serial, sni_arena *arena, sn_error *err) {
     *e = (sni_export){.graph = g,
                       .values = SNI_NEW_ARRAY(arena, sni_str, g->value_count),
                       .outputs = SNI_NEW_ARRAY(arena, sni_str, g->n_outputs),
+                      .nodes = SNI_NEW_ARRAY(arena, sni_str, g->node_count),
                       .copied = SNI_NEW_ARRAY(arena, bool, g->n_outputs),
                       .subgraphs = SNI_NEW_ARRAY(arena, sni_export *, g->node_count)};
     scope s = {.e = e,
@@ -107,9 +119,10 @@ static sn_status name_graph(const scope *outer, const sni_node *owner, const sni
                .serial = serial,
                .arena = arena,
                .err = err};
-    if (!e->values || !e->outputs || !e->copied || !e->subgraphs || !s.is_output)
+    if (!e->values || !e->outputs || !e->nodes || !e->copied || !e->subgraphs || !s.is_output)
         return sni_fail_memory(err);
     sn_status status = name_values(&s, owner);
+    if (status == SN_OK) status = name_nodes(&s);
     sni_names_free(&s.taken);
     return status;
 }

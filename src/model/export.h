@@ -11,6 +11,7 @@ typedef struct sni_export {
     const sni_graph *graph;
     sni_str *values;  /* by value id; captures have the name of the value they stand for */
     sni_str *outputs; /* the names of the outputs */
+    sni_str *nodes;   /* by node id: names, none twice; n 0: none */
     bool *copied;     /* by output: its value has another name and must be copied to this one */
     const sni_places *places;      /* constants that are written elsewhere; NULL: none */
     struct sni_export **subgraphs; /* by node id: n_subgraphs in a row; NULL if none */

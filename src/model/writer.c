@@ -262,7 +262,7 @@ static void emit_node(sni_out *out, const void *message) {
     const sni_node *n = p->node;
     put_ids(out, ONNX_NODE_INPUT, p->e, n->in, n->n_in);
     put_ids(out, ONNX_NODE_OUTPUT, p->e, n->out, n->n_out);
-    if (n->name.n) sni_put_str(out, ONNX_NODE_NAME, n->name);
+    if (p->e->nodes[n->id].n) sni_put_str(out, ONNX_NODE_NAME, p->e->nodes[n->id]);
     sni_put_str(out, ONNX_NODE_OP_TYPE, n->type);
     for (int32_t i = 0; i < n->n_attrs; i++)
         sni_put_message(out, ONNX_NODE_ATTRIBUTE, emit_attr, &(attr_parts){p->e, n, &n->attrs[i]});

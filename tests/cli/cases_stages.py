@@ -152,3 +152,67 @@ def diff_compares_values(folder):
     check_error(sinter("diff", path, "--level", "4"), 2, "from 0 to 3")
     check_error(sinter("diff", path, "--level", "0", "--level", "1", "--level", "2"), 2, "more than twice")
     check_error(sinter("diff"), 2, "no model")
+
+
+def other_library():
+    """The library of this build that has ONNX Runtime's interface; None: it was not built."""
+    path = os.path.join(os.path.dirname(os.path.abspath(program())), "libonnxruntime.so.1")
+    return path if os.path.exists(path) else None
+
+
+@test
+def diff_against_another_library(folder):
+    path, library = network(folder), other_library()
+    check_error(sinter("diff", path, "--against", os.path.join(folder, "none.so.1")), 2, "none.so.1")
+    check_error(sinter("diff", path, "--against", "libm.so.6"), 4, "OrtGetApiBase")
+    check_error(sinter("diff", path, "--against", "x", "--level", "1", "--level", "2"), 2, "one --level")
+    if not library:
+        return
+    check_code(sinter("diff", path, "--against", library, "--dim", "N=3"), 0, "5 values in common, 0 differ")
+    check_code(sinter("diff", path, "--against", library, "--level", "3", "-v"), 0, "agrees y", "level 3 and")
+    nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("StringNormalizer", ["t"], ["u"]),
+             helper.make_node("Equal", ["t", "w"], ["e"])]
+    strings = model(os.path.join(folder, "s.onnx"), nodes, [("s", TensorProto.STRING, [2])],
+                    [("e", TensorProto.BOOL, [2]), ("u", TensorProto.STRING, [2])],
+                    [helper.make_tensor("w", TensorProto.STRING, [2], [b"a", b"b"])], opset=19)
+    check_code(sinter("diff", strings, "--against", library), 0, "1 values in common, 0 differ")
+
+
+@test
+def diff_shows_the_first_difference(folder):
+    """A node that gives other numbers each time it runs is where two runs part."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("RandomNormalLike", ["a"], ["b"]),
+             helper.make_node("Add", ["a", "b"], ["y"])]
+    path = model(os.path.join(folder, "r.onnx"), nodes, [("x", TensorProto.FLOAT, [64])],
+                 [("y", TensorProto.FLOAT, [64])])
+    library = other_library()
+    runs = [["--level", "0", "--level", "0"]] + ([["--against", library]] if library else [])
+    for how in runs:
+        check_code(sinter("diff", path, *how), 1, "first to differ: b (RandomNormalLike)", "2 differ", "ulp", "cosine")
+
+
+@test
+def diff_takes_sequences_of_maps(folder):
+    """Values that are watched are not taken away from the run."""
+    nodes = [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[1, 2])]
+    kind = onnx.TypeProto()
+    kind.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+    kind.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
+    path = model(os.path.join(folder, "z.onnx"), nodes, [("x", TensorProto.FLOAT, [3, 2])],
+                 [helper.make_value_info("z", kind)])
+    proto = onnx.load(path)
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    onnx.save(proto, path)
+    check_code(sinter("diff", path), 0, "0 differ")
+
+
+@test
+def written_nodes_have_names_of_their_own(folder):
+    """Softmax of opset 11 becomes several nodes of the newest one."""
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], name="s", axis=1)]
+    path = model(os.path.join(folder, "m.onnx"), nodes, [("x", TensorProto.FLOAT, [2, 3, 4])],
+                 [("y", TensorProto.FLOAT, [2, 3, 4])], opset=11)
+    out = os.path.join(folder, "o.onnx")
+    check_code(sinter("optimize", path, "-o", out, "--level", "0"), 0)
+    names = [n.name for n in onnx.load(out).graph.node if n.name]
+    check(len(names) > 1 and len(names) == len(set(names)), "each name once: %r" % names)
