@@ -138,8 +138,8 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
                           .has_shape = true,
                           .rank = 4,
                           .dims = dw.tensor.dims}};
-    sni_store *store;
-    sni_const *weight;
+    sni_store *store = NULL;
+    sni_const *weight = NULL;
     sn_error err = {0};
     if (sni_store_new(NULL, 0, &store, &err) != SN_OK ||
         sni_const_new(store, SN_FLOAT32, 4, dw.tensor.dims, &weight, &err) != SN_OK)
