@@ -262,7 +262,7 @@ static size_t aligned(int64_t floats) {
     return ((size_t)floats + 15) & ~(size_t)15;
 }
 
-/* Cuts a part's memory up; returns its size in floats. */
+/* Cuts a part's memory up (NULL: there is none yet); returns its size in floats. */
 static size_t lay_out(const attend_job *j, float *base, workspace *w) {
     const sni_attention *a = j->a;
     int64_t nr = j->kernels->nr;
@@ -280,7 +280,7 @@ static size_t lay_out(const attend_job *j, float *base, workspace *w) {
                          &w->turned, &w->most,   &w->sum,    &w->fade};
     size_t used = 0;
     for (int i = 0; i < 9; i++) {
-        if (base) *places[i] = base + used;
+        *places[i] = base ? base + used : NULL;
         used += sizes[i];
     }
     return used;
@@ -346,7 +346,7 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
     }
     SN_TRY(sni_poll(k));
     j.parts = (int)smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
-    j.scratch_part = lay_out(&j, NULL, NULL);
+    j.scratch_part = lay_out(&j, NULL, &(workspace){0});
     SN_TRY(take_floats(k, (size_t)j.parts, j.scratch_part, &j.scratch));
     sni_parallel_for(threads, j.parts, 1, run_parts, &j);
     *done = true;
