@@ -1,5 +1,6 @@
 #!/bin/bash
-# fuzz.sh - runs every fuzzer for FUZZ_SECONDS (60), starting from the kept corpus.
+# fuzz.sh - runs every fuzzer for FUZZ_SECONDS (60), starting from the kept corpus; as many at once as
+# there are CPUs.
 cd "$(dirname "$0")/.." || exit 1
 seconds=${FUZZ_SECONDS:-60}
 out=build-test/fuzz
@@ -24,22 +25,36 @@ if [ ! -d "$seeds" ]; then
     done
     sed -i -e '/^==/d' -e '/^%/,$d' "$seeds"/texts/*
 fi
-status=0
-for fuzzer in "$out"/fuzz_*; do
-    [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
-    name=$(basename "$fuzzer")
+
+# fuzz FUZZER - runs one and says what came of it.
+fuzz() {
+    local name
+    name=$(basename "$1")
     mkdir -p "$out/corpus/$name" "$out/found"
-    kept=("$seeds/models")
+    local kept=("$seeds/models")
     [ "$name" = fuzz_text ] && kept=("$seeds/texts")
     case "$name" in fuzz_http | fuzz_json | fuzz_grpc) kept=() ;; esac
     [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
-    if "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+    if "$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
         echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log") inputs, no finding"
     else
         tail -30 "$out/$name.log"
         echo "$name: FINDING, see $out/found"
-        status=1
+        return 1
     fi
+}
+
+status=0
+running=()
+for fuzzer in "$out"/fuzz_*; do
+    [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
+    if [ ${#running[@]} -ge "$(nproc)" ]; then
+        wait "${running[0]}" || status=1
+        running=("${running[@]:1}")
+    fi
+    fuzz "$fuzzer" &
+    running+=($!)
 done
+for job in "${running[@]}"; do wait "$job" || status=1; done
 exit $status
