@@ -251,6 +251,23 @@ static const char diff_notes[] =
     "/usr/lib/libonnxruntime.so.1, node by node, without its optimisations; the first is at the\n"
     "level of --level (default: 0, node by node).";
 
+static const cli_option reduce_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the small model, such as small.onnx"},
+    {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
+    OPTION_OP_LIBRARY,
+    END_OF_OPTIONS,
+};
+
+static const char reduce_notes[] =
+    "Runs COMMAND with the path of a model as its last argument: first for the whole model, then\n"
+    "for parts of it. A part with which the command ends with the same exit code is cut further,\n"
+    "until no node and no output can be left out; values that left-out nodes made are inputs of\n"
+    "the part, weights that it does not need are gone. A command that a signal ends has exit code\n"
+    "128 and the signal's number; the timeout is signal 14. Such as:\n"
+    "\n"
+    "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -340,8 +357,10 @@ const cli_command cli_commands[] = {
     {"optimize", "Write the optimised model as ONNX and tell what was done.", "MODEL -o FILE",
      optimize_options, optimize_notes, cli_cmd_optimize},
     {"graph", "Draw a model.", "MODEL -o FILE", graph_options, graph_notes, cli_cmd_graph},
-    {"diff", "Find the first value that two optimisation levels make differently.", "MODEL",
+    {"diff", "Find the first value that two levels, or two libraries, make differently.", "MODEL",
      diff_options, diff_notes, cli_cmd_diff},
+    {"reduce", "Make a model smaller as long as a command still ends in the same way.",
+     "MODEL -o FILE -- COMMAND...", reduce_options, reduce_notes, cli_cmd_reduce},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

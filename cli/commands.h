@@ -97,6 +97,7 @@ int cli_cmd_compile(cli_args *args);
 int cli_cmd_optimize(cli_args *args);
 int cli_cmd_graph(cli_args *args);
 int cli_cmd_diff(cli_args *args);
+int cli_cmd_reduce(cli_args *args);
 int cli_cmd_serve(cli_args *args);
 int cli_cmd_load(cli_args *args);
 

@@ -1,7 +1,7 @@
 """cases_general.py - help, errors, inspect, run's display, bench, profile and ops."""
 from harness import *
 
-COMMANDS = ["run", "inspect", "bench", "profile", "optimize", "graph", "compile", "diff", "test", "ops"]
+COMMANDS = ["run", "inspect", "bench", "profile", "optimize", "graph", "compile", "diff", "reduce", "test", "ops"]
 
 
 @test

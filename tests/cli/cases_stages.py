@@ -216,3 +216,85 @@ def written_nodes_have_names_of_their_own(folder):
     check_code(sinter("optimize", path, "-o", out, "--level", "0"), 0)
     names = [n.name for n in onnx.load(out).graph.node if n.name]
     check(len(names) > 1 and len(names) == len(set(names)), "each name once: %r" % names)
+
+
+def long_chain(folder):
+    """Twenty-four nodes, of which one is a Sin, and a second output half-way."""
+    kinds = ["Abs", "Neg", "Relu", "Tanh"]
+    nodes = [helper.make_node("Sin" if i == 16 else kinds[i % 4], ["v%d" % i], ["v%d" % (i + 1)]) for i in range(23)]
+    nodes.append(helper.make_node("MatMul", ["v23", "W"], ["y"]))
+    weight = numpy_helper.from_array(np.eye(4, dtype=np.float32), "W")
+    return model(os.path.join(folder, "long.onnx"), nodes, [("v0", TensorProto.FLOAT, ["N", 4])],
+                 [("y", TensorProto.FLOAT, ["N", 4]), ("v12", TensorProto.FLOAT, ["N", 4])], [weight])
+
+
+def script(folder, text):
+    path = os.path.join(folder, "command.py")
+    with open(path, "w") as file:
+        file.write("import sys, onnx\nm = onnx.load(sys.argv[-1])\nonnx.checker.check_model(m)\n"
+                   "ops = [n.op_type for n in m.graph.node]\n" + text)
+    return [sys.executable, path]
+
+
+@test
+def reduce_finds_one_node(folder):
+    path, out = long_chain(folder), os.path.join(folder, "small.onnx")
+    command = script(folder, "sys.exit(5 if 'Sin' in ops else 0)\n")
+    result = sinter("reduce", path, "-o", out, "--", *command)
+    check_code(result, 0, "1 of 24 nodes are left", "exit code 5")
+    made = onnx.load(out)
+    onnx.checker.check_model(made)
+    check([n.op_type for n in made.graph.node] == ["Sin"] and not made.graph.initializer, "the Sin alone", result)
+    check([i.name for i in made.graph.input] == ["v16"] and [o.name for o in made.graph.output] == ["v17"],
+          "its values are input and output", result)
+    check_code(sinter("run", out, "--random"), 0)
+
+
+@test
+def reduce_keeps_what_belongs_together(folder):
+    """Two nodes far apart, and a weight, are needed at once; a signal counts as a code."""
+    path, out = long_chain(folder), os.path.join(folder, "small.onnx")
+    command = script(folder, "import os, signal\nif 'Sin' in ops and m.graph.initializer:\n"
+                             "    os.kill(os.getpid(), signal.SIGKILL)\n")
+    result = sinter("reduce", path, "-o", out, "--", *command)
+    check_code(result, 0, "2 of 24 nodes are left", "exit code 137")
+    check(sorted(n.op_type for n in onnx.load(out).graph.node) == ["MatMul", "Sin"], "both nodes", result)
+    command = script(folder, "sys.exit(1 if len(ops) >= 7 else 0)\n")
+    check_code(sinter("reduce", path, "-o", out, "--", *command), 0, "7 of 24 nodes are left")
+    check(len(onnx.load(out).graph.node) == 7, "seven nodes")
+
+
+@test
+def reduce_cuts_shapes_and_outputs(folder):
+    """A value whose contents were known becomes an input: what follows from them is forgotten."""
+    shape = numpy_helper.from_array(np.array([2, 6], dtype=np.int64), "s")
+    nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Reshape", ["x", "t"], ["r"]),
+             helper.make_node("Split", ["r", "p"], ["a", "b"], axis=1), helper.make_node("Relu", ["a"], ["y"])]
+    path = model(os.path.join(folder, "m.onnx"), nodes, [("x", TensorProto.FLOAT, [3, 4])],
+                 [("y", TensorProto.FLOAT, [2, 3]), ("b", TensorProto.FLOAT, [2, 3]), ("r", TensorProto.FLOAT, [2, 6])],
+                 [shape, numpy_helper.from_array(np.array([3, 3], dtype=np.int64), "p")], opset=13)
+    out = os.path.join(folder, "small.onnx")
+    command = script(folder, "sys.exit(3 if 'Reshape' in ops else 0)\n")
+    check_code(sinter("reduce", path, "-o", out, "--", *command), 0, "1 of 4 nodes are left")
+    made = onnx.load(out)
+    check([i.name for i in made.graph.input] == ["x", "t"], "both are inputs")
+    dims = made.graph.output[0].type.tensor_type.shape.dim
+    check(not any(d.dim_value for d in dims), "the shape is not known any more: %s" % dims)
+    command = script(folder, "sys.exit(3 if 'Split' in ops and 'Relu' in ops else 0)\n")
+    check_code(sinter("reduce", path, "-o", out, "--", *command), 0, "2 of 4 nodes are left")
+    made = onnx.load(out)
+    check([o.name for o in made.graph.output] == ["y"], "one output is left")
+
+
+@test
+def reduce_refuses_wrong_commands(folder):
+    path, out = long_chain(folder), os.path.join(folder, "small.onnx")
+    check_error(sinter("reduce"), 2, "no model")
+    check_error(sinter("reduce", path, "--", "true"), 2, "-o")
+    check_error(sinter("reduce", path, "-o", out), 2, "no command")
+    check_error(sinter("reduce", path, "more", "-o", out, "--", "true"), 2, "more")
+    check_error(sinter("reduce", path, "-o", out, "--", os.path.join(folder, "none")), 2, "could not be run")
+    check_error(sinter("reduce", os.path.join(folder, "none.onnx"), "-o", out, "--", "true"), 3, "none.onnx")
+    command = script(folder, "sys.exit(m.producer_name == 'tests' and sys.argv[-1].endswith('long.onnx'))\n")
+    check_error(sinter("reduce", path, "-o", out, "--", *command), 1, "written anew")
+    check(not os.path.exists(out), "nothing is written")
