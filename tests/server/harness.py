@@ -111,7 +111,7 @@ class Server:
             found = re.match(rb"(\w+) https?://.*:(\d+)$", line.strip())
             if found:
                 self.ports[found.group(1).decode()] = int(found.group(2))
-            if "metrics" in self.ports:
+            if "metrics" in self.ports and ("grpc" in self.ports or "--grpc" not in options):
                 break
         self.tls = "--tls-cert" in options
         if ready:

@@ -2,7 +2,7 @@
 """soak.py PROGRAM [SECONDS] - a long run by hand: load, reloads every 5 s, disconnects, bad requests, stopped
 clients. Every answer is checked; exits with 1 if one was wrong or lost, or if memory grew.
 
-Two models are asked by 12 clients; `scale` is replaced every 5 seconds by one with another factor, and
+Two models are asked by 12 clients over HTTP and, where python3-grpcio is installed, 4 over gRPC; `scale` is replaced every 5 seconds by one with another factor, and
 an answer must be that of a factor that was in place while the request was under way.
 """
 import random
@@ -13,9 +13,14 @@ from harness import *
 from cases_hostile import RAW
 from cases_schedule import mlp
 
+try:
+    import grpc
+except ImportError:
+    grpc = None
+
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 600
 harness.PROGRAM = os.path.abspath(sys.argv[1])
-counts = {"asked": 0, "wrong": 0, "lost": 0, "cut": 0, "bad": 0, "reloads": 0, "stops": 0}
+counts = {"asked": 0, "asked over gRPC": 0, "wrong": 0, "lost": 0, "cut": 0, "bad": 0, "reloads": 0, "stops": 0}
 lock = threading.Lock()
 factors = [1]  # those that may answer now: the last two
 
@@ -50,6 +55,33 @@ def ask_scale(server, end, seed):
         count("asked")
         if y is None or not any((y == x * f).all() for f in allowed):
             count("wrong", (reply.status, reply.body[:200], sorted(allowed)))
+
+
+def field(number, data):
+    """A field of a protobuf message with fewer than 128 bytes."""
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def ask_grpc(server, end, seed):
+    rng, path = np.random.RandomState(seed), "/inference.GRPCInferenceService/ModelInfer"
+    with grpc.insecure_channel("127.0.0.1:%d" % server.ports["grpc"]) as channel:
+        send = channel.unary_unary(path)
+        while time.time() < end:
+            x = np.float32(rng.randint(1, 99, (1 + rng.randint(5), 4)))
+            shape = field(1, b"x") + field(2, b"FP32") + field(3, bytes(x.shape))
+            with lock:
+                before = list(factors)
+            try:
+                reply = send(field(1, b"scale") + field(5, shape) + field(7, x.tobytes()), timeout=60)
+            except grpc.RpcError as error:
+                count("lost", error)
+                continue
+            with lock:
+                allowed = set(before) | set(factors)
+            count("asked over gRPC")
+            y = np.frombuffer(reply[-x.nbytes:], np.float32).reshape(x.shape)  # the last field
+            if not any((y == x * f).all() for f in allowed):
+                count("wrong", (reply, sorted(allowed)))
 
 
 def ask_mlp(server, end, seed, reference):
@@ -130,8 +162,11 @@ def main():
     scale(folder, factor=1.0)
     reference = mlp(folder)
     end = time.time() + SECONDS
-    with Server(folder, "--admin", "--head-timeout", "60", "--body-timeout", "60") as server:
+    options = ["--admin", "--head-timeout", "60", "--body-timeout", "60"] + (["--grpc", "0"] if grpc else [])
+    with Server(folder, *options) as server:
         work = [(ask_scale, i) for i in range(8)] + [(cut_off, 100), (cut_off, 101), (misbehave, 200)]
+        if grpc:
+            work += [(ask_grpc, 300 + i) for i in range(4)]
         threads = [threading.Thread(target=f, args=(server, end, seed)) for f, seed in work]
         threads += [threading.Thread(target=ask_mlp, args=(server, end, i, reference)) for i in range(4)]
         threads += [threading.Thread(target=reload, args=(server, folder, end)),
