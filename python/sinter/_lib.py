@@ -101,9 +101,20 @@ class ValueInfo(ctypes.Structure):
                 ("type_text", c_char_p), ("key", c_int), ("element", c_void_p), _ROOM]
 
 
+class Binding(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("value", c_void_p)]
+
+
+class Dimension(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("by_denotation", c_bool), ("size", c_int64)]
+
+
 class LoadOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("copy", c_bool), ("borrow", c_bool), ("allow_links", c_bool),
-                ("base_path", c_char_p), ("memory_limit", c_uint64), _ROOM]
+                ("base_path", c_char_p), ("memory_limit", c_uint64),
+                ("dimensions", POINTER(Dimension)), ("dimension_count", c_size_t),
+                ("weights", POINTER(Binding)), ("weight_count", c_size_t), ("files", c_void_p),
+                ("file_count", c_size_t), ("operators", c_void_p), _ROOM]
 
 
 class ModelInfo(ctypes.Structure):
@@ -126,10 +137,6 @@ class SessionOptionsStruct(ctypes.Structure):
                 ("memory_limit", c_uint64), ("time_limit_ns", c_uint64), ("log", LOG_FN),
                 ("log_ctx", c_void_p), ("disabled_rules", POINTER(c_char_p)),
                 ("disabled_rule_count", c_size_t), _ROOM]
-
-
-class Binding(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("value", c_void_p)]
 
 
 class StepEvent(ctypes.Structure):
@@ -176,6 +183,9 @@ _SIGNATURES = {
     "sn_sequence_at": (c_void_p, [c_void_p, c_size_t]),
     "sn_map_keys": (c_void_p, [c_void_p]),
     "sn_map_values": (c_void_p, [c_void_p]),
+    "sn_operators_create": (c_int, [_OUT, _ERR]),
+    "sn_operators_load": (c_int, [c_void_p, c_char_p, _ERR]),
+    "sn_operators_destroy": (None, [c_void_p]),
     "sn_load_options_init": (None, [POINTER(LoadOptions)]),
     "sn_model_load": (c_int, [c_char_p, POINTER(LoadOptions), _OUT, _ERR]),
     "sn_model_load_memory": (c_int, [c_char_p, c_size_t, POINTER(LoadOptions), _OUT, _ERR]),

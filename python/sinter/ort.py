@@ -87,6 +87,7 @@ class SessionOptions:
         self._entries = {}
         self._dimensions = {}
         self._initializers = {}
+        self._op_libraries = []
 
     def add_session_config_entry(self, key, value):
         self._entries[str(key)] = str(value)
@@ -100,13 +101,15 @@ class SessionOptions:
         self._dimensions[name] = int(size)
 
     def add_free_dimension_override_by_denotation(self, denotation, size):
-        """Denotations of dimensions carry no sizes here; accepted and without effect."""
+        self._dimensions[(denotation, True)] = int(size)
 
     def add_initializer(self, name, value):
         self._initializers[name] = value if isinstance(value, OrtValue) else OrtValue(Value.of(value))
 
     def register_custom_ops_library(self, path):
-        raise _lib.NotImplemented(f"operator libraries are not taken by this package: {path}")
+        """A library of operators written against sinter_op.h; those written for ONNX Runtime's
+        interface are loaded through libonnxruntime.so.1 alone."""
+        self._op_libraries.append(path)
 
 
 class RunOptions:
@@ -330,7 +333,9 @@ class InferenceSession:
         if not isinstance(path_or_bytes, (str, bytes, bytearray, os.PathLike)):
             raise TypeError(f"a model is a path or bytes, not {type(path_or_bytes).__name__}")
         self._options = sess_options or SessionOptions()
-        self._model = Model(path_or_bytes)
+        self._model = Model(path_or_bytes, dimensions=self._options._dimensions,
+                            weights={n: v._value for n, v in self._options._initializers.items()},
+                            op_libraries=self._options._op_libraries)
         level = self._options.graph_optimization_level
         self._session = Session(self._model, threads=max(int(self._options.intra_op_num_threads), 0),
                                 optimize=min(int(level), 3))
@@ -339,8 +344,6 @@ class InferenceSession:
                 f.write(self._session.to_onnx())
         self._inputs = [NodeArg(i) for i in self._model.inputs if not i.optional]
         self._defaults = [NodeArg(i) for i in self._model.inputs if i.optional]
-        for arg in self._inputs:
-            arg.shape = [self._options._dimensions.get(d, d) for d in arg.shape]
         self._outputs = [NodeArg(o) for o in self._model.outputs]
         self._profile = [] if self._options.enable_profiling else None
         self._profile_start = time.monotonic_ns()
@@ -412,8 +415,6 @@ class InferenceSession:
         for name in names:
             if name not in known:
                 raise _lib.InvalidArgument(f"Invalid output name: {name}")
-        for name, value in self._options._initializers.items():
-            feeds.setdefault(name, value._value)
         on_step = self._note if self._profile is not None else None
         cancel = run_options._cancel if run_options else None
         return self._session.run_values(feeds, names, into, cancel, on_step=on_step)

@@ -38,13 +38,58 @@ def _infos(handle, count, read, optional=None):
     return out
 
 
-class Model:
-    """A model from a file (a path) or from memory (bytes). `text` reads ONNX's text syntax."""
+def _encode(name):
+    return name.encode("utf-8", "surrogateescape")
 
-    def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False):
+
+def _bindings(values):
+    """An array of bindings from handles by name; handles may be None."""
+    out = (Binding * max(len(values), 1))()
+    for slot, (name, handle) in zip(out, values.items()):
+        slot.name, slot.value = _encode(name), handle
+    return out
+
+
+def _put_dimensions(options, dimensions):
+    entries = (_lib.Dimension * max(len(dimensions), 1))()
+    for entry, (name, size) in zip(entries, dimensions.items()):
+        name, by_denotation = name if isinstance(name, tuple) else (name, False)
+        entry.name, entry.by_denotation, entry.size = _encode(name), by_denotation, size
+    options.dimensions, options.dimension_count = entries, len(dimensions)
+
+
+class _Operators:
+    """The operators of some libraries (sinter_op.h)."""
+
+    def __init__(self, paths):
+        self.handle = create(lib.sn_operators_create)
+        for path in paths:
+            call(lib.sn_operators_load, self.handle, os.fsencode(path))
+
+    def __del__(self):
+        if getattr(self, "handle", None) and lib is not None:
+            lib.sn_operators_destroy(self.handle)
+            self.handle = None
+
+
+class Model:
+    """A model from a file (a path) or from memory (bytes). `text` reads ONNX's text syntax.
+
+    dimensions: sizes of open dimensions by name ((name, True) for a denotation). weights: values to
+    use in place of the model's weights, by name. op_libraries: paths of libraries of operators."""
+
+    def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False,
+                 dimensions=None, weights=None, op_libraries=()):
         options = _lib.LoadOptions()
         lib.sn_load_options_init(ctypes.byref(options))
         options.copy, options.allow_links = copy, allow_links
+        _put_dimensions(options, dimensions or {})
+        self._weights = {n: Value.of(v) for n, v in (weights or {}).items()}  # used as they are
+        options.weights = _bindings({n: v.handle for n, v in self._weights.items()})
+        options.weight_count = len(self._weights)
+        self._operators = _Operators(op_libraries) if op_libraries else None
+        if self._operators:
+            options.operators = self._operators.handle
         if text is not None:
             raw = text.encode()
             self.handle = create(lib.sn_model_load_text, raw, len(raw))
@@ -176,13 +221,8 @@ class Session:
                    on_step=None):
         """Runs with Values by name and returns a list of Values. `into` maps output names to
         Values that are filled in place. on_step(event) is told of each step."""
-        inputs = (Binding * max(len(feeds), 1))()
-        for slot, (name, value) in zip(inputs, feeds.items()):
-            slot.name, slot.value = name.encode("utf-8", "surrogateescape"), value.handle
-        wanted = (Binding * max(len(names), 1))()
-        for slot, name in zip(wanted, names):
-            slot.name = name.encode("utf-8", "surrogateescape")
-            slot.value = into[name].handle if into and name in into else None
+        inputs = _bindings({name: value.handle for name, value in feeds.items()})
+        wanted = _bindings({n: into[n].handle if into and n in into else None for n in names})
         options = self._run_options(cancel, time_limit, threads, on_step)
         error = ErrorSlot()
         if lib.sn_session_run(self.handle, options, inputs, len(feeds), wanted, len(names),

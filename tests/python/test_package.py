@@ -108,6 +108,7 @@ class Layout(unittest.TestCase):
         pairs = {"sn_error": _lib.ErrorSlot, "sn_value_info": _lib.ValueInfo,
                  "sn_load_options": _lib.LoadOptions, "sn_model_info": _lib.ModelInfo,
                  "sn_session_options": _lib.SessionOptionsStruct, "sn_binding": _lib.Binding,
+                 "sn_dimension": _lib.Dimension,
                  "sn_step_event": _lib.StepEvent, "sn_run_options": _lib.RunOptionsStruct}
         lines = ["#include <stddef.h>", "#include <sinter.h>"]
         for name, struct in pairs.items():
@@ -249,6 +250,22 @@ class AsOnnxRuntime(unittest.TestCase):
             path = s.end_profiling()
             with open(path, encoding="utf-8") as f:
                 self.assertIn("op_name", f.read())
+
+    def test_dimensions_and_initializers(self):
+        text = HEAD + "g (float[N,2] x) => (float[N,2] y) <float[2] w = {1.0, 2.0}> { y = Mul(x, w) }"
+        raw = sinter.Model(text=text).to_onnx()
+        options = sinter.SessionOptions()
+        options.add_free_dimension_override_by_name("N", 3)
+        options.add_initializer("w", sinter.OrtValue.ortvalue_from_numpy(np.array([5, 7], np.float32)))
+        s = sinter.InferenceSession(raw, options)
+        self.assertEqual(s.get_inputs()[0].shape, [3, 2])
+        np.testing.assert_array_equal(s.run(None, {"x": np.ones((3, 2), np.float32)})[0], [[5, 7]] * 3)
+        with self.assertRaises(sinter.InvalidArgument):
+            s.run(None, {"x": np.ones((4, 2), np.float32)})
+        options = sinter.SessionOptions()
+        options.register_custom_ops_library("nowhere.so")
+        with self.assertRaisesRegex(sinter.Error, "nowhere.so"):
+            sinter.InferenceSession(raw, options)
 
     def test_what_is_not_a_model(self):
         with self.assertRaises(TypeError):
