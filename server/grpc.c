@@ -220,7 +220,7 @@ static void model_metadata(srv_call *call, srv_message *message) {
 
 static const srv_method methods[] = {
     {SRV_SERVICE "ModelInfer", SRV_GROUP_INFER, false, srv_grpc_infer, NULL, srv_grpc_infer_closed},
-    {SRV_SERVICE "ModelStreamInfer", SRV_GROUP_INFER, true, srv_grpc_stream, srv_grpc_stream_last,
+    {SRV_SERVICE "ModelStreamInfer", SRV_GROUP_INFER, true, srv_grpc_infer, srv_grpc_stream_last,
      srv_grpc_infer_closed},
     {SRV_SERVICE "ServerLive", SRV_GROUP_HEALTH, false, server_live, NULL, NULL},
     {SRV_SERVICE "ServerReady", SRV_GROUP_HEALTH, false, server_ready, NULL, NULL},

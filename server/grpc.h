@@ -42,8 +42,7 @@ srv_code srv_version_parse(sni_str text, int64_t *out); /* "" is 0: the newest *
 bool srv_read_entry(sni_wire *wire, const sni_field *field, sni_str *key, sni_wire *value);
 
 /* grpc_infer.c */
-void srv_grpc_infer(srv_call *call, srv_message *message);
-void srv_grpc_stream(srv_call *call, srv_message *message);
+void srv_grpc_infer(srv_call *call, srv_message *message); /* of a call or a stream */
 void srv_grpc_stream_last(srv_call *call);
 void srv_grpc_infer_closed(srv_call *call);
 

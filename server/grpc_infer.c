@@ -570,10 +570,6 @@ void srv_grpc_infer(srv_call *call, srv_message *message) {
     }
 }
 
-void srv_grpc_stream(srv_call *call, srv_message *message) {
-    srv_grpc_infer(call, message);
-}
-
 void srv_grpc_stream_last(srv_call *call) {
     if (queue_of(call)) answer_finished(call);
 }
