@@ -124,7 +124,7 @@ static int run_level(const settings *s, int level, const sn_model *model, const 
     with.optimize = level;
     int code = cli_open_session(&with, model, &session);
     if (code != CLI_OK) return code;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     options.on_value = keep_value;
     options.on_value_ctx = t;
     sn_status status = cli_outputs_make(model, &outputs, &err);

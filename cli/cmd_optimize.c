@@ -71,8 +71,8 @@ static sn_status run_model(const settings *s, const sn_model *model, const cli_i
     sn_session_options options;
     sn_run_options run;
     sn_session *session = NULL;
-    sn_session_options_init(&options);
-    sn_run_options_init(&run);
+    sn_session_options_init(&options, sizeof options);
+    sn_run_options_init(&run, sizeof run);
     options.optimize = 0;
     options.threads = s->model.threads;
     run.on_step = add_cost;

@@ -45,7 +45,7 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
 static sn_status run_once(sn_session *session, cli_profile *profile, const cli_inputs *inputs,
                           cli_inputs *outputs, double *us, sn_error *err) {
     sn_run_options options;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     if (profile) {
         options.on_step = cli_profile_step;
         options.on_step_ctx = profile;

@@ -29,7 +29,7 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
     if (load_operators(m, &operators, &err) != SN_OK)
         return cli_complain_error("--op-library", &err, CLI_UNREADABLE);
     sn_load_options options;
-    sn_load_options_init(&options);
+    sn_load_options_init(&options, sizeof options);
     options.operators = operators;
     sn_status status = sn_model_load(m->model, &options, model, &err);
     sn_operators_destroy(operators);
@@ -40,7 +40,7 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session) {
     sn_error err = {0};
     sn_session_options options;
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.threads = m->threads;
     options.optimize = m->optimize;
     options.portable = m->portable;

@@ -247,7 +247,7 @@ cli_verdict cli_case_run(const char *folder, const cli_case_options *options, cl
     cli_tolerance tolerance = options->tolerance;
     char *path = cli_path_join(folder, "model.onnx");
     sn_session_options session_options;
-    sn_session_options_init(&session_options);
+    sn_session_options_init(&session_options, sizeof session_options);
     session_options.threads = options->threads;
     session_options.optimize = options->optimize;
     session_options.disabled_rules = options->disabled.names;

@@ -91,7 +91,7 @@ static void show(const float *pixels, const float *probabilities, double microse
 static sn_status classify(sn_session *session, float *pixels, sn_error *err) {
     sn_binding in = {"image", NULL}, out = {"probabilities", NULL};
     sn_run_options options;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     options.threads = 1;
     size_t bytes = SIDE * SIDE * sizeof *pixels;
     sn_status status =

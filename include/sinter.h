@@ -7,6 +7,9 @@
  *   - Strings are UTF-8 and NUL-terminated; names inside a model may hold any byte but NUL.
  *   - "borrowed" pointers live as long as the object they came from; "owned" ones are the caller's
  *     to destroy; "copied" arguments may be freed as soon as the call returns.
+ *   - A structure of options starts with its size, and its `_init` function fills as many bytes as
+ *     `size` says, always sizeof of the structure: a program and a library that know a different
+ *     number of options work together. Setting one that the library does not know is an error.
  *   - Different objects may be used from different threads at once. sn_model and sn_session are
  *     immutable after creation and may be shared by any number of threads. sn_value is not
  *     synchronised: several runs may read one value, nobody may write it meanwhile.
@@ -269,7 +272,7 @@ typedef struct sn_load_options {
                     without its packed weights instead of refusing it */
 } sn_load_options;
 
-SN_API void sn_load_options_init(sn_load_options *options);
+SN_API void sn_load_options_init(sn_load_options *options, size_t size);
 
 /* Reads a model. `options` may be NULL and is copied. A mapped file must not be changed while it
  * is in use; if it is, loads and runs fail cleanly. Operators that this build does not know are
@@ -359,7 +362,7 @@ typedef struct sn_session_options {
     uint64_t prepare_limit_ns; /* for making the session; SN_TIMEOUT after it; 0: none */
 } sn_session_options;
 
-SN_API void sn_session_options_init(sn_session_options *options);
+SN_API void sn_session_options_init(sn_session_options *options, size_t size);
 
 /* Optimises and plans a model for running. `options` may be NULL and is copied. Owned. */
 SN_API sn_status sn_session_create(const sn_model *model, const sn_session_options *options,
@@ -402,7 +405,7 @@ typedef struct sn_run_options {
     void *on_value_ctx;
 } sn_run_options;
 
-SN_API void sn_run_options_init(sn_run_options *options);
+SN_API void sn_run_options_init(sn_run_options *options, size_t size);
 
 /* Runs the model once. Every required input is bound; `inputs` are only read. Each output whose
  * `value` is NULL receives a new value, owned by the caller; one that is not NULL is a tensor that

@@ -193,7 +193,7 @@ static void stamp(srv_batch *batch, size_t offset) {
 static sn_status run_session(srv_batch *batch, sn_binding *inputs, sn_binding *outputs,
                              size_t output_count, sn_error *err) {
     sn_run_options options;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     options.cancel = batch->cancel;
     options.threads = batch->threads;
     options.time_limit_ns = batch->time_limit_ns;

@@ -192,7 +192,7 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
     sn_session_options options;
     sn_status status = sn_model_load(path, NULL, &source, err);
     if (status != SN_OK) return status;
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     const srv_config *config = &model->config;
     options.memory_limit = config->memory_limit ? config->memory_limit : srv_limits()->run_memory;
     options.time_limit_ns = config->time_limit_ns ? config->time_limit_ns : srv_limits()->time_ns;

@@ -20,7 +20,7 @@ static void open_sinter(const char *library, const char *model, int threads, con
     sn_model *loaded;
     sn_session_options options;
     double start = now_ms();
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.threads = threads;
     check(sn_model_load(model, NULL, &loaded, &err));
     check(sn_session_create(loaded, &options, &session, &err));

@@ -193,8 +193,8 @@ static int show_macs(const char *folder, const char *data_set) {
     uint64_t macs = 0;
     int n = read_inputs(folder, data_set, in);
     snprintf(path, sizeof path, "%s/model.onnx", folder);
-    sn_session_options_init(&options);
-    sn_run_options_init(&run);
+    sn_session_options_init(&options, sizeof options);
+    sn_run_options_init(&run, sizeof run);
     options.optimize = 0;
     run.on_step = add_macs;
     run.on_step_ctx = &macs;

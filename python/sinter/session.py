@@ -81,7 +81,7 @@ class Model:
     def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False,
                  dimensions=None, weights=None, op_libraries=()):
         options = _lib.LoadOptions()
-        lib.sn_load_options_init(ctypes.byref(options))
+        lib.sn_load_options_init(ctypes.byref(options), ctypes.sizeof(options))
         options.copy, options.allow_links = copy, allow_links
         _put_dimensions(options, dimensions or {})
         self._weights = {n: Value.of(v) for n, v in (weights or {}).items()}  # used as they are
@@ -171,7 +171,7 @@ class Session:
                  disabled_rules=(), log=None):
         self.model = model if isinstance(model, Model) else Model(model)
         options = _lib.SessionOptionsStruct()
-        lib.sn_session_options_init(ctypes.byref(options))
+        lib.sn_session_options_init(ctypes.byref(options), ctypes.sizeof(options))
         options.threads, options.optimize = threads, optimize
         options.memory_limit = memory_limit
         options.time_limit_ns = int((time_limit or 0) * 1e9)
@@ -236,7 +236,7 @@ class Session:
         if not (cancel or time_limit or threads or on_step):
             return None
         options = _lib.RunOptionsStruct()
-        lib.sn_run_options_init(ctypes.byref(options))
+        lib.sn_run_options_init(ctypes.byref(options), ctypes.sizeof(options))
         options.cancel = cancel.handle if cancel else None
         options.time_limit_ns = int((time_limit or 0) * 1e9)
         options.threads = threads

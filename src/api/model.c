@@ -6,8 +6,16 @@
 
 #include <stdlib.h>
 
-void sn_load_options_init(sn_load_options *options) {
-    if (options) *options = (sn_load_options){.size = sizeof *options};
+void sni_options_init(void *given, size_t theirs, const void *defaults, size_t ours) {
+    if (!given || theirs < sizeof theirs) return;
+    memset(given, 0, theirs);
+    memcpy(given, defaults, theirs < ours ? theirs : ours);
+    memcpy(given, &theirs, sizeof theirs);
+}
+
+void sn_load_options_init(sn_load_options *options, size_t size) {
+    const sn_load_options defaults = {.size = sizeof defaults};
+    sni_options_init(options, size, &defaults, sizeof defaults);
 }
 
 static sn_status check_lists(const sn_load_options *o, sn_error *err) {
@@ -33,12 +41,17 @@ sn_status sni_options_read(const void *given, void *out, size_t size, const char
     memcpy(&theirs, given, sizeof theirs);
     if (theirs < sizeof(size_t) || theirs > 4096)
         return sni_fail(err, SN_INVALID_ARGUMENT, "options without their size: use %s()", init);
+    for (size_t i = size; i < theirs; i++)
+        if (((const unsigned char *)given)[i])
+            return sni_fail(err, SN_UNSUPPORTED,
+                            "an option is set that this version of the library does not know");
     memcpy(out, given, theirs < size ? theirs : size);
+    memcpy(out, &size, sizeof size);
     return SN_OK;
 }
 
 static sn_status read_options(const sn_load_options *given, sn_load_options *out, sn_error *err) {
-    sn_load_options_init(out);
+    sn_load_options_init(out, sizeof *out);
     SN_TRY(sni_options_read(given, out, sizeof *out, "sn_load_options_init", err));
     return check_lists(out, err);
 }

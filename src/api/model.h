@@ -39,8 +39,13 @@ sn_model *sni_model_retain(sn_model *model);
 sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
                             sni_arena *arena, sn_value_info *out, sn_error *err);
 
-/* Copies options of a caller that may know fewer of them than this library: `out` (`size` bytes)
- * has the defaults. `init` is the function that the caller should have used. NULL: all defaults. */
+/* Fills a caller's structure of options, `theirs` bytes as the caller knows it, from the defaults
+ * (`ours` bytes; both start with a size_t). Does nothing if it has no room for its size. */
+void sni_options_init(void *given, size_t theirs, const void *defaults, size_t ours);
+
+/* Copies options of a caller that may know fewer of them than this library, or more as long as
+ * those are zero: `out` (`size` bytes) has the defaults. `init` is the function that the caller
+ * should have used. NULL: all defaults. */
 sn_status sni_options_read(const void *given, void *out, size_t size, const char *init,
                            sn_error *err);
 

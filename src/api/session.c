@@ -27,12 +27,14 @@ struct sn_cancel {
     atomic_bool triggered;
 };
 
-void sn_session_options_init(sn_session_options *options) {
-    if (options) *options = (sn_session_options){.size = sizeof *options, .optimize = 3};
+void sn_session_options_init(sn_session_options *options, size_t size) {
+    const sn_session_options defaults = {.size = sizeof defaults, .optimize = 3};
+    sni_options_init(options, size, &defaults, sizeof defaults);
 }
 
-void sn_run_options_init(sn_run_options *options) {
-    if (options) *options = (sn_run_options){.size = sizeof *options};
+void sn_run_options_init(sn_run_options *options, size_t size) {
+    const sn_run_options defaults = {.size = sizeof defaults};
+    sni_options_init(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- Making ---- */
@@ -109,7 +111,7 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
                             sn_session **out, sn_error *err) {
     if (!model || !out) return sni_fail(err, SN_INVALID_ARGUMENT, "model or out is NULL");
     sn_session_options o;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     SN_TRY(sni_options_read(options, &o, sizeof o, "sn_session_options_init", err));
     if (o.threads < 0 || o.optimize < 0 || o.optimize > 3)
         return sni_fail(err, SN_INVALID_ARGUMENT,
@@ -410,7 +412,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                          size_t output_count, sn_error *err) {
     SN_TRY(check_run_arguments(session, inputs, input_count, outputs, output_count, err));
     sn_run_options o;
-    sn_run_options_init(&o);
+    sn_run_options_init(&o, sizeof o);
     SN_TRY(sni_options_read(options, &o, sizeof o, "sn_run_options_init", err));
     size_t n_in = session->model->n_inputs, n_out = session->model->n_outputs;
     call c = {.s = session, .err = err};

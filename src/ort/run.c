@@ -30,7 +30,7 @@ static OrtStatus *run_bindings(OrtSession *s, const OrtRunOptions *options, cons
         return NULL;
     }
     sn_run_options o;
-    sn_run_options_init(&o);
+    sn_run_options_init(&o, sizeof o);
     o.cancel = options ? options->cancel : NULL;
     ort_profile *own = NULL, *profile = s->profile;
     if (options && options->profile_prefix) {

@@ -23,7 +23,7 @@ static void load_clear(load *l) {
 
 static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     *l = (load){0};
-    sn_load_options_init(&l->options);
+    sn_load_options_init(&l->options, sizeof l->options);
     if (!o) return NULL;
     l->dimensions = calloc(o->dimension_count + 1, sizeof *l->dimensions);
     l->weights = calloc(o->weight_count + 1, sizeof *l->weights);
@@ -96,7 +96,7 @@ static OrtStatus *set_log(OrtSession *s, const OrtSessionOptions *o) {
 }
 
 static void read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_options *out) {
-    sn_session_options_init(out);
+    sn_session_options_init(out, sizeof *out);
     out->log = log_line;
     out->log_ctx = s;
     if (!o) return;

@@ -74,7 +74,7 @@ static inline void fuzz_run_session(const sn_model *model, sn_session *session) 
 /* Plans a model with and without the optimiser; `run`: and runs it. */
 static inline void fuzz_model(const sn_model *model, bool run) {
     sn_session_options options;
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.threads = 1;
     options.memory_limit = 16 << 20;
     options.time_limit_ns = 200000000;

@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sn_load_options options;
-    sn_load_options_init(&options);
+    sn_load_options_init(&options, sizeof options);
     options.memory_limit = 64 << 20;
     sn_model *model = NULL;
     sn_error err;

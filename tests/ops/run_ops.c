@@ -243,7 +243,7 @@ static bool run_once(const test_case *c, const run *r, int optimize, sn_session 
 
 static bool run_optimized(const test_case *c, int optimize, const sn_model *model) {
     sn_session_options options;
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.optimize = optimize;
     options.memory_limit = (uint64_t)1 << 30;
     sn_session *session = NULL;

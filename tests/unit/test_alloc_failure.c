@@ -108,7 +108,7 @@ static sn_status whole_life(const char *path, sn_error *err) {
     sn_model *model = NULL;
     sn_session *session = NULL;
     sn_session_options options;
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.threads = 1;
     sn_binding in = {NULL, NULL}, out[3] = {{NULL, NULL}};
     sn_value_info info;

@@ -101,7 +101,7 @@ static void same_results(void **state) {
     (void)state;
     buffer b = compile();
     sn_load_options o;
-    sn_load_options_init(&o);
+    sn_load_options_init(&o, sizeof o);
     assert_int_equal(try_out(&b, NULL, true), SN_OK);
     o.verify = true;
     assert_int_equal(try_out(&b, &o, true), SN_OK);
@@ -112,7 +112,7 @@ static void damage_is_refused(void **state) {
     (void)state;
     buffer b = compile();
     sn_load_options o;
-    sn_load_options_init(&o);
+    sn_load_options_init(&o, sizeof o);
     o.verify = true;
     uint64_t seed = 3;
     for (int i = 0; i < 300; i++) { /* any byte: with all checksums nothing goes unnoticed */
@@ -168,7 +168,7 @@ static void hostile_headers_are_refused(void **state) {
 /* In another process, which may use a lesser instruction set: refused, or packed anew. */
 static int child(const char *path, bool repack) {
     sn_load_options o;
-    sn_load_options_init(&o);
+    sn_load_options_init(&o, sizeof o);
     o.repack = repack;
     sn_model *model;
     sn_error err = {0};

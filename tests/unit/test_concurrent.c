@@ -24,7 +24,7 @@ static bool run(sn_session *s, int batch, int threads, float *result) {
     fill(pixels, batch);
     sn_binding in = {"image", NULL}, out = {"probabilities", NULL};
     sn_run_options options;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     options.threads = threads;
     int64_t dims[] = {batch, 1, 8, 8};
     bool ok =

@@ -71,7 +71,7 @@ static sn_value *run(const sn_model *model, int level, const sn_value *x, char *
     sn_session_options options;
     sn_session *session;
     sink s = {0};
-    sn_session_options_init(&options);
+    sn_session_options_init(&options, sizeof options);
     options.optimize = level;
     if (sn_session_create(model, &options, &session, &err) != SN_OK) fail_msg("%s", err.message);
     if (sn_session_write(session, SN_STAGE_OPT, SN_FORMAT_TEXT, append, &s, &err) != SN_OK)

@@ -59,7 +59,7 @@ static void check(sn_session *session, int64_t rows) {
 static void many_shapes_give_right_results(void **state) {
     (void)state;
     sn_session_options o;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     for (int small = 0; small < 2; small++) {
         o.plan_cache_bytes = small ? 1 : 0; /* one plan, or all */
         sn_session *session = make(text, &o);
@@ -67,6 +67,36 @@ static void many_shapes_give_right_results(void **state) {
         for (int i = 0; i < 300; i++) check(session, unit_random(&seed) % 97);
         sn_session_destroy(session);
     }
+}
+
+/* A program that was built with an older or a newer header than the library. */
+static void options_of_other_versions(void **state) {
+    (void)state;
+    struct {
+        sn_session_options known;
+        uint64_t later[2];
+    } newer;
+    memset(&newer, 0xa5, sizeof newer);
+    sn_session_options_init(&newer.known, sizeof newer);
+    assert_int_equal(newer.known.size, sizeof newer);
+    assert_int_equal(newer.known.optimize, 3);
+    assert_int_equal(newer.later[1], 0);
+    sn_session_destroy(make(text, &newer.known));
+    newer.later[1] = 1;
+    sn_model *model = NULL;
+    sn_session *session = NULL;
+    sn_error err = {0};
+    assert_int_equal(sn_model_load_text(text, strlen(text), &model, NULL), SN_OK);
+    assert_int_equal(sn_session_create(model, &newer.known, &session, &err), SN_UNSUPPORTED);
+    assert_null(session);
+    sn_model_destroy(model);
+
+    sn_session_options older;
+    memset(&older, 0xa5, sizeof older);
+    sn_session_options_init(&older, offsetof(sn_session_options, log));
+    assert_int_equal(older.size, offsetof(sn_session_options, log));
+    assert_int_equal(older.plan_cache_bytes, UINT64_C(0xa5a5a5a5a5a5a5a5)); /* not its to write */
+    sn_session_destroy(make(text, &older));
 }
 
 static void trimming_frees_and_runs_go_on(void **state) {
@@ -84,7 +114,7 @@ static void trimming_frees_and_runs_go_on(void **state) {
 static void packed_weights_count(void **state) {
     (void)state;
     sn_session_options o;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     o.memory_limit = 64; /* less than the packed form of W */
     sn_session *session = make(text, &o);
     sn_value *y;
@@ -121,12 +151,12 @@ static void dynamic_steps_use_implementations(void **state) {
         "  s = ReduceSum<keepdims = 0>(X, one)\n  c = Greater(s, zero)\n"
         "  k = Compress<axis = 0>(X, c)\n  Y = MatMul(k, W)\n}\n";
     sn_session_options o;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     o.optimize = 0; /* the product stays one */
     sn_session *session = make(dynamic, &o);
     char who = 0;
     sn_run_options options;
-    sn_run_options_init(&options);
+    sn_run_options_init(&options, sizeof options);
     options.on_step = note_step;
     options.on_step_ctx = &who;
     for (int round = 0; round < 2; round++) {
@@ -149,7 +179,7 @@ static void dynamic_steps_use_implementations(void **state) {
 /* Runs `model_text` on X = -8, -7, ... 7 and gives its 16-wide rows. */
 static void run_rows(const char *model_text, int optimize, int rows, float *out, char *plan) {
     sn_session_options o;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     o.optimize = optimize;
     sn_session *session = make(model_text, &o);
     sn_binding in = {NULL, NULL}, result = {NULL, NULL};
@@ -223,6 +253,7 @@ static void workspaces_shrink_and_go(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_shapes_give_right_results),
+        cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(trimming_frees_and_runs_go_on),
         cmocka_unit_test(packed_weights_count),
         cmocka_unit_test(dynamic_steps_use_implementations),

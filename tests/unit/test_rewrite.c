@@ -23,7 +23,7 @@ static sn_session *make_session(const sample *s, sn_model *model, const char *ru
     sn_session_options o;
     sn_session *session;
     sn_error err;
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     if (!rule) {
         o.optimize = 0;
     } else {
@@ -190,7 +190,7 @@ static void unknown_names_are_refused(void **state) {
     sn_session *session;
     sn_error err;
     assert_int_equal(sn_model_load_text(text, strlen(text), &model, &err), SN_OK);
-    sn_session_options_init(&o);
+    sn_session_options_init(&o, sizeof o);
     o.disabled_rules = &name;
     o.disabled_rule_count = 1;
     assert_int_equal(sn_session_create(model, &o, &session, &err), SN_INVALID_ARGUMENT);
