@@ -230,7 +230,7 @@ static sn_status make_kernel(sni_graph *g, sni_node *n, sn_error *err) {
 }
 
 static sn_status prepare(sni_graph *g, int depth, sn_error *err) {
-    if (depth > 64) return sni_fail(err, SN_LIMIT, "subgraphs nest more than 64 deep");
+    SN_TRY(sni_check_nesting(depth, err));
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         if (n->op && n->op->flags & SNI_OP_CUSTOM) SN_TRY(make_kernel(g, n, err));
         for (int32_t i = 0; i < n->n_subgraphs; i++)

@@ -192,7 +192,7 @@ static sn_status add_weight(survey *s, const sni_value *v) {
 }
 
 static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
-    if (depth > DEPTH_LIMIT) return sni_fail(s->err, SN_LIMIT, "subgraphs nest too deep");
+    SN_TRY(sni_check_nesting(depth, s->err));
     for (int32_t i = 0; i < g->value_count; i++)
         if (g->values[i] && g->values[i]->constant) SN_TRY(add_weight(s, g->values[i]));
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {

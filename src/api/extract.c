@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { DEPTH_LIMIT = 64 };
-
 /* ---- Nodes ---- */
 
 static const char *c_string(sni_str s) {
@@ -100,7 +98,7 @@ static sn_status find_values(const sni_names *names, const char *const *wanted, 
 
 /* Forgets the types of all values that nodes make. */
 static void clear_types(sni_graph *g, int depth) {
-    if (depth > DEPTH_LIMIT) return;
+    if (depth > SNI_MAX_NESTING) return;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         for (int32_t i = 0; i < n->n_out; i++) {
             sni_value *v = sni_graph_value(g, n->out[i]);

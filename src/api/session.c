@@ -50,7 +50,7 @@ static sn_status check_operators(const sni_graph *g, int depth, sn_error *err) {
                             "node '%.*s': operator %.*s%s%.*s (opset %" PRId64 ") is not supported",
                             SNI_FMT(sni_node_label(g, n)), SNI_FMT(n->domain),
                             n->domain.n ? "." : "", SNI_FMT(n->type), n->version);
-        for (int32_t i = 0; i < n->n_subgraphs && depth < 64; i++)
+        for (int32_t i = 0; i < n->n_subgraphs && depth < SNI_MAX_NESTING; i++)
             SN_TRY(check_operators(n->subgraphs[i], depth + 1, err));
     }
     return SN_OK;

@@ -9,9 +9,8 @@
 
 enum {
     FORMAT = 1,
-    PAGE = 4096,       /* sections begin at a multiple of it */
-    LEAST_BYTES = 256, /* smaller constants stay in the graph */
-    DEPTH_LIMIT = 64
+    PAGE = 4096,      /* sections begin at a multiple of it */
+    LEAST_BYTES = 256 /* smaller constants stay in the graph */
 };
 
 typedef enum part { TABLE, GRAPH, WEIGHTS, PACKED, PARTS } part;
@@ -202,8 +201,7 @@ static sn_status add_const(writer *w, sni_const *c) {
 }
 
 static sn_status add_consts(writer *w, const sni_graph *g, int depth) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(w->err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, w->err));
     for (int32_t i = 0; i < g->value_count; i++)
         if (g->values[i]) SN_TRY(add_const(w, g->values[i]->constant));
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {

@@ -6,8 +6,7 @@
 
 enum {
     FRAME_LIMIT = 4, /* idle frames kept per plan */
-    BUCKETS = 128,   /* of plans by their signature's hash */
-    DEPTH_LIMIT = 64
+    BUCKETS = 128    /* of plans by their signature's hash */
 };
 
 struct sni_planned {
@@ -315,8 +314,7 @@ static sn_status add_children(sni_program *p, const sni_node *n, int depth, sn_e
 
 static sn_status program_new(const sni_graph *g, sni_pool *pool, int depth, sni_program **out,
                              sn_error *err) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, err));
     sni_program *p = calloc(1, sizeof *p);
     if (!p) return sni_fail_memory(err);
     if (pthread_mutex_init(&p->lock, NULL) != 0) {

@@ -10,7 +10,6 @@
 #include <time.h>
 
 enum {
-    DEPTH_LIMIT = 64,
     SCRATCH_LIMIT = 64 /* pieces of memory one kernel may ask for */
 };
 
@@ -334,8 +333,7 @@ static sn_status charge_packed(sni_run *run, const sni_program *program, int dep
 
 sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
                           int32_t n_in, sni_datum *out, int depth, sn_error *err) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, err));
     sni_type *types = calloc((size_t)n_in * 2 + 1, sizeof *types);
     activation *a = calloc(1, sizeof *a);
     sn_status status = types && a ? SN_OK : sni_fail_memory(err);

@@ -2,8 +2,6 @@
  */
 #include "graph/part.h"
 
-enum { DEPTH_LIMIT = 64 };
-
 static void free_symbols(void *symbols) {
     sni_symbols_free(symbols);
 }
@@ -60,8 +58,7 @@ static sn_status clone_node(sni_graph *to, const int32_t *map, const int32_t *ma
 
 static sn_status clone_at(const sni_graph *g, sni_store *store, sni_symbols *symbols,
                           sni_graph *parent, int depth, sni_graph **out, sn_error *err) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, err));
     sni_graph *to;
     SN_TRY(sni_graph_new(store, symbols, parent, &to, err));
     to->name = sni_arena_str(&store->arena, g->name);

@@ -265,6 +265,11 @@ sn_status sni_graph_clone(const sni_graph *g, sni_store *store, sni_graph **out,
 
 /* ---- verify.c ---- */
 
+enum { SNI_MAX_NESTING = 64 }; /* of subgraphs, and of function calls */
+
+/* SN_LIMIT if a subgraph `depth` levels below the main graph is deeper than allowed. */
+sn_status sni_check_nesting(int depth, sn_error *err);
+
 /* Checks every rule this header states; SN_INTERNAL names the first that does not hold. */
 sn_status sni_graph_verify(const sni_graph *g, sn_error *err);
 

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { DEPTH_LIMIT = 64 };
-
 #define BROKEN(...) sni_fail(err, SN_INTERNAL, "invalid graph: " __VA_ARGS__)
 
 static bool has_use(const sni_value *v, int32_t node, int32_t slot) {
@@ -87,7 +85,7 @@ static sn_status verify_nodes(const sni_graph *g, int depth, unsigned char *made
 }
 
 static sn_status verify_at(const sni_graph *g, int depth, sn_error *err) {
-    if (depth > DEPTH_LIMIT) return BROKEN("subgraphs nest more than %d deep", DEPTH_LIMIT);
+    if (depth > SNI_MAX_NESTING) return BROKEN("subgraphs nest more than %d deep", SNI_MAX_NESTING);
     for (int32_t i = 0; i < g->value_count; i++)
         if (g->values[i]) SN_TRY(verify_value(g, g->values[i], err));
     for (int32_t i = 0; i < g->n_outputs; i++)
@@ -97,6 +95,11 @@ static sn_status verify_at(const sni_graph *g, int depth, sn_error *err) {
     sn_status status = verify_nodes(g, depth, made, err);
     free(made);
     return status;
+}
+
+sn_status sni_check_nesting(int depth, sn_error *err) {
+    if (depth <= SNI_MAX_NESTING) return SN_OK;
+    return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", SNI_MAX_NESTING);
 }
 
 sn_status sni_graph_verify(const sni_graph *g, sn_error *err) {

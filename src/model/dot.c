@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { DEPTH_LIMIT = 64, ATTR_ELEMENTS = 8, TEXT_LIMIT = 60 };
+enum { ATTR_ELEMENTS = 8, TEXT_LIMIT = 60 };
 
 typedef struct drawer {
     sn_write_fn write;
@@ -219,8 +219,7 @@ static sn_status put_subgraphs(drawer *d, const sni_node *n, int depth) {
 static sn_status put_graph(drawer *d, const sni_graph *g, int depth) {
     int number = d->graphs++;
     char id[48];
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(d->err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, d->err));
     for (int32_t i = 0; i < g->value_count; i++) {
         const sni_value *v = g->values[i];
         bool free_standing =

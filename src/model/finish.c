@@ -174,8 +174,7 @@ static sn_status resolve_nodes(finisher *f, sni_scope *scope, int depth) {
 }
 
 static sn_status resolve_graph(finisher *f, sni_graph *g, int depth) {
-    if (depth > SNI_MAX_NESTING)
-        return sni_fail(f->imp->err, SN_LIMIT, "subgraphs nest more than %d deep", SNI_MAX_NESTING);
+    SN_TRY(sni_check_nesting(depth, f->imp->err));
     SN_TRY(sni_graph_sort(g, f->imp->err));
     sni_scope scope = {.graph = g, .before = SNI_NO_ID, .nesting = depth};
     scope.home = &scope;

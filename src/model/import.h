@@ -8,7 +8,6 @@
 #include "model/wire.h"
 
 enum {
-    SNI_MAX_NESTING = 64,          /* of subgraphs, and of function calls */
     SNI_MAX_TYPE_NESTING = 8,      /* of sequences, maps and optionals in a type */
     SNI_MAX_TOLD = 4,              /* of nodes and functions around a failure: the innermost */
     SNI_MAX_NODES = 1000000,       /* in a file */

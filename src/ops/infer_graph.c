@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { DEPTH_LIMIT = 64 };
-
 typedef struct pass {
     sni_graph *graph;
     int depth;
@@ -136,8 +134,7 @@ static sn_status infer_node(const pass *p, const sni_node *n, arrays *a) {
 }
 
 static sn_status infer_at(sni_graph *g, int depth, sn_error *err) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, err));
     pass p = {.graph = g, .depth = depth, .err = err};
     arrays a = {0};
     sn_status status = SN_OK;

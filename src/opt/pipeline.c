@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 enum {
-    ROUND_LIMIT = 12, /* rounds of one stage */
-    DEPTH_LIMIT = 64,
+    ROUND_LIMIT = 12,      /* rounds of one stage */
     FOLD_LIMIT = 64 << 20, /* bytes of one folded constant */
     FOLD_TOTAL = 512 << 20 /* bytes that folding may read and write in one session */
 };
@@ -115,7 +114,7 @@ static size_t count_nodes(const sni_graph *g, int depth) {
     size_t count = 0;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         count++;
-        for (int32_t i = 0; i < n->n_subgraphs && depth < DEPTH_LIMIT; i++)
+        for (int32_t i = 0; i < n->n_subgraphs && depth < SNI_MAX_NESTING; i++)
             count += count_nodes(n->subgraphs[i], depth + 1);
     }
     return count;
@@ -125,8 +124,7 @@ static size_t count_nodes(const sni_graph *g, int depth) {
  * first. Adds to *count. */
 static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sni_graph *g,
                           int depth, size_t *count) {
-    if (depth > DEPTH_LIMIT)
-        return sni_fail(p->err, SN_LIMIT, "subgraphs nest more than %d deep", DEPTH_LIMIT);
+    SN_TRY(sni_check_nesting(depth, p->err));
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
         for (int32_t i = 0; i < n->n_subgraphs; i++)
             SN_TRY(run_pass(p, pass, stage, n->subgraphs[i], depth + 1, count));
