@@ -13,6 +13,7 @@ static const struct {
 } limit_options[] = {
     {OPT_MAX_BODY, offsetof(srv_limits_table, body), 1, INT64_MAX >> 22, 1 << 20},
     {OPT_MAX_HEADER, offsetof(srv_limits_table, header), 1024, 1 << 20, 1},
+    {OPT_MAX_DEPTH, offsetof(srv_limits_table, depth), 4, 1000, 1},
     {OPT_MAX_MEMORY, offsetof(srv_limits_table, memory), 1, INT64_MAX >> 22, 1 << 20},
     {OPT_MAX_QUEUE, offsetof(srv_limits_table, max_queue), 1, 1 << 24, 1},
     {OPT_HEAD_SECONDS, offsetof(srv_limits_table, head_ns), 1, 86400, 1000000000},

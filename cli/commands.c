@@ -298,6 +298,7 @@ static const cli_option serve_options[] = {
     {OPT_CACHE, 0, "cache", "MIB", "size of the response cache (default: 64)"},
     {OPT_MAX_BODY, 0, "max-body", "MIB", "largest request body, unpacked (default: 128)"},
     {OPT_MAX_HEADER, 0, "max-header", "BYTES", "largest request head (default: 16384)"},
+    {OPT_MAX_DEPTH, 0, "max-depth", "N", "JSON arrays and objects in each other (default: 32)"},
     {OPT_MAX_MEMORY, 0, "max-memory", "MIB", "bodies and tensors of all requests (default: 1024)"},
     {OPT_MAX_QUEUE, 0, "max-queue", "N", "requests waiting for one model (default: 1024)"},
     {OPT_MAX_CONNECTIONS, 0, "max-connections", "N", "connections at once (default: 4096)"},

@@ -2,7 +2,7 @@
 #include "grpc.h"
 #include "describe.h"
 #include "repository.h"
-#include "server_state.h"
+#include "state.h"
 
 #include <stdio.h>
 
@@ -18,15 +18,9 @@ bool srv_reader_close(srv_reader *reader, srv_call *call) {
     return false;
 }
 
-static int write_text(void *ctx, const void *bytes, size_t size) {
-    srv_text *text = ctx;
-    srv_text_add(text, bytes, size);
-    return text->failed;
-}
-
 void srv_reply_emit(srv_reply *reply, sni_emit_fn emit, const void *data) {
     sni_out out;
-    sni_out_init(&out, write_text, &reply->text, NULL);
+    sni_out_init(&out, srv_text_write, &reply->text, NULL);
     emit(&out, data);
     if (sni_out_finish(&out) != SN_OK) reply->text.failed = true;
 }
@@ -102,7 +96,7 @@ static void server_ready(srv_call *call, srv_message *message) {
     answer_flag(call, message, srv_state_ready());
 }
 
-static bool named_of(srv_call *call, srv_message *message, srv_named *out) {
+bool srv_named_of(srv_call *call, const srv_message *message, srv_named *out) {
     srv_reader reader;
     srv_reader_open(&reader, message);
     srv_read_named(&reader, out);
@@ -115,61 +109,12 @@ static void model_ready(srv_call *call, srv_message *message) {
     int64_t version;
     srv_model *model = NULL;
     bool ready = false;
-    if (named_of(call, message, &named)) {
+    if (srv_named_of(call, message, &named)) {
         ready = srv_version_parse(named.version, &version) == SRV_OK &&
                 srv_repository_find(named.name, version, &model, why, sizeof why) == SRV_OK;
         srv_model_release(model);
     }
     answer_flag(call, message, ready);
-}
-
-/* grpc.health.v1: 1 serving, 2 not serving, 3 unknown service. */
-static void emit_serving(sni_out *out, const void *state) {
-    sni_put_int(out, 1, *(const int *)state);
-}
-
-static int serving(const srv_named *named, bool *known) {
-    char why[SRV_MESSAGE];
-    srv_model *model = NULL;
-    *known = true;
-    if (named->name.n == 0 || sni_str_is(named->name, "inference.GRPCInferenceService")) {
-        return srv_state_ready() ? 1 : 2;
-    }
-    *known = srv_repository_find(named->name, 0, &model, why, sizeof why) == SRV_OK;
-    srv_model_release(model);
-    return *known ? 1 : 3;
-}
-
-static void health_check(srv_call *call, srv_message *message) {
-    srv_named named;
-    bool known = false;
-    int state = 0;
-    if (named_of(call, message, &named)) {
-        state = serving(&named, &known);
-        if (!known) srv_call_end(call, SRV_NOT_FOUND, "there is no such service");
-    }
-    srv_message_free(message);
-    srv_call_answer(call, emit_serving, &state);
-}
-
-/* The state as it is; the stream then stays open, as nothing but the end of the server changes it.
- */
-static void health_watch(srv_call *call, srv_message *message) {
-    srv_named named;
-    bool known;
-    srv_reply *reply = named_of(call, message, &named) ? srv_reply_new() : NULL;
-    if (reply) {
-        int state = serving(&named, &known);
-        srv_reply_emit(reply, emit_serving, &state);
-        srv_call_send(call, reply);
-    } else { /* a message that cannot be read has ended the call already */
-        srv_call_end(call, SRV_UNAVAILABLE, "out of memory");
-    }
-    srv_message_free(message);
-}
-
-static void watch_last(srv_call *call) {
-    if (!call->messages) srv_call_end(call, SRV_INVALID, "the call has no message");
 }
 
 /* ---- Metadata ----------------------------------------------------------------------------- */
@@ -210,7 +155,7 @@ static void emit_model(sni_out *out, const void *data) {
 
 static void model_metadata(srv_call *call, srv_message *message) {
     srv_named named;
-    srv_model *model = named_of(call, message, &named) ? srv_call_model(call, &named) : NULL;
+    srv_model *model = srv_named_of(call, message, &named) ? srv_call_model(call, &named) : NULL;
     srv_message_free(message);
     if (model) srv_call_answer(call, emit_model, model);
     srv_model_release(model);
@@ -234,8 +179,9 @@ static const srv_method methods[] = {
     {SRV_SERVICE "RepositoryModelUnload", SRV_GROUP_ADMIN, false, srv_grpc_unload, NULL, NULL},
     {SRV_SERVICE "TraceSetting", SRV_GROUP_ADMIN, false, srv_grpc_trace, NULL, NULL},
     {SRV_SERVICE "LogSettings", SRV_GROUP_ADMIN, false, srv_grpc_logging, NULL, NULL},
-    {"/grpc.health.v1.Health/Check", SRV_GROUP_HEALTH, false, health_check, NULL, NULL},
-    {"/grpc.health.v1.Health/Watch", SRV_GROUP_HEALTH, true, health_watch, watch_last, NULL},
+    {"/grpc.health.v1.Health/Check", SRV_GROUP_HEALTH, false, srv_grpc_health_check, NULL, NULL},
+    {"/grpc.health.v1.Health/Watch", SRV_GROUP_HEALTH, true, srv_grpc_health_watch,
+     srv_grpc_watch_last, srv_grpc_watch_closed},
 };
 
 const srv_method *srv_method_find(const char *path) {

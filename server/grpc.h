@@ -34,6 +34,8 @@ typedef struct srv_named {
     sni_str name, version;
 } srv_named;
 void srv_read_named(srv_reader *reader, srv_named *out);
+/* A message of no more than these; false after the call has ended. They lie in the message. */
+bool srv_named_of(srv_call *call, const srv_message *message, srv_named *out);
 /* The model, retained; NULL after the call has ended. */
 srv_model *srv_call_model(srv_call *call, const srv_named *named);
 srv_code srv_version_parse(sni_str text, int64_t *out); /* "" is 0: the newest */
@@ -45,6 +47,12 @@ bool srv_read_entry(sni_wire *wire, const sni_field *field, sni_str *key, sni_wi
 void srv_grpc_infer(srv_call *call, srv_message *message); /* of a call or a stream */
 void srv_grpc_stream_last(srv_call *call);
 void srv_grpc_infer_closed(srv_call *call);
+
+/* grpc_health.c */
+void srv_grpc_health_check(srv_call *call, srv_message *message);
+void srv_grpc_health_watch(srv_call *call, srv_message *message);
+void srv_grpc_watch_last(srv_call *call);
+void srv_grpc_watch_closed(srv_call *call);
 
 /* grpc_admin.c */
 void srv_grpc_config(srv_call *call, srv_message *message);

@@ -48,6 +48,14 @@ static void emit_config_io(sni_out *out, const void *data) {
     }
 }
 
+static void emit_queue_policy(sni_out *out, const void *data) {
+    const srv_config *config = data;
+    if (config->timeout_delays) sni_put_int(out, 1, 1);
+    if (config->default_timeout_ns) sni_put_uint(out, 2, config->default_timeout_ns / 1000);
+    if (config->allow_timeout_override) sni_put_int(out, 3, 1);
+    if (config->max_queue_size) sni_put_uint(out, 4, config->max_queue_size);
+}
+
 static void emit_batching(sni_out *out, const void *data) {
     const srv_config *config = data;
     if (config->preferred_count) {
@@ -56,6 +64,38 @@ static void emit_batching(sni_out *out, const void *data) {
     if (config->queue_delay_ns) sni_put_uint(out, 2, config->queue_delay_ns / 1000);
     if (config->priority_levels) sni_put_uint(out, 4, config->priority_levels);
     if (config->default_priority) sni_put_uint(out, 5, config->default_priority);
+    sni_put_message(out, 6, emit_queue_policy, config);
+}
+
+static void emit_version_list(sni_out *out, const void *data) {
+    const srv_config *config = data;
+    if (config->policy == SRV_VERSIONS_LATEST) sni_put_int(out, 1, config->versions[0]);
+    if (config->policy == SRV_VERSIONS_SPECIFIC) {
+        sni_put_packed_ints(out, 1, config->versions, (size_t)config->version_count);
+    }
+}
+
+static void emit_version_policy(sni_out *out, const void *data) {
+    const srv_config *config = data;
+    uint32_t field = config->policy == SRV_VERSIONS_LATEST ? 1
+                     : config->policy == SRV_VERSIONS_ALL  ? 2
+                                                           : 3;
+    sni_put_message(out, field, emit_version_list, config);
+}
+
+static void emit_text(sni_out *out, const void *text) {
+    sni_put_str(out, 1, sni_str_of(text));
+}
+
+static void emit_parameter(sni_out *out, const void *data) {
+    char *const *pair = data;
+    sni_put_str(out, 1, sni_str_of(pair[0]));
+    sni_put_message(out, 2, emit_text, pair[1]);
+}
+
+static void emit_true(sni_out *out, const void *unused) {
+    (void)unused;
+    sni_put_int(out, 1, 1);
 }
 
 static void emit_instances(sni_out *out, const void *data) {
@@ -78,12 +118,17 @@ static void emit_config(sni_out *out, const void *data) {
     bool batched = model->max_batch > 0;
     sni_put_str(out, 1, sni_str_of(model->name));
     sni_put_str(out, 2, sni_str_of("onnx_sinter"));
+    sni_put_message(out, 3, emit_version_policy, &model->config);
     sni_put_int(out, 4, model->max_batch);
     emit_config_ios(out, 5, model->inputs, model->input_count, batched, false);
     emit_config_ios(out, 6, model->outputs, model->output_count, batched, true);
     sni_put_message(out, 7, emit_instances, model);
     if (batched) sni_put_message(out, 11, emit_batching, &model->config);
+    for (int i = 0; i < model->config.parameter_count; i++) {
+        sni_put_message(out, 14, emit_parameter, model->config.parameters[i]);
+    }
     sni_put_str(out, 17, sni_str_of("sinter"));
+    if (model->config.cache) sni_put_message(out, 24, emit_true, NULL);
 }
 
 static void emit_config_response(sni_out *out, const void *data) {
@@ -198,11 +243,6 @@ typedef struct index_list {
     bool only_ready;
 } index_list;
 
-static int write_text(void *ctx, const void *bytes, size_t size) {
-    srv_text_add(ctx, bytes, size);
-    return 0;
-}
-
 static void emit_entry(sni_out *out, const void *data) {
     const srv_index_entry *entry = data;
     char version[24];
@@ -217,7 +257,7 @@ static void add_index(void *ctx, const srv_index_entry *entry) {
     index_list *list = ctx;
     sni_out out;
     if (list->only_ready && !entry->model) return;
-    sni_out_init(&out, write_text, &list->bytes, NULL);
+    sni_out_init(&out, srv_text_write, &list->bytes, NULL);
     sni_put_message(&out, 1, emit_entry, entry);
     sni_out_finish(&out);
 }
@@ -244,39 +284,15 @@ void srv_grpc_index(srv_call *call, srv_message *message) {
     srv_text_free(&list.bytes);
 }
 
-/* A change of the repository on its way through the loader's thread. */
-typedef struct change {
-    srv_job job;
-    srv_task task;
-    srv_call *call;
-    bool load;
-    char name[160];
-    char *config; /* JSON, or NULL */
-    srv_code code;
-    char why[600];
-} change;
-
-static void change_done(srv_task *task) {
-    change *work = (change *)((char *)task - offsetof(change, task));
-    srv_call *call = work->call;
-    if (work->code == SRV_OK) {
+static void change_done(const srv_change *change) {
+    srv_call *call = change->ctx;
+    if (change->code == SRV_OK) {
         srv_call_answer(call, emit_bytes, &(srv_text){0});
     } else {
-        srv_call_end(call, work->code, work->why);
+        srv_call_end(call, change->code, change->why);
     }
     if (!call->closed) srv_call_flush(call);
     srv_call_release(call);
-    free(work->config);
-    free(work);
-}
-
-static void change_run(srv_job *job) {
-    change *work = (change *)job; /* its first member */
-    sni_str name = sni_str_of(work->name);
-    work->code = work->load ? srv_repository_load(name, work->config, work->why, sizeof work->why)
-                            : srv_repository_unload(name, work->why, sizeof work->why);
-    work->task.fn = change_done;
-    srv_loop_post(((srv_conn *)work->call->h2)->loop, &work->task);
 }
 
 /* Field 3 of the request: parameters, of which "config" is a string (field 3 of the value). */
@@ -296,32 +312,21 @@ static void begin_change(srv_call *call, srv_message *message, bool load) {
     srv_reader reader;
     sni_field field;
     sni_str name = {"", 0};
-    change *work = calloc(1, sizeof *work);
-    if (!work) {
-        srv_message_free(message);
-        srv_call_end(call, SRV_UNAVAILABLE, "out of memory");
-        return;
-    }
+    char *config = NULL;
     srv_reader_open(&reader, message);
     while (sni_wire_next(&reader.wire, &field)) {
         if (field.number == 2) sni_field_str(&reader.wire, &field, &name);
-        if (field.number == 3) read_config(&reader.wire, &field, &work->config);
+        if (field.number == 3) read_config(&reader.wire, &field, &config);
     }
-    bool fits = name.n && name.n < sizeof work->name && !memchr(name.p, 0, name.n);
-    if (fits) memcpy(work->name, name.p, name.n);
-    bool ok = srv_reader_close(&reader, call);
-    srv_message_free(message);
-    if (!ok || !fits) {
+    srv_loop *loop = ((srv_conn *)call->h2)->loop;
+    if (!srv_reader_close(&reader, call)) {
+        free(config);
+    } else if (srv_change_begin(load, name, config, loop, change_done, call)) {
+        srv_call_retain(call);
+    } else {
         srv_call_end(call, SRV_NOT_FOUND, "there is no such model");
-        free(work->config);
-        free(work);
-        return;
     }
-    work->call = call;
-    work->load = load;
-    work->job.run = change_run;
-    srv_call_retain(call);
-    srv_loader_post(&work->job);
+    srv_message_free(message);
 }
 
 void srv_grpc_load(srv_call *call, srv_message *message) {

@@ -182,7 +182,8 @@ static void read_parameter(sni_wire *wire, const sni_field *field, srv_request *
     if (sni_str_is(key, "priority") && read_number(&value, &number)) {
         request->priority = number;
     } else if (sni_str_is(key, "timeout") && read_number(&value, &number)) { /* microseconds */
-        request->timeout_ns = number < UINT64_MAX / 4000 ? number * 1000 : 0;
+        uint64_t ns = number < UINT64_MAX / 4000 ? number * 1000 : 0;
+        if (ns && (!request->timeout_ns || ns < request->timeout_ns)) request->timeout_ns = ns;
     }
 }
 
@@ -538,8 +539,11 @@ static work *new_work(srv_call *call, srv_message *message) {
     *message = (srv_message){0};
     request->ctx = w;
     request->done = done;
-    request->times.received = call->started_ns;
-    request->timeout_ns = call->timeout_ns;
+    request->times.received = call->method->streams ? call->message_ns : call->started_ns;
+    if (call->timeout_ns) { /* the call's, of which something may have passed */
+        uint64_t passed = srv_now_ns() - call->started_ns;
+        request->timeout_ns = call->timeout_ns > passed ? call->timeout_ns - passed : 1;
+    }
     request->trace_id = sni_arena_str(&request->arena, sni_str_of(call->traceparent));
     srv_call_retain(call);
     if (q->last) {

@@ -1,10 +1,10 @@
 /* h2.c - gRPC over HTTP/2: connections, streams, and what may not be done to them. */
 #include "h2.h"
+#include "h2_header.h"
 #include "h2_message.h"
 #include "limits.h"
 #include "log.h"
 
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -82,17 +82,11 @@ static void close_call(srv_call *call) {
 
 /* ---- Answers ------------------------------------------------------------------------------ */
 
-#define HEADER(name, value)                                                                       \
-    (nghttp2_nv) {                                                                                \
-        (uint8_t *)(uintptr_t)(name), (uint8_t *)(uintptr_t)(value), strlen(name), strlen(value), \
-            NGHTTP2_NV_FLAG_NONE                                                                  \
-    }
-
 static size_t status_headers(const srv_call *call, char *number, nghttp2_nv *out) {
     size_t count = 0;
     snprintf(number, 12, "%d", srv_code_grpc(call->code));
-    out[count++] = HEADER("grpc-status", number);
-    if (call->status[0]) out[count++] = HEADER("grpc-message", call->status);
+    out[count++] = srv_header("grpc-status", number);
+    if (call->status[0]) out[count++] = srv_header("grpc-message", call->status);
     return count;
 }
 
@@ -130,8 +124,9 @@ static void push(srv_call *call) {
         return;
     }
     char number[12];
-    nghttp2_nv headers[5] = {HEADER(":status", "200"), HEADER("content-type", "application/grpc"),
-                             HEADER("grpc-accept-encoding", "identity,deflate,gzip")};
+    nghttp2_nv headers[5] = {srv_header(":status", "200"),
+                             srv_header("content-type", "application/grpc"),
+                             srv_header("grpc-accept-encoding", "identity,deflate,gzip")};
     call->headers_sent = true;
     if (call->ended && !call->first_reply) {
         size_t count = 3 + status_headers(call, number, headers + 3);

@@ -61,6 +61,7 @@ struct srv_call {
     const srv_method *method;
     void *work;          /* the method's */
     uint64_t started_ns; /* when its first byte was there */
+    uint64_t message_ns; /* when that of the message was, in a stream */
     uint64_t timeout_ns; /* 0: the client set none */
     /* Headers, copied; cut where they are longer. */
     char path[160], authorization[512], api_key[256], traceparent[64], encoding[16], timeout[16];

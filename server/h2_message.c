@@ -131,6 +131,7 @@ void srv_call_receive(srv_call *call, const unsigned char *data, size_t size) {
     srv_call_retain(call);
     while (size && !call->ended && !call->closed && call->method) {
         if (!call->receiving) {
+            if (call->prefix_size == 0) call->message_ns = srv_now_ns();
             size_t take = PREFIX - call->prefix_size < size ? PREFIX - call->prefix_size : size;
             memcpy(call->prefix + call->prefix_size, data, take);
             call->prefix_size += take;

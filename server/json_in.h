@@ -17,16 +17,17 @@
 #include "base/arena.h"
 #include "util.h"
 
-#define SRV_JSON_DEPTH 32   /* arrays and objects that may be open at once */
-#define SRV_JSON_NUMBER 400 /* characters of one number */
+#define SRV_JSON_DEPTH 32 /* arrays and objects that may be open at once, unless said otherwise */
+#define SRV_JSON_DEEPEST 1000 /* that may be said */
+#define SRV_JSON_NUMBER 400   /* characters of one number */
 
 typedef struct srv_json_in {
     const char *start, *at, *end; /* *end must be readable and NUL */
     sn_status status;
     sn_error *err;
-    sni_arena *arena; /* for strings with escapes */
-    int depth;
-    bool first; /* no member of the innermost array or object was read yet */
+    sni_arena *arena;   /* for strings with escapes */
+    int depth, deepest; /* open now; that may be */
+    bool first;         /* no member of the innermost array or object was read yet */
 } srv_json_in;
 
 typedef enum srv_json_kind {

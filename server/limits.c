@@ -12,6 +12,7 @@ void srv_limits_init(srv_limits_table *limits) {
     *limits = (srv_limits_table){
         .body = (size_t)128 << 20,
         .header = 16 << 10,
+        .depth = 32,
         .memory = (size_t)1 << 30,
         .connections = 4096,
         .connections_per_address = 1024,

@@ -7,6 +7,7 @@
 typedef struct srv_limits_table {
     size_t body;     /* bytes of a request body, unpacked */
     size_t header;   /* bytes of a request's head */
+    uint64_t depth;  /* of arrays and objects in JSON; 1000 at most */
     size_t memory;   /* bytes of bodies and tensors of all requests under way */
     int connections; /* at once, of all doors */
     int connections_per_address;

@@ -7,9 +7,9 @@
 #include "load_client.h"
 #include "load_report.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -42,6 +42,24 @@ void srv_load_options_init(srv_load_options *options) {
 
 /* ---- Connections -------------------------------------------------------------------------- */
 
+/* Looks the host up: a name, a numeric address, or an IPv6 one in brackets. */
+static sn_status resolve(srv_target *target, sni_str host, uint64_t port, sn_error *err) {
+    char name[80], service[8];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    bool six = host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']';
+    snprintf(name, sizeof name, "%.*s", (int)(six ? host.n - 2 : host.n), host.p + (six ? 1 : 0));
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    int failed = getaddrinfo(name, service, &hints, &found);
+    if (failed) {
+        return sni_fail(err, SN_IO, "cannot find %s: %s", name, gai_strerror(failed));
+    }
+    memcpy(&target->address, found->ai_addr, found->ai_addrlen);
+    target->address_size = found->ai_addrlen;
+    freeaddrinfo(found);
+    snprintf(target->host, sizeof target->host, "%.*s:%u", SNI_FMT(host), (unsigned)port);
+    return SN_OK;
+}
+
 static sn_status parse_url(const char *url, srv_target *target, sn_error *err) {
     const char *at = strstr(url, "://");
     sni_str scheme = {url, at ? (size_t)(at - url) : 0};
@@ -54,35 +72,21 @@ static sn_status parse_url(const char *url, srv_target *target, sn_error *err) {
         return sni_fail(err, SN_UNSUPPORTED, "this build has no gRPC: it needs nghttp2");
     }
     size_t length = strcspn(host, "/");
-    const char *colon = memchr(host, ':', length);
+    const char *bracket = memchr(host, ']', length), *name_end = bracket ? bracket : host;
+    const char *colon = memchr(name_end, ':', length - (size_t)(name_end - host));
     size_t name = colon ? (size_t)(colon - host) : length;
     uint64_t port = target->grpc ? 8001 : 8000;
-    char text[64];
-    struct sockaddr_in *address = (struct sockaddr_in *)&target->address;
-    bool ok = name < sizeof text && length < sizeof target->host;
-    if (ok && colon) {
-        ok = srv_parse_uint((sni_str){colon + 1, length - name - 1}, 65535, &port);
-    }
-    if (ok) {
-        snprintf(text, sizeof text, "%.*s", (int)name, host);
-        if (strcmp(text, "localhost") == 0) snprintf(text, sizeof text, "127.0.0.1");
-        address->sin_family = AF_INET;
-        address->sin_port = htons((uint16_t)port);
-        ok = inet_pton(AF_INET, text, &address->sin_addr) == 1;
-    }
-    if (!ok) {
+    if (name == 0 || name > 64 ||
+        (colon && !srv_parse_uint((sni_str){colon + 1, length - name - 1}, 65535, &port))) {
         return sni_fail(err, SN_INVALID_ARGUMENT,
-                        "'%s' is not http://HOST:PORT or grpc://HOST:PORT with a numeric host",
-                        url);
+                        "'%s' is not http://HOST:PORT or grpc://HOST:PORT", url);
     }
-    target->address_size = sizeof *address;
-    snprintf(target->host, sizeof target->host, "%s:%d", text, (int)port);
-    return SN_OK;
+    return resolve(target, (sni_str){host, name}, port, err);
 }
 
 static bool connect_conn(srv_load_conn *conn, const srv_load_protocol *protocol) {
     int one = 1;
-    conn->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    conn->fd = socket(conn->target->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (conn->fd < 0) return false;
     setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (connect(conn->fd, (const struct sockaddr *)&conn->target->address,

@@ -212,11 +212,6 @@ sn_status srv_load_read_json(srv_load_model *model, const char *text, size_t siz
 
 /* ---- gRPC --------------------------------------------------------------------------------- */
 
-static int write_text(void *ctx, const void *bytes, size_t size) {
-    srv_text_add(ctx, bytes, size);
-    return 0;
-}
-
 static void emit_input(sni_out *out, const void *data) {
     const srv_load_input *input = data;
     sni_put_str(out, 1, input->name);
@@ -228,7 +223,7 @@ sn_status srv_load_grpc_request(const srv_load_model *model, const srv_load_opti
                                 srv_text *out, sn_error *err) {
     sni_out wire;
     srv_text_add(out, "\0\0\0\0", 5);
-    sni_out_init(&wire, write_text, out, err);
+    sni_out_init(&wire, srv_text_write, out, err);
     sni_put_str(&wire, 1, sni_str_of(options->model));
     if (options->version) sni_put_str(&wire, 2, sni_str_of(options->version));
     for (size_t i = 0; i < model->count; i++) {

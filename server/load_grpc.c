@@ -3,8 +3,9 @@
 
 #ifdef SINTER_HAVE_NGHTTP2
 
+#include "h2_header.h"
+
 #include <errno.h>
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -85,25 +86,19 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *b
     return (ssize_t)take;
 }
 
-#define HEADER(name, value)                                                                       \
-    (nghttp2_nv) {                                                                                \
-        (uint8_t *)(uintptr_t)(name), (uint8_t *)(uintptr_t)(value), strlen(name), strlen(value), \
-            NGHTTP2_NV_FLAG_NONE                                                                  \
-    }
-
 static bool grpc_begin(srv_load_conn *conn) {
     grpc_conn *grpc = (grpc_conn *)conn;
     char token[600];
     nghttp2_nv headers[8] = {
-        HEADER(":method", "POST"),      HEADER(":scheme", "http"),
-        HEADER(":path", conn->path),    HEADER(":authority", conn->target->host),
-        HEADER("te", "trailers"),       HEADER("content-type", "application/grpc"),
-        HEADER("user-agent", "sinter"),
+        srv_header(":method", "POST"),      srv_header(":scheme", "http"),
+        srv_header(":path", conn->path),    srv_header(":authority", conn->target->host),
+        srv_header("te", "trailers"),       srv_header("content-type", "application/grpc"),
+        srv_header("user-agent", "sinter"),
     };
     size_t count = 7;
     if (conn->options->token) {
         snprintf(token, sizeof token, "Bearer %s", conn->options->token);
-        headers[count++] = HEADER("authorization", token);
+        headers[count++] = srv_header("authorization", token);
     }
     grpc->sent = 0;
     grpc->status = -1;

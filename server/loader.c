@@ -1,8 +1,10 @@
 /* loader.c - one thread for what takes long and must not happen twice at once: loading models. */
 #include "loader.h"
 #include "repository.h"
+#include "state.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 static struct {
@@ -35,6 +37,7 @@ static void *load(void *ctx) {
             if (!loader.first) loader.last = NULL;
             pthread_mutex_unlock(&loader.lock);
             job->run(job);
+            srv_state_changed();
             pthread_mutex_lock(&loader.lock);
         } else if (loader.stopping) {
             break;
@@ -42,6 +45,7 @@ static void *load(void *ctx) {
             loader.rescan = false;
             pthread_mutex_unlock(&loader.lock);
             srv_repository_scan();
+            srv_state_changed();
             pthread_mutex_lock(&loader.lock);
         } else {
             wait_for_work();
@@ -94,4 +98,42 @@ void srv_loader_rescan(void) {
     loader.rescan = true;
     pthread_cond_signal(&loader.change);
     pthread_mutex_unlock(&loader.lock);
+}
+
+/* ---- Changes that clients ask for --------------------------------------------------------- */
+
+static void change_done(srv_task *task) {
+    srv_change *change = (srv_change *)((char *)task - offsetof(srv_change, task));
+    change->done(change);
+    free(change->config);
+    free(change);
+}
+
+static void change_run(srv_job *job) {
+    srv_change *change = (srv_change *)job; /* its first member */
+    sni_str name = sni_str_of(change->name);
+    change->code = change->load
+                       ? srv_repository_load(name, change->config, change->why, sizeof change->why)
+                       : srv_repository_unload(name, change->why, sizeof change->why);
+    change->task.fn = change_done;
+    srv_loop_post(change->loop, &change->task);
+}
+
+bool srv_change_begin(bool load, sni_str name, char *config, srv_loop *loop,
+                      void (*done)(const srv_change *change), void *ctx) {
+    bool possible = name.n && name.n < sizeof((srv_change *)0)->name && !memchr(name.p, 0, name.n);
+    srv_change *change = possible ? calloc(1, sizeof *change) : NULL;
+    if (!change) {
+        free(config);
+        return false;
+    }
+    *change = (srv_change){.job.run = change_run,
+                           .loop = loop,
+                           .done = done,
+                           .ctx = ctx,
+                           .load = load,
+                           .config = config};
+    memcpy(change->name, name.p, name.n);
+    srv_loader_post(&change->job);
+    return true;
 }

@@ -105,7 +105,7 @@ srv_wanted *srv_request_add_wanted(srv_request *request) {
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-static srv_code charge(srv_request *request, size_t bytes) {
+srv_code srv_request_charge(srv_request *request, size_t bytes) {
     if (!srv_budget_take(bytes)) {
         return srv_request_fail(request, SRV_UNAVAILABLE,
                                 "the requests under way leave no memory for %zu bytes", bytes);
@@ -147,7 +147,7 @@ srv_code srv_input_allocate(srv_request *request, srv_input *input) {
             return srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s': %zu strings",
                                     SNI_FMT(input->name), input->count);
         }
-        if (charge(request, bytes) != SRV_OK) return request->code;
+        if (srv_request_charge(request, bytes) != SRV_OK) return request->code;
         if (sn_tensor_create(SN_STRING, input->rank, input->dims, &input->value, &err) != SN_OK) {
             return srv_request_fail_error(request, &err);
         }
@@ -158,7 +158,7 @@ srv_code srv_input_allocate(srv_request *request, srv_input *input) {
         return srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s' has %zu bytes; %zu may be",
                                 SNI_FMT(input->name), bytes, srv_limits()->body);
     }
-    if (charge(request, bytes) != SRV_OK) return request->code;
+    if (srv_request_charge(request, bytes) != SRV_OK) return request->code;
     input->memory = srv_memory_take(bytes);
     if (!input->memory) return srv_request_fail(request, SRV_UNAVAILABLE, "out of memory");
     input->bytes = bytes;

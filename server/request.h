@@ -46,7 +46,8 @@ typedef struct srv_input {
 typedef struct srv_wanted {
     sni_str name;
     int index;    /* of the model's output, once checked */
-    bool binary;  /* HTTP: in the binary part of the answer */
+    bool binary;  /* HTTP: in the binary part of the answer ... */
+    bool chosen;  /* ... because the request said so or not so of this output */
     uint32_t top; /* classification: the `top` largest with their index; 0: the tensor */
 } srv_wanted;
 
@@ -118,6 +119,9 @@ srv_code srv_request_fail_error(srv_request *request, const sn_error *err);
 /* New entries; NULL without memory or past 1024 of them. */
 srv_input *srv_request_add_input(srv_request *request);
 srv_wanted *srv_request_add_wanted(srv_request *request);
+
+/* Takes bytes of the server's memory for requests; given back with the request. */
+srv_code srv_request_charge(srv_request *request, size_t bytes);
 
 /* Type and shape of an input, and memory for its elements (not for strings). The memory is charged
  * to the server's budget. */

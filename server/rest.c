@@ -2,7 +2,7 @@
 #include "describe.h"
 #include "repository.h"
 #include "routes.h"
-#include "server_state.h"
+#include "state.h"
 
 #include <stdlib.h>
 

@@ -71,40 +71,17 @@ void srv_rest_index(srv_http *http) {
 
 /* ---- Load and unload ---------------------------------------------------------------------- */
 
-typedef struct change {
-    srv_job job;   /* to the loader's thread ... */
-    srv_task task; /* ... and back */
-    srv_http *http;
-    bool load;
-    char name[160];
-    char *config; /* JSON, or NULL */
-    srv_code code;
-    char why[600];
-} change;
-
-static void change_done(srv_task *task) {
-    change *work = (change *)((char *)task - offsetof(change, task));
-    srv_http *http = work->http;
+static void change_done(const srv_change *change) {
+    srv_http *http = change->ctx;
     if (http->conn.fd >= 0) {
-        if (work->code == SRV_OK) {
+        if (change->code == SRV_OK) {
             srv_text_clear(&http->out);
             srv_http_reply(http, SRV_OK, NULL, NULL);
         } else {
-            srv_http_error(http, work->code, "%s", work->why);
+            srv_http_error(http, change->code, "%s", change->why);
         }
     }
     srv_conn_release(&http->conn);
-    free(work->config);
-    free(work);
-}
-
-static void change_run(srv_job *job) {
-    change *work = (change *)job; /* its first member */
-    sni_str name = sni_str_of(work->name);
-    work->code = work->load ? srv_repository_load(name, work->config, work->why, sizeof work->why)
-                            : srv_repository_unload(name, work->why, sizeof work->why);
-    work->task.fn = change_done;
-    srv_loop_post(work->http->conn.loop, &work->task);
 }
 
 /* {"parameters": {"config": "{...}"}} */
@@ -124,32 +101,17 @@ static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
     return in->status == SN_OK;
 }
 
-/* Nothing can be stopped: the loader ends what it has begun and the answer goes nowhere. */
-static void forget(srv_http *http) {
-    http->work = NULL;
-}
-
 static void begin_change(srv_http *http, bool load) {
     char *config = NULL;
     if (!read_body(http, take_config, &config)) {
         free(config);
-        return;
-    }
-    change *work = calloc(1, sizeof *work);
-    if (!work || http->model.n >= sizeof work->name) {
-        free(work);
-        free(config);
+    } else if (srv_change_begin(load, http->model, config, http->conn.loop, change_done, http)) {
+        srv_conn_hold(&http->conn);
+        /* nothing can be stopped: the loader ends what it has begun and the answer goes nowhere */
+        srv_http_wait(http, NULL, NULL);
+    } else {
         srv_http_error(http, SRV_NOT_FOUND, "there is no such model");
-        return;
     }
-    work->http = http;
-    work->load = load;
-    work->config = config;
-    work->job.run = change_run;
-    memcpy(work->name, http->model.p, http->model.n);
-    srv_conn_hold(&http->conn);
-    srv_http_wait(http, work, forget);
-    srv_loader_post(&work->job);
 }
 
 void srv_rest_load(srv_http *http) {

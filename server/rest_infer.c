@@ -171,12 +171,12 @@ static bool expect_binary(srv_json_in *in, infer *work, described *d) {
     }
     if (srv_input_allocate(request, input) != SRV_OK) return stop(in);
     if (input->dtype == SN_STRING) {
-        if (d->binary_size > srv_limits()->body || !srv_budget_take((size_t)d->binary_size)) {
+        if (d->binary_size > srv_limits()->body) {
             srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s' is too large",
                              SNI_FMT(input->name));
             return stop(in);
         }
-        request->charged += (size_t)d->binary_size;
+        if (srv_request_charge(request, (size_t)d->binary_size) != SRV_OK) return stop(in);
         input->bytes = (size_t)d->binary_size;
         input->memory = srv_memory_take(input->bytes);
     } else if (d->binary_size != input->bytes) {
@@ -230,7 +230,7 @@ static bool read_output_parameters(srv_json_in *in, srv_wanted *wanted) {
     if (!srv_json_object(in)) return false;
     while (srv_json_member(in, &key)) {
         if (sni_str_is(key, "binary_data")) {
-            srv_json_bool(in, &wanted->binary);
+            wanted->chosen = srv_json_bool(in, &wanted->binary);
         } else if (sni_str_is(key, "classification")) {
             if (srv_json_uint(in, &top)) wanted->top = top > 10000 ? 10000 : (uint32_t)top;
         } else {
@@ -245,7 +245,6 @@ static bool read_output(srv_json_in *in, infer *work) {
     srv_wanted *wanted = srv_request_add_wanted(request);
     sni_str key;
     if (!wanted) return stop(in);
-    wanted->binary = work->binary_default;
     if (!srv_json_object(in)) return false;
     while (srv_json_member(in, &key)) {
         if (sni_str_is(key, "name")) {
@@ -297,8 +296,9 @@ static bool read_top_level(srv_json_in *in, infer *work, sni_str key) {
 
 /* "parameters" may follow the outputs whose default it sets. */
 static void apply_default(infer *work) {
-    for (size_t i = 0; i < work->request->wanted_count && work->binary_default; i++) {
-        work->request->wanted[i].binary = true;
+    for (size_t i = 0; i < work->request->wanted_count; i++) {
+        srv_wanted *wanted = &work->request->wanted[i];
+        if (!wanted->chosen) wanted->binary = work->binary_default;
     }
 }
 

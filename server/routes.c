@@ -99,7 +99,7 @@ static bool decode(sni_str text, char *out, size_t size, sni_str *result) {
         char c = text.p[i];
         if (c == '%') {
             int high = i + 2 < text.n ? hex_value(text.p[i + 1]) : -1;
-            if (i + 2 == text.n - 0 || high < 0 || hex_value(text.p[i + 2]) < 0) return false;
+            if (high < 0 || hex_value(text.p[i + 2]) < 0) return false;
             c = (char)(high * 16 + hex_value(text.p[i + 2]));
             i += 2;
         }

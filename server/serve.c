@@ -9,7 +9,7 @@
 #include "repository.h"
 #include "routes.h"
 #include "scheduler.h"
-#include "server_state.h"
+#include "state.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -22,17 +22,7 @@
 
 #define DOORS 3
 
-static atomic_bool loaded, stopping;
-
 static int http_routes = SRV_DOOR_HTTP, metrics_routes = SRV_DOOR_METRICS;
-
-bool srv_state_ready(void) {
-    return atomic_load(&loaded) && !atomic_load(&stopping) && srv_repository_ready();
-}
-
-bool srv_state_stopping(void) {
-    return atomic_load(&stopping);
-}
 
 void srv_options_init(srv_options *options) {
     *options = (srv_options){.host = "127.0.0.1",
@@ -208,10 +198,10 @@ static sn_status run(const srv_options *options, doors *d, srv_tls *tls, sn_erro
     }
     if (status == SN_OK) status = srv_loader_start((uint64_t)(options->poll_seconds * 1e9), err);
     if (status == SN_OK) {
-        atomic_store(&loaded, true);
+        srv_state_set_loaded();
         srv_log(SRV_LOG_INFO, "ready", NULL);
         wait_for_end(&signals, tls);
-        atomic_store(&stopping, true);
+        srv_state_set_stopping();
         drain(options->drain_seconds);
     }
     stop_parts();

@@ -79,6 +79,11 @@ static void span(srv_text *out, const srv_request *request, const char *name, ui
     srv_text_adds(out, ",\n");
 }
 
+/* The lowest bit of a traceparent's flags, which are two hexadecimal digits at its end. */
+static bool is_sampled(sni_str id) {
+    return id.n == 55 && id.p[54] && strchr("13579bdf", id.p[54]);
+}
+
 void srv_trace_request(const srv_request *request) {
     if (!atomic_load_explicit(&trace.on, memory_order_relaxed)) return;
     pthread_mutex_lock(&trace.lock);
@@ -87,7 +92,7 @@ void srv_trace_request(const srv_request *request) {
                   trace.settings.count != 0;
     /* a client that sampled the request itself wants to see it */
     sni_str id = request->trace_id;
-    if (trace.file && id.n == 55 && id.p[54] == '1' && trace.settings.count != 0) traced = true;
+    if (trace.file && is_sampled(id) && trace.settings.count != 0) traced = true;
     if (traced) {
         const srv_times *t = &request->times;
         srv_text text = {0};

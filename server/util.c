@@ -105,6 +105,11 @@ sni_str srv_text_str(const srv_text *text) {
     return (sni_str){text->data, text->length};
 }
 
+int srv_text_write(void *text, const void *bytes, size_t size) {
+    srv_text_add(text, bytes, size);
+    return ((const srv_text *)text)->failed;
+}
+
 /* ---- Aligned memory ----------------------------------------------------------------------- */
 
 /* Sizes are rounded up to a power of two, or three quarters of one, from 4 KiB on; smaller ones go

@@ -32,6 +32,8 @@ void srv_text_vaddf(srv_text *text, const char *fmt, va_list args) SNI_PRINTF(2,
 void srv_text_add_uint(srv_text *text, uint64_t number);
 void srv_text_add_int(srv_text *text, int64_t number);
 sni_str srv_text_str(const srv_text *text);
+/* An sn_write_fn whose `ctx` is the text. */
+int srv_text_write(void *text, const void *bytes, size_t size);
 
 /* Memory of at least `size` bytes, aligned for any kernel (64 bytes), not zero-filled; NULL when
  * there is none. Blocks of the sizes used most are kept for the next request. */

@@ -198,6 +198,19 @@ def connection_limits(folder):
 
 
 @test
+def depth_limit(folder):
+    """Data of a tensor is in an object, an array, an object and an array already."""
+    scale(folder)
+    for options, most in ((), 32), (("--max-depth", "6"), 6):
+        with Server(folder, *options) as server:
+            for depth in most, most + 1:
+                body = '{"more": %s1%s, "inputs": [%s]}' % (
+                    "[" * (depth - 1), "]" * (depth - 1), json.dumps(tensor("x", np.float32([[1, 2, 3, 4]]))))
+                reply = Client(server).post("/v2/models/scale/infer", body.encode())
+                check(reply.status == (200 if depth <= most else 400), (options, depth, reply.body))
+
+
+@test
 def memory_limits(folder):
     identity(folder, "big", TensorProto.FLOAT)
     with Server(folder, "--max-body", "64", "--max-memory", "32") as server:

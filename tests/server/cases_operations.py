@@ -303,3 +303,10 @@ def trace_and_logs(folder):
         events = [e for e in json.load(file) if e]
     check({e["name"] for e in events} >= {"request", "queue", "infer"}, events)
     check(all(e["args"]["traceparent"] == parent and e["args"]["id"] == "t1" for e in events), events)
+    with Server(os.path.join(folder, "models"), "--trace", path, "--trace-rate", "1000") as server:
+        client = Client(server)
+        for name, flags in ("first", "00"), ("no", "00"), ("sampled", "03"), ("not", "02"):
+            body = json.dumps({"id": name, "inputs": [tensor("x", X)]})
+            client.post("/v2/models/scale/infer", body, traceparent=parent[:-2] + flags)
+    with open(path) as file:
+        check({e["args"]["id"] for e in json.load(file) if e} == {"first", "sampled"}, "one in 1000, and sampled ones")

@@ -240,6 +240,12 @@ def ids_outputs_and_parameters(folder):
         head = json.loads(reply.body[:size])
         check(np.frombuffer(reply.body[size:], np.float32).tolist() == [2, 3], reply.body)
         check([o.get("data") for o in head["outputs"]] == [[-1, -2], None], head)
+        body["parameters"] = {"binary_data_output": True}
+        body["outputs"] = [{"name": "s", "parameters": {"binary_data": False}}, {"name": "n"}]
+        reply = client.post("/v2/models/pair/infer", body)
+        head = json.loads(reply.body[:int(reply.headers["inference-header-content-length"])])
+        check([o.get("data") for o in head["outputs"]] == [None, [2, 3]], head)
+        del body["parameters"]
         body["inputs"][0]["shape"] = [2, 1]
         check(client.post("/v2/models/pair/infer", body).status == 400, "rank")
         # nested data, and data before its shape

@@ -2,10 +2,12 @@
 """soak.py PROGRAM [SECONDS] - a long run by hand: load, reloads every 5 s, disconnects, bad requests, stopped
 clients. Every answer is checked; exits with 1 if one was wrong or lost, or if memory grew.
 
-Two models are asked by 12 clients over HTTP and, where python3-grpcio is installed, 4 over gRPC; `scale` is replaced every 5 seconds by one with another factor, and
-an answer must be that of a factor that was in place while the request was under way.
+Two models are asked by 12 clients over HTTP and, where python3-grpcio is installed, 4 over gRPC; `scale` is replaced
+every 5 seconds by one with another factor, and an answer must be that of a factor that was in place while the request
+was under way.
 """
 import random
+import struct
 import sys
 
 import harness
@@ -110,6 +112,38 @@ def cut_off(server, end, seed):
         count("cut")
 
 
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def cut_off_grpc(server, end, seed):
+    """The same over HTTP/2; some with a byte changed, some with the stream reset in the run."""
+    rng = random.Random(seed)
+    x = np.ones((64, 256), np.float32)
+    shape = field(1, b"x") + field(2, b"FP32") + field(3, bytes(x.shape[:1]) + b"\x80\x02")
+    head = field(1, b"mlp") + field(5, shape)
+    size = len(x.tobytes())
+    message = head + b"\x3a" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14]) + x.tobytes()
+    names = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/inference.GRPCInferenceService/ModelInfer"),
+             (b":authority", b"a"), (b"te", b"trailers"), (b"content-type", b"application/grpc")]
+    lines = b"".join(b"\0" + bytes([len(k)]) + k + bytes([len(v)]) + v for k, v in names)
+    data = b"\0" + struct.pack(">I", len(message)) + message
+    whole = (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(1, 4, 1, lines)
+             + b"".join(frame(0, 0, 1, data[at:at + 16000]) for at in range(0, len(data), 16000)) + frame(0, 1, 1))
+    while time.time() < end:
+        sent = bytearray(whole)
+        if rng.random() < 0.3:
+            sent[rng.randrange(len(sent))] ^= 1 << rng.randrange(8)
+        with socket.create_connection(("127.0.0.1", server.ports["grpc"])) as s:
+            try:
+                s.sendall(sent[:rng.choice([rng.randint(0, 300), rng.randint(0, len(sent)), len(sent)])])
+                time.sleep(rng.random() * 0.02)
+                s.sendall(frame(3, 0, 1, b"\0\0\0\x08"))
+            except OSError:
+                pass
+        count("cut")
+
+
 def misbehave(server, end, seed):
     rng = random.Random(seed)
     while time.time() < end:
@@ -140,6 +174,15 @@ def stop_and_go(server, end):
         child.wait()
 
 
+def full_load(server, seconds, url, model):
+    """Load tools keep the server busy; a request of theirs that fails is one too many."""
+    done = subprocess.run([harness.PROGRAM, "load", url, "-m", model, "-c", "8", "-q", "-t", str(max(1, seconds - 2))],
+                          capture_output=True, text=True, check=False)
+    print(done.stdout, flush=True)
+    if done.returncode:
+        count("lost", done.stderr)
+
+
 def reload(server, folder, end):
     client, factor = Client(server), 1
     while time.time() + 1 < end:
@@ -162,15 +205,20 @@ def main():
     scale(folder, factor=1.0)
     reference = mlp(folder)
     end = time.time() + SECONDS
+    doors = ["http", "grpc"] if grpc else ["http"]
     options = ["--admin", "--head-timeout", "60", "--body-timeout", "60"] + (["--grpc", "0"] if grpc else [])
     with Server(folder, *options) as server:
         work = [(ask_scale, i) for i in range(8)] + [(cut_off, 100), (cut_off, 101), (misbehave, 200)]
         if grpc:
-            work += [(ask_grpc, 300 + i) for i in range(4)]
+            work += [(ask_grpc, 300 + i) for i in range(4)] + [(cut_off_grpc, 400)]
         threads = [threading.Thread(target=f, args=(server, end, seed)) for f, seed in work]
         threads += [threading.Thread(target=ask_mlp, args=(server, end, i, reference)) for i in range(4)]
         threads += [threading.Thread(target=reload, args=(server, folder, end)),
                     threading.Thread(target=stop_and_go, args=(server, end))]
+        for door in doors:
+            url = "%s://127.0.0.1:%d" % (door, server.ports[door])
+            threads += [threading.Thread(target=full_load, args=(server, SECONDS, url, model))
+                        for model in ("scale", "mlp")]
         for thread in threads:
             thread.start()
         sizes = []

@@ -179,6 +179,31 @@ class Methods(unittest.TestCase):
         states = watch(health_pb2.HealthCheckRequest())
         self.assertEqual(next(states).status, 1)
         states.cancel()
+        words = watch(health_pb2.HealthCheckRequest(service="words"))
+        self.assertEqual(next(words).status, 1)
+        self.server.call("RepositoryModelUnload", model_name="words")
+        self.assertEqual(next(words).status, 3)
+        self.server.call("RepositoryModelLoad", model_name="words")
+        self.assertEqual(next(words).status, 1)
+        words.cancel()
+        long = watch(health_pb2.HealthCheckRequest(service="a" * 200))
+        with self.assertRaises(grpc.RpcError):
+            next(long)
+
+    def test_watch_ends_with_the_server(self):
+        server = Server()
+        states = server.channel.unary_stream(
+            "/grpc.health.v1.Health/Watch",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString)(health_pb2.HealthCheckRequest())
+        self.assertEqual(next(states).status, 1)
+        server.process.terminate()
+        self.assertEqual(next(states).status, 2)
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(states)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(server.process.wait(10), 0)
+        server.stop()
 
     def test_infer_raw_and_contents_agree(self):
         x = image(3)
@@ -271,6 +296,24 @@ class Methods(unittest.TestCase):
     def test_admin(self):
         config = self.server.call("ModelConfig", name="digits").config
         self.assertEqual((config.name, config.backend, config.input[0].data_type), ("digits", "sinter", 11))
+        rows = config.max_batch_size
+        text = json.dumps({"max_batch_size": 4, "response_cache": {"enable": True},
+                           "instance_group": [{"count": 3}], "parameters": {"sinter_threads": {"string_value": "1"}},
+                           "dynamic_batching": {"preferred_batch_size": [2, 4], "max_queue_delay_microseconds": 7,
+                                                "priority_levels": 3, "default_priority_level": 2,
+                                                "default_queue_policy": {"max_queue_size": 9}}})
+        self.server.call("RepositoryModelLoad", model_name="digits",
+                         parameters={"config": pb.Parameter(string_param=text)})
+        config = self.server.call("ModelConfig", name="digits").config
+        batching = config.dynamic_batching
+        self.assertEqual((config.max_batch_size, config.response_cache.enable, config.instance_group[0].count,
+                          config.parameters["sinter_threads"].string_value, config.version_policy.latest.num_versions),
+                         (4, True, 3, "1", 1))
+        self.assertEqual((list(batching.preferred_batch_size), batching.max_queue_delay_microseconds,
+                          batching.priority_levels, batching.default_priority_level,
+                          batching.default_queue_policy.max_queue_size), ([2, 4], 7, 3, 2, 9))
+        self.server.call("RepositoryModelLoad", model_name="digits")
+        self.assertEqual(self.server.call("ModelConfig", name="digits").config.max_batch_size, rows)
         self.server.call("ModelInfer", **raw_request(image()))
         stats = self.server.call("ModelStatistics", name="digits").model_stats
         self.assertGreater(stats[0].inference_stats.success.count, 0)
