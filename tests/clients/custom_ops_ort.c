@@ -234,6 +234,15 @@ static OrtStatus *no_state(const OrtCustomOp *op, const OrtApi *api, const OrtKe
     return NULL;
 }
 
+/* What all operators but the old one have in common: one input and one output of a type, no state.
+ */
+#define PLAIN_OP(SINCE, NAME, TYPE, RUN)                                                           \
+    .version = (SINCE), .GetName = (NAME), .GetExecutionProviderType = cpu,                        \
+    .GetInputType = (TYPE), .GetInputTypeCount = one, .GetOutputType = (TYPE),                     \
+    .GetOutputTypeCount = one, .KernelDestroy = free_kernel, .GetInputCharacteristic = required,   \
+    .GetOutputCharacteristic = required, .GetInputMemoryType = on_cpu, .CreateKernelV2 = no_state, \
+    .KernelComputeV2 = (RUN)
+
 static OrtStatus *keep_run(void *kernel, OrtKernelContext *context) {
     (void)kernel;
     const void *x = NULL;
@@ -255,19 +264,7 @@ static const char *keep_name(const OrtCustomOp *op) {
     return "Keep";
 }
 
-static const OrtCustomOp keep_op = {.version = 16,
-                                    .GetName = keep_name,
-                                    .GetExecutionProviderType = cpu,
-                                    .GetInputType = is_float,
-                                    .GetInputTypeCount = one,
-                                    .GetOutputType = is_float,
-                                    .GetOutputTypeCount = one,
-                                    .KernelDestroy = free_kernel,
-                                    .GetInputCharacteristic = required,
-                                    .GetOutputCharacteristic = required,
-                                    .GetInputMemoryType = on_cpu,
-                                    .CreateKernelV2 = no_state,
-                                    .KernelComputeV2 = keep_run};
+static const OrtCustomOp keep_op = {PLAIN_OP(16, keep_name, is_float, keep_run)};
 
 /* ---- Join ---- */
 
@@ -354,35 +351,11 @@ static const char *twice_name(const OrtCustomOp *op) {
     return "Twice";
 }
 
-static const OrtCustomOp twice_float_op = {.version = 17,
-                                           .GetName = twice_name,
-                                           .GetExecutionProviderType = cpu,
-                                           .GetInputType = is_float,
-                                           .GetInputTypeCount = one,
-                                           .GetOutputType = is_float,
-                                           .GetOutputTypeCount = one,
-                                           .KernelDestroy = free_kernel,
-                                           .GetInputCharacteristic = required,
-                                           .GetOutputCharacteristic = required,
-                                           .GetInputMemoryType = on_cpu,
-                                           .CreateKernelV2 = no_state,
-                                           .KernelComputeV2 = twice_float_run,
+static const OrtCustomOp twice_float_op = {PLAIN_OP(17, twice_name, is_float, twice_float_run),
                                            .GetStartVersion = first_version,
                                            .GetEndVersion = last_version};
 
-static const OrtCustomOp twice_int_op = {.version = 17,
-                                         .GetName = twice_name,
-                                         .GetExecutionProviderType = cpu,
-                                         .GetInputType = is_int64,
-                                         .GetInputTypeCount = one,
-                                         .GetOutputType = is_int64,
-                                         .GetOutputTypeCount = one,
-                                         .KernelDestroy = free_kernel,
-                                         .GetInputCharacteristic = required,
-                                         .GetOutputCharacteristic = required,
-                                         .GetInputMemoryType = on_cpu,
-                                         .CreateKernelV2 = no_state,
-                                         .KernelComputeV2 = twice_int_run,
+static const OrtCustomOp twice_int_op = {PLAIN_OP(17, twice_name, is_int64, twice_int_run),
                                          .GetStartVersion = first_version,
                                          .GetEndVersion = last_version};
 
@@ -398,19 +371,7 @@ static const char *refuse_name(const OrtCustomOp *op) {
     return "Refuse";
 }
 
-static const OrtCustomOp refuse_op = {.version = 16,
-                                      .GetName = refuse_name,
-                                      .GetExecutionProviderType = cpu,
-                                      .GetInputType = is_float,
-                                      .GetInputTypeCount = one,
-                                      .GetOutputType = is_float,
-                                      .GetOutputTypeCount = one,
-                                      .KernelDestroy = free_kernel,
-                                      .GetInputCharacteristic = required,
-                                      .GetOutputCharacteristic = required,
-                                      .GetInputMemoryType = on_cpu,
-                                      .CreateKernelV2 = no_state,
-                                      .KernelComputeV2 = refuse_run};
+static const OrtCustomOp refuse_op = {PLAIN_OP(16, refuse_name, is_float, refuse_run)};
 
 ORT_EXPORTED OrtStatus *RegisterCustomOps(OrtSessionOptions *options, const OrtApiBase *base);
 
