@@ -29,10 +29,14 @@ static inline vf exp_rest(vf r) {
 static inline vf exp_vf(vf x) {
     vf r, n = reduce_exp(min_vf(max_vf(x, splat(-104.0f)), splat(104.0f)), &r);
     vf p = exp_rest(r) * (r * r) + r + splat(1.0f);
+#if defined(__AVX512F__)
+    return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
     /* 2^n in two factors, so that results near the ends of the range keep their bits. */
     vi whole = __builtin_convertvector(select_vf(n == n, n, splat(0)), vi);
     vi half = whole >> 1;
     return p * power_of_two(half) * power_of_two(whole - half);
+#endif
 }
 
 /* e^x - 1 for x <= 0, within 2. */
@@ -75,9 +79,43 @@ static inline vf log1p_vf(vf x) {
     return select_vf(x < splat(INFINITY), result, x);
 }
 
+/* 1 / x for x >= 1, within 1; 0 for infinity. */
+static inline vf reciprocal_vf(vf x) {
+#if defined(__AVX512F__)
+    __m512 one = _mm512_set1_ps(1), y = _mm512_rcp14_ps((__m512)x);
+    __mmask16 some = _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    return (vf)_mm512_mask_fmadd_ps(y, some, _mm512_fnmadd_ps((__m512)x, y, one), y);
+#else
+    return splat(1.0f) / x;
+#endif
+}
+
+/* 1 + e^-x within 2: no more than infinity, which it is below -89, and no less than 1. In one
+ * piece, because it is at the end of many a convolution. */
+static inline vf one_plus_exp_minus(vf x) {
+    const vf magic = splat(12582912.0f), log2e = splat(1.44269504088896341f);
+    vf t = min_vf(max_vf(x, splat(-89.0f)), splat(87.0f));
+    vf shifted = magic - t * log2e, n = shifted - magic;
+    /* t = -n ln(2) + r with |r| <= ln(2)/2 */
+    vf r = t + n * splat(0.693145751953125f) + n * splat(1.42860682030941723e-6f);
+    vf p = splat(-8.36871688e-3f) + splat(1.38145985e-3f) * r;
+    p = p * r + splat(4.1668388e-2f);
+    p = p * r + splat(-1.66665206e-1f);
+    p = p * r + splat(4.99999934e-1f);
+    p = p * r + splat(-1.0f);
+    p = p * r + splat(1.0f);
+#if defined(__AVX512F__)
+    return (vf)_mm512_scalef_ps((__m512)p, (__m512)n) + splat(1.0f);
+#else
+    /* n stands in the last bits of `shifted`; 128 makes infinity. */
+    vu scale = ((vu)shifted << 23) + (127u << 23);
+    return p * (vf)scale + splat(1.0f);
+#endif
+}
+
 /* Within 3 where the result is a normal number. */
 static inline vf sigmoid_vf(vf x) {
-    return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
+    return reciprocal_vf(one_plus_exp_minus(x));
 }
 
 static inline vf abs_vf(vf x) {
