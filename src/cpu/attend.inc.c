@@ -27,9 +27,9 @@ static void attend_weigh(const sni_attend_block *b, float *s, int64_t keys, floa
             store(s + j * NR + v, x);
             m = max_vf(m, x);
         }
-        vf safe = above_most(m), f = exp_vf(old - safe);
+        vf safe = above_most(m), f = weight_vf(old - safe);
         for (int64_t j = 0; j < keys; j++) {
-            vf p = exp_vf(load(s + j * NR + v) - safe);
+            vf p = weight_vf(load(s + j * NR + v) - safe);
             store(s + j * NR + v, p);
             total += p;
         }
@@ -55,7 +55,7 @@ static void attend_row(const sni_attend_block *b, float *s, int64_t keys, float 
     float row = max_row(s, keys), m = row > *most ? row : *most;
     float safe = m == -INFINITY ? 0 : m;
     float before[LANES] = {0};
-    store(before, exp_vf(splat(*most - safe)));
+    store(before, weight_vf(splat(*most - safe)));
     *sum = *sum * before[0] + exp_row(s, s, keys, safe);
     *most = m;
 }

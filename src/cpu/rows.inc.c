@@ -13,24 +13,24 @@ static float max_row(const float *x, int64_t n) {
     return max_lanes(max_vf(most, more));
 }
 
-/* y = e^(x - most); the sum of y. */
+/* y = e^(x - most) for x <= most, tiny ones 0; the sum of y. */
 static float exp_row(const float *x, float *y, int64_t n, float most) {
     vf sum = splat(0), more = sum, m = splat(most);
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        vf a = exp_vf(load(x + i) - m), b = exp_vf(load(x + i + LANES) - m);
+        vf a = weight_vf(load(x + i) - m), b = weight_vf(load(x + i + LANES) - m);
         store(y + i, a);
         store(y + i + LANES, b);
         sum += a;
         more += b;
     }
     for (; i + LANES <= n; i += LANES) {
-        vf a = exp_vf(load(x + i) - m);
+        vf a = weight_vf(load(x + i) - m);
         store(y + i, a);
         sum += a;
     }
     if (i < n) {
-        vf a = exp_vf(load_some(x + i, n - i, -INFINITY) - m);
+        vf a = weight_vf(load_some(x + i, n - i, -INFINITY) - m);
         store_some(y + i, n - i, a);
         sum += a;
     }
@@ -71,13 +71,13 @@ static inline __attribute__((always_inline)) void columns(const float *x, float 
     }
     for (int64_t i = 0; i < n; i++) {
         const float *at = x + i * step;
-        sum += exp_vf((whole ? load(at) : load_some(at, count, 0)) - most);
+        sum += weight_vf((whole ? load(at) : load_some(at, count, 0)) - most);
     }
     vf inverse = splat(1) / sum, log_sum = log_vf(sum);
     for (int64_t i = 0; i < n; i++) {
         const float *at = x + i * step;
         vf v = (whole ? load(at) : load_some(at, count, 0)) - most;
-        v = logarithm ? v - log_sum : exp_vf(v) * inverse;
+        v = logarithm ? v - log_sum : weight_vf(v) * inverse;
         if (whole)
             store(y + i * step, v);
         else
