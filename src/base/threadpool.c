@@ -13,7 +13,8 @@ enum {
     PIECES_PER_THREAD = 4, /* more than one lets a quick thread help a slow one */
     MOST_WORKERS = 255,
     SPIN_SHORTEST = 1000, /* nanoseconds */
-    SPIN_LONGEST = 50000
+    SPIN_LONGEST = 50000,
+    LOCK_TRIES = 50
 };
 
 /* One sni_parallel_for under way; lives on its caller's stack. */
@@ -102,6 +103,16 @@ static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit)
     return false;
 }
 
+/* Takes the pool's lock, which is never held for long: a thread that would sleep for it, and
+ * whoever must then wake that, lose far more than a moment's spinning costs. */
+static void lock_pool(void) {
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (pthread_mutex_trylock(&pool.lock) == 0) return;
+        relax();
+    }
+    pthread_mutex_lock(&pool.lock);
+}
+
 static bool posted_since(const void *arg) {
     return atomic_load_explicit(&pool.posted, memory_order_relaxed) != *(const unsigned *)arg;
 }
@@ -163,13 +174,13 @@ static void worker(void *crew_number) {
     unsigned crew = (unsigned)(uintptr_t)crew_number;
     bool may_spin = sni_threads_available() > 1;
     int64_t patience = SPIN_LONGEST;
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     while (crew == pool.crew) {
         job *j = join();
         if (j) {
             pthread_mutex_unlock(&pool.lock);
             run_pieces(j);
-            pthread_mutex_lock(&pool.lock);
+            lock_pool();
             leave(j);
             continue;
         }
@@ -178,7 +189,8 @@ static void worker(void *crew_number) {
             pthread_mutex_unlock(&pool.lock);
             bool found = spin(posted_since, &seen, patience);
             patience = found ? SPIN_LONGEST : patience / 2 + SPIN_SHORTEST / 2;
-            pthread_mutex_lock(&pool.lock);
+            lock_pool();
+            if (found) continue; /* even if others have done the job meanwhile: more will come */
         }
         pool.sleeping++;
         while (!pool.first && crew == pool.crew) pthread_cond_wait(&pool.wake, &pool.lock);
@@ -211,7 +223,7 @@ static bool start_by_program(void *crew_number, void **handle) {
 
 /* How many workers the crew has. */
 static int crew_size(void) {
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     int size = pool.workers;
     pthread_mutex_unlock(&pool.lock);
     return size;
@@ -233,7 +245,7 @@ static void start_workers(int wanted) {
         bool made = hiring.by.create ? start_by_program(crew_number, &hiring.handles[have])
                                      : start_detached(crew_number);
         if (!made) break;
-        pthread_mutex_lock(&pool.lock);
+        lock_pool();
         pool.workers++;
         pthread_mutex_unlock(&pool.lock);
     }
@@ -243,7 +255,7 @@ static void start_workers(int wanted) {
 
 /* Sends the crew away. Returns how many it had. */
 static int dismiss(void) {
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     int size = pool.workers;
     pool.workers = 0;
     pool.crew++;
@@ -260,7 +272,7 @@ bool sni_threads_by(const sn_thread_functions *functions) {
     int size = dismiss();
     for (int i = 0; hiring.by.create && i < size; i++)
         hiring.by.join(hiring.by.ctx, hiring.handles[i]);
-    pthread_mutex_lock(&pool.lock); /* so that fork sees the whole of it */
+    lock_pool(); /* so that fork sees the whole of it */
     hiring.by = functions ? *functions : (sn_thread_functions){0};
     pthread_mutex_unlock(&pool.lock);
     pthread_mutex_unlock(&hiring.lock);
@@ -271,11 +283,11 @@ bool sni_threads_by(const sn_thread_functions *functions) {
 
 static void post(job *j) {
     int wanted = j->room < MOST_WORKERS ? j->room : MOST_WORKERS;
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     if (pool.workers < wanted) {
         pthread_mutex_unlock(&pool.lock);
         start_workers(wanted);
-        pthread_mutex_lock(&pool.lock);
+        lock_pool();
     }
     j->before = pool.last;
     if (pool.last)
@@ -291,11 +303,11 @@ static void post(job *j) {
 
 /* Closes the job to new workers and waits for those inside. */
 static void finish(job *j) {
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     unlist(j);
     pthread_mutex_unlock(&pool.lock);
     if (all_left(j) || (sni_threads_available() > 1 && spin(all_left, j, SPIN_LONGEST))) return;
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     j->asleep = true;
     while (atomic_load_explicit(&j->active, memory_order_acquire) > 0)
         pthread_cond_wait(&pool.done, &pool.lock);
