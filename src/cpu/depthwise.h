@@ -5,24 +5,24 @@
 
 #include "cpu/conv.h"
 
-enum { SNI_DEPTHWISE_TAPS = 64 }; /* most rows of a kernel */
-
-/* Some neighbouring outputs of one row or several whose taps all lie in memory, of one channel
- * block. */
-typedef struct sni_depthwise_row {
-    const float *x[SNI_DEPTHWISE_TAPS]; /* for each row of the kernel: output 0's first tap */
-    int64_t count, x_next, y_next;      /* rows of output, and floats from one to the next */
-    int64_t rows, taps;                 /* of the kernel */
-    const float *w;                     /* (rows, taps, block) */
-    int64_t stride, dilation;           /* along the row, in pixels */
-    int64_t pixels;
-    const float *bias, *residual; /* NULL: none */
-    float least, most;            /* results are clamped */
+/* Some neighbouring rows of output of one channel block, which have all rows of the kernel that are
+ * counted here in the picture. Columns beside the picture are taken to be zeros. Distances are in
+ * floats. */
+typedef struct sni_depthwise_rows {
+    const float *x;                /* column 0 of the input under the first row of the kernel */
+    int64_t x_row, x_next, y_next; /* from row to row of the kernel; of outputs */
+    int64_t in_w, pad;             /* columns of the input; zeros to the left */
+    int64_t count, pixels;         /* rows of output, and pixels of each */
+    int64_t rows, taps;            /* of the kernel */
+    int64_t stride, dilation;      /* along the row, in pixels */
+    const float *w;                /* (rows, taps, block) */
+    const float *bias, *residual;  /* NULL: none */
+    float least, most;             /* results are clamped */
     float *y;
-} sni_depthwise_row;
+} sni_depthwise_rows;
 
 struct sni_depthwise_kernels {
-    void (*row)(const sni_depthwise_row *r);
+    void (*rows)(const sni_depthwise_rows *r);
 };
 
 /* True for convolutions that this can run. */

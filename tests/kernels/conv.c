@@ -105,37 +105,52 @@ static void conv_any(check *c) {
 
 /* ---- Depthwise rows ---- */
 
-static void depthwise_row(check *c) {
-    int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 5, 3);
-    int64_t pixels = size_of(c, 1, 40, 56), stride = size_of(c, 1, 3, 1);
-    int64_t dilation = size_of(c, 1, 2, 1);
-    int64_t width = ((pixels - 1) * stride + (taps - 1) * dilation + 1) * lanes;
-    sni_depthwise_row r = {.count = 1,
-                           .rows = rows,
-                           .taps = taps,
-                           .w = random_floats(c, rows * taps * lanes),
-                           .stride = stride,
-                           .dilation = dilation,
-                           .pixels = pixels,
-                           .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
-                           .residual = below(c, 2) ? random_floats(c, pixels * lanes) : NULL,
-                           .least = below(c, 2) ? 0.0f : -INFINITY,
-                           .most = INFINITY,
-                           .y = unset_floats(c, pixels * lanes)};
-    double *want = zero_doubles(c, pixels * lanes);
-    for (int64_t i = 0; i < rows; i++) r.x[i] = random_floats(c, width);
-    for (int64_t p = 0; p < pixels; p++)
-        for (int64_t l = 0; l < lanes; l++) {
-            double sum = r.bias ? (double)r.bias[l] : 0;
-            for (int64_t i = 0; i < rows; i++)
-                for (int64_t t = 0; t < taps; t++)
-                    sum += (double)r.x[i][(p * stride + t * dilation) * lanes + l] *
-                           (double)r.w[(i * taps + t) * lanes + l];
-            if (r.residual) sum += (double)r.residual[p * lanes + l];
-            want[p * lanes + l] = fmax(sum, (double)r.least);
+/* Rows one after another, with padding to the left and right. */
+static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t n, int64_t p,
+                            int64_t l) {
+    double sum = r->bias ? (double)r->bias[l] : 0;
+    for (int64_t i = 0; i < r->rows; i++)
+        for (int64_t t = 0; t < r->taps; t++) {
+            int64_t column = p * r->stride + t * r->dilation - r->pad;
+            if (column < 0 || column >= r->in_w) continue;
+            sum += (double)r->x[n * r->x_next + i * r->x_row + column * lanes + l] *
+                   (double)r->w[(i * r->taps + t) * lanes + l];
         }
-    CALL(c, 2 * rows * taps * pixels * lanes, 0) c->k->depthwise->row(&r);
-    expect(c, "y", r.y, want, pixels * lanes, 1e-5);
+    if (r->residual) sum += (double)r->residual[n * r->y_next + p * lanes + l];
+    return fmax(sum, (double)r->least);
+}
+
+static void depthwise_rows(check *c) {
+    int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 7, 3);
+    int64_t pixels = size_of(c, 1, 40, 56), stride = size_of(c, 1, 3, 1);
+    int64_t dilation = size_of(c, 1, 2, 1), pad = size_of(c, 0, 4, 1);
+    int64_t right = size_of(c, 0, 4, 1), count = size_of(c, 1, 3, 4);
+    int64_t seen = (pixels - 1) * stride + (taps - 1) * dilation + 1 - pad;
+    int64_t in_w = seen - right > 1 ? seen - right : 1, line = in_w * lanes;
+    int64_t outputs = count * pixels * lanes;
+    sni_depthwise_rows r = {.x = random_floats(c, (count - 1 + rows) * line),
+                            .x_row = line,
+                            .x_next = line,
+                            .y_next = pixels * lanes,
+                            .in_w = in_w,
+                            .pad = pad,
+                            .count = count,
+                            .pixels = pixels,
+                            .rows = rows,
+                            .taps = taps,
+                            .stride = stride,
+                            .dilation = dilation,
+                            .w = random_floats(c, rows * taps * lanes),
+                            .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
+                            .residual = below(c, 2) ? random_floats(c, outputs) : NULL,
+                            .least = below(c, 2) ? 0.0f : -INFINITY,
+                            .most = INFINITY,
+                            .y = unset_floats(c, outputs)};
+    double *want = zero_doubles(c, outputs);
+    for (int64_t i = 0; i < outputs; i++)
+        want[i] = depthwise_sum(&r, lanes, i / r.y_next, i % r.y_next / lanes, i % lanes);
+    CALL(c, 2 * rows * taps * outputs, 0) c->k->depthwise->rows(&r);
+    expect(c, "y", r.y, want, outputs, 1e-5);
 }
 
 /* ---- Winograd ---- */
@@ -250,7 +265,7 @@ const kernel_test conv_tests[] = {
     {"conv plain, stride 1", conv_plain_1},
     {"conv plain, stride 2", conv_plain_2},
     {"conv plain, any stride", conv_any},
-    {"depthwise row", depthwise_row},
+    {"depthwise row", depthwise_rows},
     {"winograd product", wino_product},
     {"winograd F(2,3) 64x56x56", wino_4},
     {"winograd F(4,3) 64x56x56", wino_6},
