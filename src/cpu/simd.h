@@ -67,21 +67,6 @@ static inline vf select_vf(vi mask, vf a, vf b) { /* mask lane all ones: a */
 
 /* As the scalar comparisons: NaN in `a` stays. The instructions return their second operand if
  * either is NaN. */
-#if defined(__AVX512F__)
-static inline vf max_vf(vf a, vf b) {
-    return (vf)_mm512_max_ps((__m512)b, (__m512)a);
-}
-static inline vf min_vf(vf a, vf b) {
-    return (vf)_mm512_min_ps((__m512)b, (__m512)a);
-}
-#elif defined(__AVX2__)
-static inline vf max_vf(vf a, vf b) {
-    return (vf)_mm256_max_ps((__m256)b, (__m256)a);
-}
-static inline vf min_vf(vf a, vf b) {
-    return (vf)_mm256_min_ps((__m256)b, (__m256)a);
-}
-#else
 static inline vf max_vf(vf a, vf b) {
 #if defined(__AVX512F__)
     return (vf)_mm512_max_ps((__m512)b, (__m512)a);
@@ -100,7 +85,6 @@ static inline vf min_vf(vf a, vf b) {
     return select_vf(a > b, b, a);
 #endif
 }
-#endif
 
 /* The lanes of v from half a vector on, then a quarter, ...: what is folded with v. */
 #if LANES == 16
