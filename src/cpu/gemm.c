@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    IN_PLACE = -1,
     FINISHED = 4, /* panels of columns that are finished at once, while they are in the cache */
     NC = 1024,    /* rounded down to whole panels */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
@@ -206,42 +205,49 @@ static void finish_tile(const share *s, int64_t i, int64_t rows, int64_t j, int6
                                e->residual ? e->residual + r * e->residual_row + j : NULL, cols);
 }
 
-/* One tile, in its panel of B number `place`; IN_PLACE: A's single row is where it lies. */
+/* What a tile is to fetch meanwhile. */
+typedef struct fetch {
+    const float *from;
+    int64_t lines; /* of 64 bytes */
+} fetch;
+
+/* One tile; without `next`, A's single row is read where it lies. */
 static void run_tile(const share *s, const float *a, const float *b, int64_t kc, int64_t i,
-                     int64_t rows, int64_t j, int64_t cols, bool add, int64_t place) {
+                     int64_t rows, int64_t j, int64_t cols, bool add, const fetch *next) {
     const sni_gemm_f32 *g = s->g;
     const sni_cpu_kernels *kernels = s->kernels;
     int nr = kernels->nr;
     float edge[SNI_MAX_MR * SNI_MAX_NR], *c = g->c + i * g->c_row + j;
     bool whole = cols == nr;
-    /* The first tiles on a panel of B fetch the next one, half of it each, or all if alone. */
-    const float *next = b + nr * kc, *half = next + 16 * kc;
-    if (place == IN_PLACE)
+    if (!next)
         kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
     else
         kernels->gemm_tile[rows](kc, a, b, whole ? c : edge, whole ? g->c_row : nr, whole && add,
-                                 place == 1 ? half : next,
-                                 place == 0 && s->panels > 1 ? next : half);
+                                 next->from, next->lines);
     if (whole) return;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++)
             c[r * g->c_row + q] = edge[r * nr + q] + (add ? c[r * g->c_row + q] : 0);
 }
 
-/* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. */
+/* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
+ * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`. */
 static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc, int64_t p,
-                       int64_t kc, const float *a, const float *b) {
+                       int64_t kc, const float *a, const float *b, const float *after) {
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
-    int64_t top = panel_row(s->g->m, s->panels, i0), begun = 0;
+    int64_t top = panel_row(s->g->m, s->panels, i0), begun = 0, lines = nr * kc / 16;
     int64_t bottom = panel_row(s->g->m, s->panels, i0 + count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
+        const float *next = j + nr < nc ? b + (j + nr) * kc : after;
         for (int64_t i = 0; i < count; i++) {
             int64_t row = panel_row(s->g->m, s->panels, i0 + i);
             int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
+            int64_t from = i * lines / count, to = (i + 1) * lines / count;
+            fetch part = {next ? next + from * 16 : NULL, next ? to - from : 0};
             run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols,
-                     p > 0 || s->g->add, i);
+                     p > 0 || s->g->add, &part);
         }
         if (last && (j + nr >= nc || j / nr % FINISHED == FINISHED - 1)) {
             finish_tile(s, top, bottom - top, j0 + begun, j + cols - begun);
@@ -250,9 +256,20 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
     }
 }
 
+/* The panel of B that is needed after block `b` (columns [j, j + nc), k-block p) when it is not the
+ * rows' turn to go on. NULL: none, or not made yet. */
+static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j, int64_t nc) {
+    const sni_gemm_f32 *g = s->g;
+    int64_t n = round_up(g->n, s->kernels->nr);
+    if (!g->packed_b) return NULL;
+    if (p + kc < g->k) return g->packed_b + (p + kc) * n + j * smaller(s->kc, g->k - p - kc);
+    return j + nc < s->n1 ? g->packed_b + (j + nc) * smaller(s->kc, g->k) : NULL;
+}
+
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
-    int64_t most = block_panels(s->kernels), nc_most = block_columns(s->kernels);
+    int64_t most = block_panels(s->kernels);
+    int64_t nc_most = g->packed_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = smaller(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
@@ -260,7 +277,8 @@ static void run_share(const share *s) {
             const float *b = block_of_b(s, p, kc, j, nc);
             for (int64_t i = s->i0; i < s->i1; i += most) {
                 int64_t count = smaller(most, s->i1 - i);
-                run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b);
+                const float *after = i + count < s->i1 ? b : panel_after(s, p, kc, j, nc);
+                run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b, after);
             }
         }
     }
@@ -275,7 +293,7 @@ static void run_row(const share *s) {
         const float *b = g->packed_b + p * round_up(g->n, nr);
         for (int64_t j = s->n0; j < s->n1; j += nr)
             run_tile(s, g->a + p, b + j * kc, kc, 0, 1, j, smaller(nr, s->n1 - j), p > 0 || g->add,
-                     IN_PLACE);
+                     NULL);
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
 }

@@ -9,8 +9,9 @@ enum { MR = 4, NV = 2, KC = 384 };
 #endif
 enum {
     NR = NV * LANES,
-    STEPS = 4,  /* of k in one round of the loop */
-    AHEAD = 256 /* rows of B that gemm_row has fetched beforehand */
+    STEPS = 4,        /* of k in one round of the loop */
+    FETCH_STEPS = 16, /* of k for which lines are fetched at once */
+    AHEAD = 256       /* rows of B that gemm_row has fetched beforehand */
 };
 
 /* One step of k. */
@@ -30,10 +31,24 @@ static inline __attribute__((always_inline)) void tile_step(int rows, const floa
 /* `rows` is a constant at every call, so that the loops unroll and the tile needs no memory.
  * Several steps of k make one round of the loop: its counting would otherwise take the multipliers'
  * place. */
-static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *restrict a,
-                                                       const float *restrict b, float *restrict c,
-                                                       int64_t c_row, bool add, const float *first,
-                                                       const float *second) {
+static inline __attribute__((always_inline)) void tile_steps(int rows, int64_t k, const float **a,
+                                                             const float **b, vf sum[MR][NV]) {
+    const float *x = *a, *y = *b;
+    for (; k >= STEPS; k -= STEPS, x += STEPS * MR, y += STEPS * NR) {
+        UNROLL
+        for (int s = 0; s < STEPS; s++) tile_step(rows, x + s * MR, y + s * NR, sum);
+    }
+    for (; k > 0; k--, x += MR, y += NR) tile_step(rows, x, y, sum);
+    *a = x;
+    *b = y;
+}
+
+/* What is fetched comes a few lines at a time, all along: memory has its own pace, and what waits
+ * for it must not fill the places that the tile's own loads need. */
+static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
+                                                       const float *b, float *restrict c,
+                                                       int64_t c_row, bool add, const float *fetch,
+                                                       int64_t lines) {
     vf sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
@@ -41,16 +56,12 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NR; j += 16) __builtin_prefetch(c + i * c_row + j, 1);
-    int64_t p = 0;
-    for (; p + STEPS <= k; p += STEPS, a += STEPS * MR, b += STEPS * NR) {
-        UNROLL
-        for (int s = 0; s < STEPS; s++) {
-            __builtin_prefetch(first + (p + s) * 16, 0, 2);
-            __builtin_prefetch(second + (p + s) * 16, 0, 2);
-            tile_step(rows, a + s * MR, b + s * NR, sum);
-        }
+    int64_t each = (lines * FETCH_STEPS + k - 1) / (k ? k : 1), p = 0;
+    for (; p + FETCH_STEPS <= k && lines > 0; p += FETCH_STEPS, lines -= each) {
+        for (int64_t i = 0; i < each; i++, fetch += 16) __builtin_prefetch(fetch, 0, 2);
+        tile_steps(rows, FETCH_STEPS, &a, &b, sum);
     }
-    for (; p < k; p++, a += MR, b += NR) tile_step(rows, a, b, sum);
+    tile_steps(rows, k - p, &a, &b, sum);
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) {
@@ -61,8 +72,8 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
 
 #define TILE(rows)                                                                              \
     static void tile_##rows(int64_t k, const float *a, const float *b, float *c, int64_t c_row, \
-                            bool add, const float *first, const float *second) {                \
-        tile(rows, k, a, b, c, c_row, add, first, second);                                      \
+                            bool add, const float *fetch, int64_t lines) {                      \
+        tile(rows, k, a, b, c, c_row, add, fetch, lines);                                       \
     }
 TILE(1)
 TILE(2)

@@ -30,11 +30,11 @@ typedef struct sni_epilogue {
 } sni_epilogue;
 
 /* C (rows x nr) = A B, or C += A B. `a` is k columns of `mr` elements (only the first `rows` of
- * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. Meanwhile k
- * lines of 64 bytes each from `first` and `second` on are brought to the second-level cache; those
- * may point anywhere. */
+ * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. Meanwhile about
+ * `lines` lines of 64 bytes from `fetch` on are brought to the second-level cache; it may point
+ * anywhere. */
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
-                                 bool add, const float *first, const float *second);
+                                 bool add, const float *fetch, int64_t lines);
 
 typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv.h */
 typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/winograd.h */

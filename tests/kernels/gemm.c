@@ -51,7 +51,8 @@ static void gemm_tile(check *c) {
             for (int64_t p = 0; p < k; p++) sum += (double)a[p * mr + i] * (double)b[p * nr + j];
             want[i * row + j] = sum;
         }
-    CALL(c, 2 * rows * nr * k, 0) c->k->gemm_tile[rows](k, a, b, y, row, add, first, first);
+    CALL(c, 2 * rows * nr * k, 0)
+    c->k->gemm_tile[rows](k, a, b, y, row, add, first, below(c, 2 * (int)k + 1));
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
 }
 

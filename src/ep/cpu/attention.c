@@ -178,14 +178,12 @@ static void run_block(const attend_job *j, const workspace *w, int64_t i, int64_
     const float *v = j->v + (size_t)i * j->v_size + at * j->v_panels * mr;
     for (int64_t q = 0; q < n; q += mr, k += mr * a->head_size)
         kernels->gemm_tile[smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr, nr,
-                                               false, w->packed, w->packed);
+                                               false, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     if (add) kernels->scale_columns(w->output, a->v_size, w->fade);
     for (int64_t p = 0; p < j->v_panels; p++, v += mr * n) {
         int64_t r = p * a->v_size / j->v_panels, rows = (p + 1) * a->v_size / j->v_panels - r;
-        if (rows)
-            kernels->gemm_tile[rows](n, v, w->scores, w->output + r * nr, nr, add, w->scores,
-                                     w->scores);
+        if (rows) kernels->gemm_tile[rows](n, v, w->scores, w->output + r * nr, nr, add, NULL, 0);
     }
 }
 
