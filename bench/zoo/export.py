@@ -86,6 +86,34 @@ def decoder_entry(small):
     )
 
 
+def llama_entry(small, looked_up, pairs):
+    """A decoder with rotated positions, grouped heads and gates; the mask covers past and new tokens."""
+    words, width, heads, kv_heads, layers = (500, 48, 6, 2, 2) if small else (32000, 1024, 16, 4, 8)
+
+    def inputs(n, t, past):
+        mask = torch.ones(n, past + t, dtype=torch.int64)
+        if n > 1:
+            mask[-1, : past // 2] = 0
+        places = (mask.cumsum(-1) - 1).clamp(min=0)[:, past:]
+        shape = (n, kv_heads, past, width // heads)
+        caches = (torch.randn(shape) * 0.5 for _ in range(2 * layers))
+        return (torch.randint(0, words, (n, t)), mask, places, *caches)
+
+    past = ["past_%d_%s" % (i, k) for i in range(layers) for k in ("key", "value")]
+    present = ["present_%d_%s" % (i, k) for i in range(layers) for k in ("key", "value")]
+    steps = {0: "N", 1: "T"}
+    axes = {"tokens": steps, "places": steps, "logits": steps, "mask": {0: "N", 1: "P + T"}}
+    axes.update({n: {0: "N", 2: "P"} for n in past})
+    axes.update({n: {0: "N", 2: "P + T"} for n in present})
+    lengths = {"dec20": (2, 1, 20), "prefill9": (1, 9, 0), "mixed": (2, 3, 7)} if small else {
+        "dec128": (1, 1, 128), "prefill64": (1, 64, 0), "mixed": (2, 3, 7)}
+    cases = {name: (lambda sizes=sizes: inputs(*sizes)) for name, sizes in lengths.items()}
+    return Entry(
+        lambda: language.vary(language.Llama(words, width, heads, kv_heads, layers, looked_up, pairs)), cases,
+        ["tokens", "mask", "places", *past], ["logits", *present], axes,
+    )
+
+
 def recurrent_entries(small):
     inputs, width, bi = (24, 20, 12) if small else (80, 320, 256)
     batch, both = {1: "N"}, {0: "N", 1: "T"}
@@ -137,6 +165,10 @@ def entries(small):
         lambda: language.SentenceEncoder(*(mini if small else (30522, 384, 12, 6))), small, lengths[:2] if small else lengths[:1], ["vector"]
     )
     found["gpt2"] = decoder_entry(small)
+    found["llama"] = llama_entry(small, True, False)
+    if small:  # the same graph but for how angles are found and what is turned
+        found["llama_angles"] = llama_entry(small, False, False)
+        found["llama_pairs"] = llama_entry(small, True, True)
     found.update(recurrent_entries(small))
     sizes = (784, 40, 24, 10) if small else (784, 512, 512, 10)
     found["mlp_tiny"] = Entry(lambda: language.mlp(8, 16, 4).eval(), {"b1": lambda: (torch.randn(1, 8),)}, ["x"], ["y"])
@@ -233,7 +265,6 @@ def export(top, name, opset, small):
 
 
 def main():
-    known = sorted([*entries(True), *NOT_TORCH])
     parser = argparse.ArgumentParser(description="Writes the zoo's models.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="all of them if none is named")
     parser.add_argument("--small", action="store_true", help="little depth and width, for tests")
@@ -241,6 +272,7 @@ def main():
     parser.add_argument("--out", help="folder to write to")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     args = parser.parse_args()
+    known = sorted([*entries(args.small), *NOT_TORCH])
     for name in args.names:
         if name not in known:
             parser.error("there is no model '%s'" % name)

@@ -11,6 +11,8 @@ def vary(model):
         if isinstance(m, nn.LayerNorm):
             nn.init.uniform_(m.weight, 0.5, 1.5)
             nn.init.normal_(m.bias, 0, 0.1)
+        if isinstance(m, RmsNorm):
+            nn.init.uniform_(m.weight, 0.5, 1.5)
     return model.eval()
 
 
@@ -168,6 +170,130 @@ class Decoder(nn.Module):
             x, key, value = layer(x, past[2 * i], past[2 * i + 1])
             present += [key, value]
         return (nn.functional.linear(self.norm(x), self.words.weight), *present)
+
+
+# ---- Llama ----
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        mean = x.to(torch.float32).pow(2).mean(-1, keepdim=True)
+        return self.weight * (x * torch.rsqrt(mean + 1e-6)).to(x.dtype)
+
+
+class Angles(nn.Module):
+    """Cosines and sines (N, T, size) of positions (N, T): looked up in tables, or computed."""
+
+    def __init__(self, size, looked_up):
+        super().__init__()
+        self.looked_up = looked_up
+        self.register_buffer("steps", 10000.0 ** (-torch.arange(0, size, 2).float() / size))
+        angles = torch.outer(torch.arange(512).float(), self.steps)
+        angles = torch.cat((angles, angles), -1)
+        self.register_buffer("cosines", angles.cos())
+        self.register_buffer("sines", angles.sin())
+
+    def forward(self, places):
+        if self.looked_up:
+            return self.cosines[places], self.sines[places]
+        steps = self.steps[None, :, None].float().expand(places.shape[0], -1, 1)
+        angles = (steps @ places[:, None, :].float()).transpose(1, 2)
+        angles = torch.cat((angles, angles), -1)
+        return angles.cos(), angles.sin()
+
+
+def turn_halves(x):
+    return torch.cat((-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]), -1)
+
+
+def turn_pairs(x):
+    return torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+
+
+class GroupedAttention(nn.Module):
+    """Rotated queries and keys; heads of keys and values are shared by groups of queries."""
+
+    def __init__(self, width, heads, kv_heads, pairs):
+        super().__init__()
+        self.heads, self.kv_heads, self.size, self.pairs = heads, kv_heads, width // heads, pairs
+        self.q = nn.Linear(width, heads * self.size, bias=False)
+        self.k = nn.Linear(width, kv_heads * self.size, bias=False)
+        self.v = nn.Linear(width, kv_heads * self.size, bias=False)
+        self.out = nn.Linear(heads * self.size, width, bias=False)
+
+    def rotate(self, x, angles):
+        cosines, sines = (a.unsqueeze(1) for a in angles)
+        if not self.pairs:
+            return x * cosines + turn_halves(x) * sines
+        cosines, sines = (a[..., : self.size // 2] for a in (cosines, sines))
+        cosines, sines = (torch.stack((a, a), -1).flatten(-2) for a in (cosines, sines))
+        return x * cosines + turn_pairs(x) * sines
+
+    def repeat(self, x):
+        n, heads, length, size = x.shape
+        x = x[:, :, None, :, :].expand(n, heads, self.heads // heads, length, size)
+        return x.reshape(n, self.heads, length, size)
+
+    def forward(self, x, mask, angles, past_key, past_value):
+        n, length, _ = x.size()
+        q = self.q(x).view(n, length, self.heads, self.size).transpose(1, 2)
+        k = self.k(x).view(n, length, self.kv_heads, self.size).transpose(1, 2)
+        v = self.v(x).view(n, length, self.kv_heads, self.size).transpose(1, 2)
+        q, k = self.rotate(q, angles), self.rotate(k, angles)
+        k, v = torch.cat([past_key, k], 2), torch.cat([past_value, v], 2)
+        scores = torch.matmul(q, self.repeat(k).transpose(2, 3)) / self.size**0.5 + mask
+        weights = nn.functional.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
+        y = torch.matmul(weights, self.repeat(v)).transpose(1, 2).contiguous()
+        return self.out(y.reshape(n, length, -1)), k, v
+
+
+class GatedLayer(nn.Module):
+    def __init__(self, width, heads, kv_heads, pairs):
+        super().__init__()
+        self.attention = GroupedAttention(width, heads, kv_heads, pairs)
+        self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
+        inner = width * 8 // 3
+        self.gate, self.up = nn.Linear(width, inner, bias=False), nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x, *more):
+        y, key, value = self.attention(self.norm1(x), *more)
+        x = x + y
+        h = self.norm2(x)
+        return x + self.down(nn.functional.silu(self.gate(h)) * self.up(h)), key, value
+
+
+class Llama(nn.Module):
+    """tokens, mask (N, P + T) and positions (N, T), and past keys and values (N, heads, P, size), to
+    logits (N, T, words) and new ones."""
+
+    def __init__(self, vocabulary, width, heads, kv_heads, layers, looked_up=True, pairs=False):
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width)
+        self.angles = Angles(width // heads, looked_up)
+        self.layers = nn.ModuleList(GatedLayer(width, heads, kv_heads, pairs) for _ in range(layers))
+        self.norm = RmsNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def hide(self, mask, length, total):
+        """What is added to scores: causal, and where the mask is 0."""
+        later = torch.arange(total)[None, :] > torch.arange(total - length, total)[:, None]
+        causal = later.float() * torch.finfo(torch.float32).min
+        return causal[None, None, :, :] + (1.0 - mask[:, None, None, :].float()) * -1e9
+
+    def forward(self, tokens, mask, places, *past):
+        x = self.words(tokens)
+        hidden = self.hide(mask, tokens.shape[1], mask.shape[1])
+        angles = self.angles(places)
+        present = []
+        for i, layer in enumerate(self.layers):
+            x, key, value = layer(x, hidden, angles, past[2 * i], past[2 * i + 1])
+            present += [key, value]
+        return (self.head(self.norm(x)), *present)
 
 
 # ---- Recurrent ----

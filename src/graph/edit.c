@@ -200,6 +200,11 @@ static void claim_output(sni_graph *g, const sni_node *n, int32_t slot) {
     v->producer_slot = slot;
 }
 
+void sni_graph_move_node(sni_graph *g, sni_node *n, int32_t before) {
+    unlink_node(g, n);
+    link_before(g, n, before);
+}
+
 sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_str type,
                              const int32_t *in, int32_t n_in, const int32_t *out, int32_t n_out,
                              sni_node **result, sn_error *err) {

@@ -224,6 +224,9 @@ sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_s
 /* Removes a node. Its outputs must have no uses; they are removed too. */
 void sni_graph_remove_node(sni_graph *g, sni_node *n);
 
+/* Puts a node before another one in the list. */
+void sni_graph_move_node(sni_graph *g, sni_node *n, int32_t before);
+
 /* Changes one input (formal or captured) of a node; the slot must exist. SNI_NO_ID leaves it out.
  */
 sn_status sni_node_set_input(sni_graph *g, sni_node *n, int32_t slot, int32_t value, sn_error *err);

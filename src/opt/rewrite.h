@@ -53,8 +53,9 @@ struct sni_rule {
      * numbers. Called when the match is settled. NULL: nothing to do. */
     sn_status (*build)(sni_match *m);
     /* For the test: shapes and values of captures, "x=[N,3,8] %w=[8] #e=1e-5 @axis=-1"; cases are
-     * divided by ';'. +[8] is positive, 1[8] all ones, int64{0,1} a constant list, Op(x) a node's
-     * result. What is not named is float[2,3,8], 0.7 or the attribute's default. */
+     * divided by ';'. +[8] is positive, 1[8] all ones, 2x[8] the same 8 numbers twice, x2[1,1,1,8]
+     * each of them twice, int64{0,1} a constant list, Op(x) a node's result. What is not named is
+     * float[2,3,8], 0.7 or the attribute's default. */
     const char *sample;
     int level; /* lowest optimisation level; 0 stands for 2 */
 };
@@ -171,6 +172,7 @@ struct sni_match {
     int n_nodes;
     sni_node *nodes[SNI_RULE_NODES]; /* root first */
     bool shared[SNI_RULE_NODES];     /* it may have other users */
+    int32_t place;                   /* for `build`: the node before which new ones go */
     sni_node *made;                  /* after sni_rule_apply: the first new node; NULL: none */
 };
 
@@ -204,6 +206,12 @@ sn_status sni_match_set_attr(sni_match *m, const char *name, sni_attr attr);
 sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const int64_t *dims,
                                float **data);
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
+/* A constant list without a name. */
+sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out);
+/* A node of ai.onnx in front of the replacement, for what its text cannot say; *out is its first
+ * output. SN_INTERNAL if it does not fit its inputs, which must be made before m->place. */
+sn_status sni_match_new_node(sni_match *m, const char *op, const int32_t *in, int32_t n_in,
+                             const sni_attr *attrs, int n_attrs, int32_t *out);
 
 /* ---- Applying (rewrite.c) ---- */
 

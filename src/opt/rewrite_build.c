@@ -3,6 +3,8 @@
 
 #include "base/floats.h"
 
+enum { HOIST_DEPTH = 8 }; /* nodes in a row that are moved before what replaces a pattern */
+
 /* ---- Names that `build` binds ---- */
 
 static sn_status slot_for(sni_match *m, const char *name, sni_slot **out) {
@@ -56,12 +58,34 @@ sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const i
     return sni_match_set_value(m, name, id);
 }
 
+sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out) {
+    void *memory;
+    SN_TRY(add_const(m, SN_INT64, 1, &count, out, &memory));
+    if (count) memcpy(memory, v, (size_t)count * sizeof *v);
+    return SN_OK;
+}
+
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v) {
     int32_t id = SNI_NO_ID;
-    void *memory;
-    SN_TRY(add_const(m, SN_INT64, 1, &count, &id, &memory));
-    if (count) memcpy(memory, v, (size_t)count * sizeof *v);
+    SN_TRY(sni_match_list(m, count, v, &id));
     return sni_match_set_value(m, name, id);
+}
+
+sn_status sni_match_new_node(sni_match *m, const char *op, const int32_t *in, int32_t n_in,
+                             const sni_attr *attrs, int n_attrs, int32_t *out) {
+    sni_value *v;
+    sni_node *n;
+    SN_TRY(sni_graph_add_value(m->g, (sni_str){0}, &v, m->r->err));
+    SN_TRY(sni_graph_add_node(m->g, m->place, SNI_STR(""), sni_str_of(op), in, n_in, &v->id, 1, &n,
+                              m->r->err));
+    n->op = sni_op_find(n->domain, n->type);
+    if (!n->op) return sni_fail(m->r->err, SN_INTERNAL, "there is no operator %s", op);
+    n->version = sni_op_version(n->op);
+    n->name = m->root->name;
+    for (int i = 0; i < n_attrs; i++) SN_TRY(sni_node_set_attr(m->g, n, &attrs[i], m->r->err));
+    SN_TRY(sni_node_bind(m->g, n, m->r->err));
+    *out = v->id;
+    return sni_infer_node(m->g, n, m->r->err);
 }
 
 /* ---- Attributes ---- */
@@ -216,12 +240,8 @@ static sn_status build_value(builder *b, const sni_pat *p, int32_t *out) {
         return build_number(b, p->number, out);
     case SNI_PAT_SCALAR:
         return build_number(b, m->slots[p->slot].number, out);
-    case SNI_PAT_INTS: {
-        void *data;
-        SN_TRY(add_const(m, SN_INT64, 1, &(int64_t){p->n_ints}, out, &data));
-        if (p->n_ints) memcpy(data, p->ints, (size_t)p->n_ints * sizeof *p->ints);
-        return SN_OK;
-    }
+    case SNI_PAT_INTS:
+        return sni_match_list(m, p->n_ints, p->ints, out);
     case SNI_PAT_ABSENT:
         return SN_OK;
     default:
@@ -256,15 +276,34 @@ static bool made_between(const sni_match *m, int32_t value, const sni_node *from
     return false;
 }
 
-/* True if everything that the replacement takes is made before `place`. */
-static bool inputs_precede(const sni_match *m, const sni_pat *p, const sni_node *place) {
+static bool is_matched(const sni_match *m, const sni_node *n) {
+    for (int i = 0; i < m->n_nodes; i++)
+        if (m->nodes[i] == n) return true;
+    return false;
+}
+
+/* True if a value is made before `place` or can be, since that does not need what is matched. With
+ * `move` its producers go there. */
+static bool precedes(const sni_match *m, int32_t value, const sni_node *place, bool move,
+                     int depth) {
+    if (!made_between(m, value, place)) return true;
+    sni_node *n = sni_value_producer(m->g, sni_graph_value(m->g, value));
+    if (is_matched(m, n) || n->n_subgraphs || depth == HOIST_DEPTH) return false;
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != SNI_NO_ID && !precedes(m, n->in[i], place, move, depth + 1)) return false;
+    if (move) sni_graph_move_node(m->g, n, place->id);
+    return true;
+}
+
+/* True if everything that the replacement takes precedes `place`. */
+static bool inputs_precede(const sni_match *m, const sni_pat *p, const sni_node *place, bool move) {
     if (p->kind == SNI_PAT_NODE) {
         for (int i = 0; i < p->n_in; i++)
-            if (!inputs_precede(m, p->in[i], place)) return false;
+            if (!inputs_precede(m, p->in[i], place, move)) return false;
         return true;
     }
     if (p->slot < 0 || !(m->bound & 1u << p->slot)) return true;
-    return !made_between(m, m->slots[p->slot].value, place);
+    return precedes(m, m->slots[p->slot].value, place, move, 0);
 }
 
 /* A dimension that inference knew nothing of. */
@@ -324,7 +363,11 @@ sn_status sni_rule_apply(sni_match *m, bool *done) {
     builder b = {.m = m, .before = place->id, .ok = true};
     int32_t new = SNI_NO_ID;
     *done = false;
-    if (place != m->root && !inputs_precede(m, rule->replacement, place)) return SN_OK;
+    if (place != m->root) {
+        if (!inputs_precede(m, rule->replacement, place, false)) return SN_OK;
+        inputs_precede(m, rule->replacement, place, true);
+    }
+    m->place = place->id;
     if (rule->rule->build) SN_TRY(rule->rule->build(m));
     SN_TRY(build_value(&b, rule->replacement, &new));
     const sni_node *made = b.n_made ? b.made[b.n_made - 1] : NULL;

@@ -11,6 +11,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"gelu", SNI_STAGE_RECOGNISE, sni_rules_gelu},
     {"activations", SNI_STAGE_RECOGNISE, sni_rules_activations},
     {"norms", SNI_STAGE_RECOGNISE, sni_rules_norms},
+    {"rotary", SNI_STAGE_RECOGNISE, sni_rules_rotary},
     {"attention", SNI_STAGE_RECOGNISE, sni_rules_attention},
     {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},

@@ -45,9 +45,8 @@ static const sni_value *find_input(const sni_graph *g, const sni_value *v, int *
 }
 
 /* True for the Shape that would take a node's place. */
-static bool is_input_shape(const sni_graph *g, const sni_node *n) {
-    const sni_value *x = n->n_in ? sni_graph_value(g, n->in[0]) : NULL;
-    return !n->domain.n && sni_str_is(n->type, "Shape") && x && x->is_input;
+static bool is_shape_of(const sni_node *n, const sni_value *x) {
+    return !n->domain.n && sni_str_is(n->type, "Shape") && n->n_in && n->in[0] == x->id;
 }
 
 static sn_status read_input(sni_rewrite *r, sni_node *n, const sni_value *v, const sni_value *x,
@@ -78,11 +77,10 @@ static sn_status solve_output(sni_rewrite *r, sni_node *n, int32_t i) {
     int start;
     if (!is_followed(v)) return SN_OK;
     if (is_known(v)) return make_constant(r, v);
-    if (r->graph->parent || v->type.rank != 1 || v->shape_count < 1 || v->shape_count > MOST ||
-        is_input_shape(r->graph, n))
+    if (r->graph->parent || v->type.rank != 1 || v->shape_count < 1 || v->shape_count > MOST)
         return SN_OK;
     const sni_value *x = find_input(r->graph, v, &start);
-    return x ? read_input(r, n, v, x, start) : SN_OK;
+    return x && !is_shape_of(n, x) ? read_input(r, n, v, x, start) : SN_OK;
 }
 
 sn_status sni_pass_shape_values(sni_rewrite *r) {

@@ -3,26 +3,29 @@
 
 Each FOLDER holds exports of the zoo (bench/zoo/export.py). Asserts that no batch normalisation is left, that no
 activation stands alone after a convolution or dense layer, that each attention block and each normalisation is
-one node, and that encoders keep no arithmetic on shapes. --markdown prints nodes before and after instead.
+one node (with one more for each rotation of queries and keys), and that encoders keep no arithmetic on shapes. --markdown prints nodes before and after instead.
 """
 
 import re
 import subprocess
 import sys
 
-# Model: attention blocks, normalisations (None: none asked for), whether no arithmetic on shapes may be left.
+# Model: attention blocks, normalisations, rotations of queries and keys, whether no arithmetic on shapes may be left.
 MODELS = {
-    "resnet50": (0, 0, True),
-    "mobilenet_v2": (0, 0, True),
-    "mobilenet_v3_large": (0, 0, True),
-    "efficientnet_b0": (0, 0, True),
-    "yolov8n": (0, 0, False),
-    "densenet121": (0, 0, True),
-    "convnext_tiny": (0, 10, True),
-    "vit_b_16": (2, 5, True),
-    "swin_t": (4, 11, True),
-    "bert_base": (2, 5, True),
-    "gpt2": (2, 5, False),
+    "resnet50": (0, 0, 0, True),
+    "mobilenet_v2": (0, 0, 0, True),
+    "mobilenet_v3_large": (0, 0, 0, True),
+    "efficientnet_b0": (0, 0, 0, True),
+    "yolov8n": (0, 0, 0, False),
+    "densenet121": (0, 0, 0, True),
+    "convnext_tiny": (0, 10, 0, True),
+    "vit_b_16": (2, 5, 0, True),
+    "swin_t": (4, 11, 0, True),
+    "bert_base": (2, 5, 0, True),
+    "gpt2": (2, 5, 0, False),
+    "llama": (2, 5, 4, False),
+    "llama_angles": (2, 5, 4, False),
+    "llama_pairs": (2, 5, 4, False),
 }
 
 LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv"}
@@ -53,7 +56,7 @@ def nodes(program, stage, model):
 
 
 def complaints(name, graph):
-    blocks, norms, shapeless = MODELS[name]
+    blocks, norms, rotations, shapeless = MODELS[name]
     made_by = {out: op for outs, op, _, _ in graph for out in outs}
     ops = [op for _, op, _, _ in graph]
     for _, op, inputs, _ in graph:
@@ -63,6 +66,12 @@ def complaints(name, graph):
         yield "%d BatchNormalization" % ops.count("BatchNormalization")
     if ops.count("Attention") != blocks:
         yield "%d Attention for %d blocks" % (ops.count("Attention"), blocks)
+    if ops.count("RotaryEmbedding") != rotations:
+        yield "%d RotaryEmbedding instead of %d" % (ops.count("RotaryEmbedding"), rotations)
+    if rotations:  # heads are split and joined by the nodes themselves
+        for _, op, _, types in graph:
+            if op == "Transpose" and types.count(",") == 3:
+                yield "a Transpose of heads"
     found = sum(op in NORMS for op in ops)
     if found != norms:
         yield "%d normalisations instead of %d" % (found, norms)

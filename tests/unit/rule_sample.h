@@ -95,7 +95,7 @@ static inline void sample_spec(const sample *s, sni_str name, char *out, size_t 
 static inline int sample_dims(const char *spec, int64_t *dims) {
     int rank = 0;
     for (const char *p = strchr(spec, '[') + 1; *p && *p != ']';) {
-        dims[rank++] = *p >= 'A' && *p <= 'Z' ? 2 + (*p == 'S') * 3 : strtol(p, NULL, 10);
+        dims[rank++] = *p < 'A' ? strtol(p, NULL, 10) : *p == 'S' ? 5 : *p == 'O' ? 1 : 2;
         while (*p && *p != ',' && *p != ']') p++;
         if (*p == ',') p++;
     }
@@ -150,6 +150,27 @@ static inline void sample_triangle(sample *s, sni_str name, const char *spec) {
     ADD(s->constants, "}");
 }
 
+/* "2x[...]" is an input twice over along its last axis, "x2[...]" one (of 4 axes) with each element
+ * of that axis twice. Cuts the spec down to the input's own. */
+static inline bool sample_doubled(sample *s, sni_str name, char *spec) {
+    bool halves = strncmp(spec, "2x[", 3) == 0, pairs = strncmp(spec, "x2[", 3) == 0;
+    int n = (int)name.n;
+    if (!halves && !pairs) return false;
+    memmove(spec, spec + 2, strlen(spec + 2) + 1);
+    if (halves) {
+        ADD(s->body, "%.*s = Concat <axis = -1> (%.*s_f, %.*s_f)\n", n, name.p, n, name.p, n,
+            name.p);
+        return true;
+    }
+    ADD(s->constants, "%sint64[1] ax_%.*s = {-1},\nint64[4] sh_%.*s = {0, 0, 0, -1}",
+        s->constants[0] ? ",\n" : "", n, name.p, n, name.p);
+    ADD(s->body,
+        "u_%.*s = Unsqueeze(%.*s_f, ax_%.*s)\nc_%.*s = Concat <axis = -1> (u_%.*s, u_%.*s)\n", n,
+        name.p, n, name.p, n, name.p, n, name.p, n, name.p, n, name.p);
+    ADD(s->body, "%.*s = Reshape(c_%.*s, sh_%.*s)\n", n, name.p, n, name.p, n, name.p);
+    return true;
+}
+
 /* Declares the value of a slot as an input or a constant, once. */
 static inline void sample_capture(sample *s, const sni_pat *p) {
     const sni_rule_name *name = &s->rule->names[p->slot];
@@ -198,6 +219,7 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         sample_contents(s, spec);
         return;
     }
+    bool doubled = sample_doubled(s, name->text, spec);
     bool truth = strncmp(spec, "bool[", 5) == 0, bytes = strncmp(spec, "uint8[", 6) == 0;
     if (bytes) memmove(spec, spec + 5, strlen(spec + 5) + 1);
     if (truth) {
@@ -210,7 +232,7 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
     sample_input *in = &s->input[s->n_inputs++];
     assert_true(s->n_inputs <= SAMPLE_INPUTS);
     snprintf(in->name, sizeof in->name, "%.*s%s", (int)name->text.n, name->text.p,
-             truth ? "_f" : "");
+             truth || doubled ? "_f" : "");
     in->positive = spec[0] == '+';
     in->bytes = bytes;
     in->rank = sample_dims(spec, in->dims);

@@ -6,9 +6,25 @@
 
 /* ---- Scores ---- */
 
-static bool is_known_4d(const sni_match *m, const char *name) {
-    const sni_type *t = sni_match_type(m, name);
+static bool is_heads(const sni_type *t) {
     return t->has_shape && t->rank == 4 && t->dtype == SN_FLOAT32;
+}
+
+static bool is_known_4d(const sni_match *m, const char *name) {
+    return is_heads(sni_match_type(m, name));
+}
+
+/* A Reshape of an expansion repeats each head of x, (B, K, L, D), to (B, K * G, L, D). */
+static bool repeats_heads(const sni_graph *g, const sni_node *reshape, const sni_type *x) {
+    const sni_type *wide = &sni_graph_value(g, reshape->in[0])->type;
+    const sni_type *y = &sni_graph_value(g, reshape->out[0])->type;
+    if (!is_heads(x) || !is_heads(y) || !wide->has_shape || wide->rank != 5 || x->dims[1] < 1 ||
+        wide->dims[2] < 1)
+        return false;
+    return wide->dims[0] == x->dims[0] && wide->dims[1] == x->dims[1] &&
+           wide->dims[3] == x->dims[2] && wide->dims[4] == x->dims[3] && y->dims[0] == x->dims[0] &&
+           y->dims[1] == x->dims[1] * wide->dims[2] && y->dims[2] == x->dims[2] &&
+           y->dims[3] == x->dims[3];
 }
 
 static const sni_type *scores_type(const sni_match *m) {
@@ -58,6 +74,69 @@ static bool is_masked(sni_match *m) {
 /* So far below 0 that a score added to it is lost in rounding. */
 static bool is_chosen(sni_match *m) {
     return is_attention(m) && mask_fits(m, "mask") && sni_match_number(m, "low") <= -1e8;
+}
+
+/* ---- Masks that are as long as the keys, or 1, whichever it will be ---- */
+
+/* The scores keep their shape, since there is a value for each; so the mask stretches to them. */
+static bool is_open_mask(sni_match *m, bool truth) {
+    const sni_type *t = sni_match_type(m, "mask"), *s = scores_type(m);
+    if (!is_attention(m) || sni_match_value(m, "r") != SNI_NO_ID || !t->has_shape || t->rank < 1 ||
+        t->rank > 4 || t->dtype != (truth ? SN_BOOL : SN_FLOAT32))
+        return false;
+    for (int i = 1; i < t->rank; i++) {
+        sni_dim d = t->dims[t->rank - 1 - i];
+        if (d != s->dims[3 - i] && d != 1) return false;
+    }
+    sni_dim last = t->dims[t->rank - 1];
+    return sni_dim_is_symbol(last) && last != s->dims[3] &&
+           sni_match_type(m, "v")->dims[2] == s->dims[3];
+}
+
+static bool is_open_masked(sni_match *m) {
+    return is_open_mask(m, false);
+}
+
+static bool is_open_chosen(sni_match *m) {
+    return sni_match_number(m, "low") <= -1e8 && is_open_mask(m, true);
+}
+
+static const sni_node *made_by(const sni_graph *g, int32_t id, const char *op) {
+    const sni_value *v = sni_graph_value(g, id);
+    const sni_node *n = v ? sni_value_producer(g, v) : NULL;
+    return n && !n->domain.n && sni_str_is(n->type, op) ? n : NULL;
+}
+
+/* What heads are repeated from; the value itself if they are not. */
+static int32_t not_repeated(const sni_graph *g, int32_t id) {
+    const sni_node *reshape = made_by(g, id, "Reshape");
+    const sni_node *expand = reshape ? made_by(g, reshape->in[0], "Expand") : NULL;
+    const sni_node *wide = expand ? made_by(g, expand->in[0], "Unsqueeze") : NULL;
+    if (!wide || !repeats_heads(g, reshape, &sni_graph_value(g, wide->in[0])->type)) return id;
+    return wide->in[0];
+}
+
+/* *out: how many keys there are. What a cache and new keys are joined to may become a result of the
+ * very node that is masked, so that each is asked for itself. */
+static sn_status count_keys(sni_match *m, int32_t *out) {
+    sni_attr axis[] = {sni_attr_of_int("start", 2), sni_attr_of_int("end", 3)};
+    int32_t id = not_repeated(m->g, sni_match_value(m, "k"));
+    const sni_node *join = made_by(m->g, id, "Concat");
+    const sni_attr *along = join ? sni_node_attr(join, "axis") : NULL;
+    if (!join || join->n_in != 2 || !along || (along->u.i != 2 && along->u.i != -2))
+        return sni_match_new_node(m, "Shape", &id, 1, axis, 2, out);
+    int32_t part[2], in[2] = {join->in[0], join->in[1]};
+    for (int i = 0; i < 2; i++)
+        SN_TRY(sni_match_new_node(m, "Shape", &in[i], 1, axis, 2, &part[i]));
+    return sni_match_new_node(m, "Add", part, 2, NULL, 0, out);
+}
+
+static sn_status bind_open_mask(sni_match *m) {
+    int32_t in[2] = {sni_match_value(m, "mask"), SNI_NO_ID}, wide = SNI_NO_ID;
+    SN_TRY(count_keys(m, &in[1]));
+    SN_TRY(sni_match_new_node(m, "Expand", in, 2, NULL, 0, &wide));
+    SN_TRY(sni_match_set_value(m, "wide", wide));
+    return bind_scale(m);
 }
 
 /* Batches of one head: (batch, length, size). */
@@ -182,23 +261,9 @@ static bool has_cache(sni_match *m) {
     return is_known_4d(m, "pk") && is_known_4d(m, "pv");
 }
 
-/* Reshape `node` of an expansion repeats each head of `name`, (B, K, L, D), to (B, K * G, L, D). */
-static bool repeats_heads(const sni_match *m, const char *node, const char *name) {
-    const sni_type *x = sni_match_type(m, name);
-    const sni_node *reshape = sni_match_node(m, node);
-    const sni_type *wide = &sni_graph_value(m->g, reshape->in[0])->type;
-    const sni_type *y = &sni_graph_value(m->g, reshape->out[0])->type;
-    if (!is_known_4d(m, name) || !wide->has_shape || wide->rank != 5 || !y->has_shape ||
-        y->rank != 4 || x->dims[1] < 1 || wide->dims[2] < 1)
-        return false;
-    return wide->dims[0] == x->dims[0] && wide->dims[1] == x->dims[1] &&
-           wide->dims[3] == x->dims[2] && wide->dims[4] == x->dims[3] && y->dims[0] == x->dims[0] &&
-           y->dims[1] == x->dims[1] * wide->dims[2] && y->dims[2] == x->dims[2] &&
-           y->dims[3] == x->dims[3];
-}
-
 static bool has_groups(sni_match *m) {
-    return repeats_heads(m, "kr", "k") && repeats_heads(m, "vr", "v");
+    return repeats_heads(m->g, sni_match_node(m, "kr"), sni_match_type(m, "k")) &&
+           repeats_heads(m->g, sni_match_node(m, "vr"), sni_match_type(m, "v"));
 }
 
 /* ---- Queries, keys and values of one product: (B, S, 3, heads, size), and one of the three ----
@@ -290,6 +355,7 @@ static bool are_small(sni_match *m) {
 #define LATER "Transpose<perm = [0, 2, 1, 3]>(r)"
 #define NODE(k, more) "Attention<scale = #scale>(q, " k ", v" more ")"
 #define HEADS "q=[N,2,S,4] k=[N,2,7,4] r=[N,7,2,4] v=[N,2,7,4] #mul=0.5 #div=2.0 #km=0.5 #kd=2.0 "
+#define OPEN "q=[2,2,S,4] k=[2,2,X,4] v=[2,2,X,4] #mul=0.5 #div=2.0 #km=0.5 #kd=2.0 "
 #define SEEN "~Slice(~Slice(%seen, r0, r1, [2], [1]?), c0, c1, [3], [1]?)"
 #define PAST_KEYS "Transpose<perm = [0, 1, 3, 2]>(kc:Concat<axis = -2>(pk, k))"
 
@@ -320,6 +386,12 @@ const sni_rule sni_rules_attention[] = {
      .sample = HEADS "mask=[N,1,1,7]; " HEADS "mask=[7]; " HEADS "mask=[N,2,S,7]"},
     {"attention-mask-turned", WEIGH("Add(" SCORES(TURNED) ", mask)"), NODE(LATER, ", mask"),
      .where = is_masked, .build = bind_scale, .sample = HEADS "mask=[N,1,1,7]"},
+    {"attention-open-mask", WEIGH("Add(" SCORES(KEYS) ", mask)"), NODE("k", ", wide"),
+     .where = is_open_masked, .build = bind_open_mask,
+     .sample = OPEN "mask=[2,1,1,Y]; " OPEN "mask=[S,O]"},
+    {"attention-open-where", WEIGH("Where(mask, " SCORES(KEYS) ", #low)"),
+     NODE("k", ", Where(wide, 0, #low)"), .where = is_open_chosen, .build = bind_open_mask,
+     .sample = OPEN "mask=bool[2,1,S,Y] #low=-1e9; " OPEN "mask=bool[O] #low=-1e9"},
     {"attention-where", WEIGH("Where(mask, " SCORES(KEYS) ", #low)"),
      NODE("k", ", Where(mask, 0, #low)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-3.4028235e38"},
