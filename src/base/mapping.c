@@ -341,6 +341,14 @@ sn_status sni_mapping_watch(sni_mapping *mapping, sn_error *err) {
     return sni_mapping_intact(mapping, err);
 }
 
+void sni_mapping_drop(const sni_mapping *mapping, const void *bytes, size_t size) {
+    if (!mapping || !mapping->mapped || !size) return;
+    uintptr_t begin = (uintptr_t)mapping->bytes, at = (uintptr_t)bytes;
+    if (at < begin || at - begin > mapping->size || size > mapping->size - (at - begin)) return;
+    uintptr_t first = at & ~(page_size - 1), end = (at + size + page_size - 1) & ~(page_size - 1);
+    madvise((void *)first, end - first, MADV_DONTNEED); /* clean pages of a file: only dropped */
+}
+
 void sni_mapping_close(sni_mapping *mapping) {
     if (!mapping) return;
     if (mapping->mapped) {

@@ -34,6 +34,11 @@ sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err);
  * examined only once per tick of the system's coarse clock (some milliseconds). Thread-safe. */
 sn_status sni_mapping_watch(sni_mapping *mapping, sn_error *err);
 
+/* Takes bytes of the file out of memory, as far as they fill pages: they are read again when they
+ * are used again. For whoever is done with something large. Nothing happens if they are not part of
+ * the mapping, or it is a copy. Thread-safe. */
+void sni_mapping_drop(const sni_mapping *mapping, const void *bytes, size_t size);
+
 void sni_mapping_close(sni_mapping *mapping);
 
 #endif

@@ -53,7 +53,7 @@ size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
 
 /* One panel: `count` (at most `width`) rows or columns of an operand, k after k, padded with
  * zeros. `step` leads to the next of them, `k_step` to the next k. */
-static void pack_panel(const sni_cpu_kernels *kernels, const float *from, int64_t step,
+static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t step,
                        int64_t k_step, int64_t count, int width, int64_t k, float *to) {
     if (k_step == 1) {
         kernels->pack_turned(from, step, count, width, k, to);
@@ -68,7 +68,7 @@ static void pack_panel(const sni_cpu_kernels *kernels, const float *from, int64_
 }
 
 /* Panels [first, last) of A's rows for one k-block that starts at `from`. */
-static void pack_a_panels(const sni_cpu_kernels *kernels, const float *from, int64_t row,
+static void pack_a_panels(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
                           int64_t col, int64_t m, int64_t first, int64_t last, int64_t kc,
                           float *to) {
     int64_t panels = ceil_div(m, kernels->mr);
@@ -80,7 +80,7 @@ static void pack_a_panels(const sni_cpu_kernels *kernels, const float *from, int
 }
 
 /* Columns [0, n) of B for one k-block. */
-static void pack_b_panels(const sni_cpu_kernels *kernels, const float *from, int64_t row,
+static void pack_b_panels(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
                           int64_t col, int64_t n, int64_t kc, float *to) {
     int nr = kernels->nr;
     for (int64_t j = 0; j < n; j += nr, to += nr * kc)
@@ -90,7 +90,7 @@ static void pack_b_panels(const sni_cpu_kernels *kernels, const float *from, int
 /* A whole operand to pack; pieces are pairs of a k-block and a panel. */
 typedef struct pack_job {
     const sni_cpu_kernels *kernels;
-    const float *from;
+    const sni_loose_float *from;
     int64_t row, col, k, kc, panels, side; /* side: m of A or n of B */
     bool left;
     float *to;
@@ -121,7 +121,7 @@ static void pack_all(pack_job *j) {
     sni_parallel_for(0, j->panels * ceil_div(j->k, j->kc), grain, pack_pieces, j);
 }
 
-void sni_gemm_pack_a(const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
+void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
                      float *to) {
     pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
                          .from = a,
@@ -133,7 +133,7 @@ void sni_gemm_pack_a(const float *a, int64_t a_row, int64_t a_col, int64_t m, in
                          .to = to});
 }
 
-void sni_gemm_pack_b(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
                      float *to) {
     pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
                          .from = b,

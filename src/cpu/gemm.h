@@ -36,8 +36,10 @@ typedef struct sni_gemm_f32 {
 size_t sni_gemm_packed_a_size(int64_t m, int64_t k);
 size_t sni_gemm_packed_b_size(int64_t k, int64_t n);
 
-void sni_gemm_pack_a(const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, float *to);
-void sni_gemm_pack_b(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n, float *to);
+void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
+                     float *to);
+void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+                     float *to);
 
 /* Floats of scratch that a product needs with so many threads. */
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);

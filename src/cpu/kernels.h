@@ -6,6 +6,7 @@
 #define SNI_CPU_KERNELS_H
 
 #include "base/cpu.h"
+#include "base/floats.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,11 +69,11 @@ typedef struct sni_cpu_kernels {
     /* The same for one row of A that lies as it is. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
     /* to[p * width + i] = from[i * step + p] for i < count, 0 from there to width, p < k. */
-    void (*pack_turned)(const float *from, int64_t step, int64_t count, int width, int64_t k,
-                        float *to);
+    void (*pack_turned)(const sni_loose_float *from, int64_t step, int64_t count, int width,
+                        int64_t k, float *to);
     /* to[p * width + i] = from[p * k_step + i] likewise. */
-    void (*pack_straight)(const float *from, int64_t k_step, int64_t count, int width, int64_t k,
-                          float *to);
+    void (*pack_straight)(const sni_loose_float *from, int64_t k_step, int64_t count, int width,
+                          int64_t k, float *to);
     /* to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. */
     void (*turn_matrix)(const float *from, int64_t from_step, int64_t rows, int64_t columns,
                         float *to, int64_t to_step);

@@ -25,7 +25,7 @@
 
 typedef float vf __attribute__((vector_size(LANES * sizeof(float))));
 typedef float vf_anywhere
-    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(1), may_alias));
 typedef int32_t vi __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 

@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) void turn_block(vf r[LANES]) {
 
 /* to[p * width + i] = from[i * step + p] for p in [0, k) and up to LANES rows i; `room` columns may
  * be written at each p, zeros from `count` on. */
-static void pack_turned_group(const float *from, int64_t step, int64_t count, int64_t room,
-                              int width, int64_t k, float *to) {
+static void pack_turned_group(const sni_loose_float *from, int64_t step, int64_t count,
+                              int64_t room, int width, int64_t k, float *to) {
     int64_t p = 0;
     for (; p + LANES <= k; p += LANES) {
         vf r[LANES];
@@ -64,8 +64,8 @@ static void pack_turned_group(const float *from, int64_t step, int64_t count, in
     }
 }
 
-static void pack_turned(const float *from, int64_t step, int64_t count, int width, int64_t k,
-                        float *to) {
+static void pack_turned(const sni_loose_float *from, int64_t step, int64_t count, int width,
+                        int64_t k, float *to) {
     for (int64_t i = 0; i < width; i += LANES) {
         int64_t here = count - i < 0 ? 0 : count - i < LANES ? count - i : LANES;
         pack_turned_group(here ? from + i * step : from, step, here, width - i, width, k, to + i);
@@ -94,8 +94,8 @@ static void turn_matrix(const float *from, int64_t from_step, int64_t rows, int6
 }
 
 /* to[p * width + i] = from[p * k_step + i] for i < count, zeros up to width. */
-static void pack_straight(const float *from, int64_t k_step, int64_t count, int width, int64_t k,
-                          float *to) {
+static void pack_straight(const sni_loose_float *from, int64_t k_step, int64_t count, int width,
+                          int64_t k, float *to) {
     if (count == width && width % LANES == 0) {
         for (int64_t p = 0; p < k; p++, from += k_step, to += width)
             for (int i = 0; i < width; i += LANES) store(to + i, load(from + i));

@@ -64,7 +64,7 @@ typedef struct pack_job {
     const sni_conv_geometry *g;
     const sni_wino_form *form;
     const sni_cpu_kernels *kernels;
-    const float *w;
+    const sni_loose_float *w;
     float *to;
 } pack_job;
 
@@ -80,7 +80,7 @@ static void pack_some(void *ctx, int64_t begin, int64_t end) {
         float *u = j->to + pair * points * g->in_channels * 2 * block + channel * nv * block;
         for (int64_t v = 0; v < nv; v++) {
             int64_t out = (2 * pair + v) * block;
-            const float *w = j->w + (out * g->in_channels + channel) * taps;
+            const sni_loose_float *w = j->w + (out * g->in_channels + channel) * taps;
             j->kernels->wino->weights(j->form, w, g->in_channels * taps,
                                       (int)smaller(block, g->out_channels - out), u + v * block,
                                       g->in_channels * nv * block);
@@ -88,8 +88,8 @@ static void pack_some(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const float *w, float *to,
-                   int threads) {
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
+                   float *to, int threads) {
     pack_job j = {.g = g, .form = form, .kernels = sni_cpu_kernels_get(), .w = w, .to = to};
     int64_t pairs = ceil_div(sni_blocks(g->out_channels, j.kernels->block), 2);
     sni_parallel_for(threads, pairs * g->in_channels, 32, pack_some, &j);

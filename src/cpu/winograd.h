@@ -55,8 +55,8 @@ struct sni_wino_kernels {
                     const float *b, float *c, int64_t c_step, const float *next, int64_t second);
     /* One block of output channels, `next` floats apart, of one input channel: points to `u`,
      * `step` apart, zeros from channel `lanes` on. */
-    void (*weights)(const sni_wino_form *f, const float *w, int64_t next, int lanes, float *u,
-                    int64_t step);
+    void (*weights)(const sni_wino_form *f, const sni_loose_float *w, int64_t next, int lanes,
+                    float *u, int64_t step);
 };
 
 /* The form with so many points along the axes (1 along an axis with one tap). False if there is
@@ -76,8 +76,8 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form);
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);
 
 /* Transforms weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
-void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const float *w, float *to,
-                   int threads);
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
+                   float *to, int threads);
 
 /* Floats of scratch that a run with so many threads needs. */
 size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads);

@@ -331,8 +331,8 @@ static void weight_line(int t, int r, const vbd *w, int w_step, vbd *u, int u_st
 }
 
 /* `lanes` output channels, `next` floats apart, of one input channel. */
-static void weights(const sni_wino_form *f, const float *w, int64_t next, int lanes, float *u,
-                    int64_t step) {
+static void weights(const sni_wino_form *f, const sni_loose_float *w, int64_t next, int lanes,
+                    float *u, int64_t step) {
     vbd taps[SNI_WINO_TAPS * SNI_WINO_TAPS], half[POINTS * SNI_WINO_TAPS];
     vbd out[POINTS * POINTS];
     for (int k = 0; k < f->r_h * f->r_w; k++) {

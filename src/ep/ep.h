@@ -13,7 +13,15 @@ typedef struct sni_choice {
     const sni_type *const *in;   /* NULL: left out */
     sni_const *const *constants; /* NULL entries: not part of the model */
     struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */
+    struct sni_loans *loans;     /* constants that prepare has borrowed; they end with it */
 } sni_choice;
+
+/* Constants lent to one prepare. */
+enum { SNI_MOST_LOANS = 8 };
+typedef struct sni_loans {
+    sni_loan of[SNI_MOST_LOANS];
+    int count;
+} sni_loans;
 
 typedef struct sni_impl {
     const char *name; /* for plans and profiles */
@@ -28,6 +36,9 @@ typedef struct sni_impl {
      * data comes from sni_pack_alloc(); `state` itself is a small struct that points to it. */
     sn_status (*prepare)(const sni_choice *c, void **state, sn_error *err); /* NULL: nothing */
     void (*release)(void *state);
+    /* Constant inputs, a bit each, that `run` does not read because they are in the state: it sees
+     * their types and shapes, and data may be NULL. Of no account where prepare made no state. */
+    uint32_t packs;
     sn_status (*run)(sni_kernel *k); /* k->state is what prepare made */
 } sni_impl;
 
@@ -45,6 +56,10 @@ enum { SNI_PACK_VERSION = 1 };
  * order every time. */
 sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
                          sn_error *err);
+
+/* A constant input while prepare is under way; see sni_const_borrow(). */
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_tensor **out,
+                          sn_error *err);
 
 typedef struct sni_piece {
     void *data;

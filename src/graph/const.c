@@ -10,6 +10,32 @@ sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
     return status;
 }
 
+sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *err) {
+    pthread_mutex_lock(&c->store->lock);
+    sni_const copy = *c;
+    pthread_mutex_unlock(&c->store->lock);
+    sni_buffer *buffer = NULL;
+    if (!copy.tensor.data && copy.raw && loose) copy.tensor.data = (void *)copy.raw;
+    if (!copy.tensor.data && copy.decode) {
+        copy.lent = &buffer;
+        sn_status status = copy.decode(&copy, err);
+        if (status != SN_OK) {
+            sni_buffer_release(buffer);
+            return status;
+        }
+    }
+    *out = (sni_loan){.tensor = copy.tensor, .mapping = copy.mapping, .buffer = buffer};
+    return SN_OK;
+}
+
+void sni_loan_end(sni_loan *loan) {
+    if (loan->buffer)
+        sni_buffer_release(loan->buffer);
+    else
+        sni_mapping_drop(loan->mapping, loan->tensor.data, sni_tensor_bytes(&loan->tensor));
+    *loan = (sni_loan){0};
+}
+
 static void release_buffer(void *buffer) {
     sni_buffer_release(buffer);
 }
@@ -17,7 +43,10 @@ static void release_buffer(void *buffer) {
 sn_status sni_const_own_memory(sni_const *c, sn_error *err) {
     sni_buffer *buffer;
     SN_TRY(sni_buffer_new(sni_tensor_bytes(&c->tensor), NULL, &buffer, err));
-    SN_TRY(sni_store_own(c->store, buffer, release_buffer, err));
+    if (c->lent)
+        *c->lent = buffer;
+    else
+        SN_TRY(sni_store_own(c->store, buffer, release_buffer, err));
     c->tensor.data = buffer->data;
     return SN_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef SNI_GRAPH_GRAPH_H
 #define SNI_GRAPH_GRAPH_H
 
+#include "base/mapping.h"
 #include "base/tensor.h"
 #include "graph/store.h"
 #include "graph/symbol.h"
@@ -49,12 +50,29 @@ typedef struct sni_const {
     /* Makes c->tensor.data valid (pointing into a mapping or to memory that c->store owns).
      * Called once, with the store locked. NULL when data is there from the start. */
     sn_status (*decode)(struct sni_const *c, sn_error *err);
+    const void *raw;            /* its elements in the file as run-time memory has them, but at any
+                                   address; NULL: they are stored otherwise */
+    const sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
+    sni_buffer **lent; /* set in the copy that a loan is decoded from: where its memory goes */
 } sni_const;
 
 /* The contents. Thread-safe; the result is valid as long as the store. */
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err);
 
-/* For decode functions: memory for the contents, owned by c->store, not filled. */
+/* The contents for a while: `tensor` is valid until the loan ends, and then the memory and the
+ * pages of the file that nobody else needs are given back. */
+typedef struct sni_loan {
+    sni_tensor tensor;
+    const sni_mapping *mapping;
+    sni_buffer *buffer; /* NULL: not decoded for the loan */
+} sni_loan;
+
+/* Of a tensor of numbers. `loose` says that they may lie at any address (sni_loose_float).
+ * Thread-safe. */
+sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *err);
+void sni_loan_end(sni_loan *loan);
+
+/* For decode functions: memory for the contents, owned by c->store or the loan, not filled. */
 sn_status sni_const_own_memory(sni_const *c, sn_error *err);
 
 /* A constant in `store` with fresh memory for its contents, to be filled by the caller. */

@@ -6,7 +6,15 @@
 sn_status sni_store_new(sni_store *parent, size_t limit, sni_store **out, sn_error *err) {
     sni_store *s = calloc(1, sizeof *s);
     if (!s) return sni_fail_memory(err);
-    if (pthread_mutex_init(&s->lock, NULL) != 0) {
+    pthread_mutexattr_t attributes;
+    bool made = pthread_mutexattr_init(&attributes) == 0;
+    if (made) {
+        /* Contents may be worked out from those of other constants of the store. */
+        pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+        made = pthread_mutex_init(&s->lock, &attributes) == 0;
+        pthread_mutexattr_destroy(&attributes);
+    }
+    if (!made) {
         free(s);
         return sni_fail_memory(err);
     }

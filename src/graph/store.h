@@ -17,7 +17,7 @@ typedef struct sni_owned {
 
 typedef struct sni_store {
     atomic_int refs;
-    pthread_mutex_t lock;     /* guards lazy loading of weights after creation */
+    pthread_mutex_t lock;     /* guards lazy loading of weights after creation; recursive */
     sni_arena arena;          /* used by one thread: whoever builds */
     sni_owned *owned;         /* freed in reverse order of registration */
     struct sni_store *parent; /* kept alive by this one; may be NULL */

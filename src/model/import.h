@@ -72,6 +72,7 @@ typedef struct sni_file { /* external data */
     sni_str location;
     const unsigned char *bytes; /* kept alive by the store */
     size_t size;
+    const sni_mapping *mapping; /* that the bytes are of; NULL: none */
 } sni_file;
 
 typedef struct sni_importer {

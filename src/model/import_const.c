@@ -24,6 +24,7 @@ static sn_status decode_tensor(sni_const *c, sn_error *err) {
     SN_TRY(make_memory(c, v->text_size, &text, err));
     sn_status status = sni_tensor_view_fill(v, c->tensor.data, text, err);
     if (status != SN_OK) c->tensor.data = NULL;
+    if (v->raw) sni_mapping_drop(c->mapping, v->raw, v->raw_size);
     return status;
 }
 
@@ -54,7 +55,7 @@ static sn_status keep_mapping(sni_importer *imp, sni_mapping *mapping) {
 }
 
 static sn_status add_file(sni_importer *imp, sni_str location, const unsigned char *bytes,
-                          size_t size) {
+                          size_t size, const sni_mapping *mapping) {
     if (imp->n_files == imp->files_capacity) {
         size_t capacity = imp->files_capacity ? imp->files_capacity * 2 : 8;
         sni_file *files = realloc(imp->files, capacity * sizeof *files);
@@ -62,7 +63,8 @@ static sn_status add_file(sni_importer *imp, sni_str location, const unsigned ch
         imp->files = files;
         imp->files_capacity = capacity;
     }
-    imp->files[imp->n_files] = (sni_file){.location = location, .bytes = bytes, .size = size};
+    imp->files[imp->n_files] =
+        (sni_file){.location = location, .bytes = bytes, .size = size, .mapping = mapping};
     return sni_names_add(&imp->file_index, location, (int32_t)imp->n_files++, 0, imp->err);
 }
 
@@ -82,12 +84,12 @@ static const sn_file *file_in_memory(const sni_importer *imp, sni_str location) 
 }
 
 static sn_status take_file(sni_importer *imp, sni_str location, const sn_file *file) {
-    if (imp->options.borrow_files) return add_file(imp, location, file->bytes, file->size);
+    if (imp->options.borrow_files) return add_file(imp, location, file->bytes, file->size, NULL);
     unsigned char *copy = file->size < SIZE_MAX ? malloc(file->size + 1) : NULL;
     if (!copy) return sni_fail_memory(imp->err);
     if (file->size) memcpy(copy, file->bytes, file->size);
     SN_TRY(sni_store_own(imp->store, copy, free, imp->err));
-    return add_file(imp, location, copy, file->size);
+    return add_file(imp, location, copy, file->size, NULL);
 }
 
 /* Makes the file part of imp->files unless it is there. */
@@ -107,7 +109,7 @@ static sn_status open_file(sni_importer *imp, sni_str location) {
     sni_mapping *mapping;
     SN_TRY(sni_mapping_open_beneath(imp->options.base_path, path.p, flags, &mapping, imp->err));
     SN_TRY(keep_mapping(imp, mapping));
-    return add_file(imp, path, sni_mapping_bytes(mapping), sni_mapping_size(mapping));
+    return add_file(imp, path, sni_mapping_bytes(mapping), sni_mapping_size(mapping), mapping);
 }
 
 static sn_status find_file(sni_importer *imp, sni_str location, sni_file *out) {
@@ -117,8 +119,8 @@ static sn_status find_file(sni_importer *imp, sni_str location, sni_file *out) {
     return SN_OK;
 }
 
-/* Sets `raw` of a view whose contents are external. */
-static sn_status find_external(sni_importer *imp, sni_tensor_view *v) {
+/* Sets `raw` of a view whose contents are external, and the file that they are in. */
+static sn_status find_external(sni_importer *imp, sni_tensor_view *v, const sni_mapping **mapping) {
     const sni_external *e = &v->external;
     size_t bytes = sni_tensor_view_bytes(v);
     sni_file file = {0};
@@ -131,11 +133,13 @@ static sn_status find_external(sni_importer *imp, sni_tensor_view *v) {
         return sni_fail_context(imp->err, status, "tensor '%.*s'", SNI_FMT(v->name));
     v->raw = file.bytes + e->offset;
     v->raw_size = bytes;
+    *mapping = file.mapping;
     return SN_OK;
 }
 
-static sn_status locate(sni_importer *imp, sni_tensor_view *v) {
-    return v->is_external ? find_external(imp, v) : SN_OK;
+static sn_status locate(sni_importer *imp, sni_tensor_view *v, const sni_mapping **mapping) {
+    *mapping = imp->options.file;
+    return v->is_external ? find_external(imp, v, mapping) : SN_OK;
 }
 
 /* ---- Constants ---- */
@@ -163,16 +167,18 @@ static sn_status check_given(const sni_importer *imp, const sni_tensor *file,
 sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni_str *name) {
     sni_tensor_view view;
     SN_TRY(sni_tensor_view_read(w, &view));
+    const sni_mapping *mapping = NULL;
     const sni_given *given = name && imp->takes_given ? find_given(imp, view.name) : NULL;
     if (given)
         SN_TRY(check_given(imp, &view.shape, given));
     else
-        SN_TRY(locate(imp, &view));
+        SN_TRY(locate(imp, &view, &mapping));
     sni_const *c = SNI_NEW(&imp->store->arena, sni_const);
     if (!c) return sni_import_no_room(imp);
     c->tensor = view.shape;
     c->store = imp->store;
     c->file_bytes = view.raw ? view.raw_size : view.data_size;
+    c->mapping = mapping;
     if (given) {
         c->tensor = given->tensor;
     } else if (sni_tensor_view_in_place(&view)) {
@@ -183,6 +189,7 @@ sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni
         *source = view;
         c->source = source;
         c->decode = decode_tensor;
+        if (!sni_dtype_subbyte(view.shape.dtype)) c->raw = view.raw;
     }
     if (name) *name = view.name;
     *out = c;
@@ -194,8 +201,9 @@ sn_status sni_import_sparse(sni_importer *imp, sni_wire *w, sni_const **out, sni
     sni_const *c = SNI_NEW(&imp->store->arena, sni_const);
     if (!v || !c) return sni_import_no_room(imp);
     SN_TRY(sni_sparse_view_read(w, v));
-    SN_TRY(locate(imp, &v->values));
-    SN_TRY(locate(imp, &v->indices));
+    const sni_mapping *mapping;
+    SN_TRY(locate(imp, &v->values, &mapping));
+    SN_TRY(locate(imp, &v->indices, &mapping));
     c->tensor = v->shape;
     c->store = imp->store;
     c->file_bytes = sni_tensor_view_bytes(&v->values) + sni_tensor_view_bytes(&v->indices);

@@ -30,15 +30,25 @@ static sni_const *constant_of(const builder *b, int32_t id) {
     return bound ? NULL : b->graph->values[id]->constant;
 }
 
-/* The contents of a constant, shared by all plans. */
-static sn_status load_weight(builder *b, int32_t id, const sni_datum **out) {
+/* A constant as all plans share it, without its contents as long as nobody needed them: runs that
+ * are under way may see it, so what is set once stays. */
+static sni_datum *weight_of(const builder *b, int32_t id) {
     sni_datum *d = &b->common->weights[id];
     if (d->kind == SN_KIND_NONE) {
+        const sni_tensor *t = &b->graph->values[id]->constant->tensor;
+        d->kind = SN_KIND_TENSOR;
+        d->tensor = (sni_tensor){.dtype = t->dtype, .rank = t->rank, .count = t->count};
+        memcpy(d->tensor.dims, t->dims, sizeof t->dims);
+    }
+    return d;
+}
+
+static sn_status load_weight(builder *b, int32_t id, const sni_datum **out) {
+    sni_datum *d = weight_of(b, id);
+    if (!d->tensor.data) {
         const sni_tensor *t;
         SN_TRY(sni_const_load(b->graph->values[id]->constant, &t, b->err));
-        d->tensor = *t;
-        d->tensor.buffer = NULL;
-        d->kind = SN_KIND_TENSOR;
+        d->tensor.data = t->data;
     }
     *out = d;
     return SN_OK;
@@ -165,9 +175,10 @@ static sn_status infer(builder *b, const sni_node *n) {
     for (int32_t i = 0; i < n->n_in; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
         in[i] = &b->types[n->in[i]];
-        const sni_datum *d =
-            b->known[n->in[i]] ? b->known[n->in[i]] : &b->common->weights[n->in[i]];
-        if (d->kind == SN_KIND_TENSOR && (b->known[n->in[i]] || constant_of(b, n->in[i])))
+        const sni_datum *d = &b->common->weights[n->in[i]];
+        if (b->known[n->in[i]])
+            known[i] = &b->known[n->in[i]]->tensor;
+        else if (d->kind == SN_KIND_TENSOR && d->tensor.data && constant_of(b, n->in[i]))
             known[i] = &d->tensor;
         constants[i] = constant_of(b, n->in[i]);
     }
@@ -239,7 +250,7 @@ static sn_status place_const(builder *b, int32_t id) {
     if (d) {
         p->known[p->n_known++] = b->known[id];
     } else if (v->constant) {
-        SN_TRY(load_weight(b, id, &d));
+        d = weight_of(b, id);
     } else {
         return sni_fail(b->err, SN_INTERNAL, "value '%.*s' has no source", SNI_FMT(v->name));
     }
@@ -248,11 +259,30 @@ static sn_status place_const(builder *b, int32_t id) {
     return SN_OK;
 }
 
+/* Gives a value that is nowhere yet a place, with its contents if it is a constant. */
+static sn_status place_loaded(builder *b, int32_t id) {
+    const sni_datum *d;
+    if (b->refs[id] == SNI_REF_NONE) SN_TRY(place_const(b, id));
+    if (b->refs[id] >= 0 || b->known[id]) return SN_OK;
+    return load_weight(b, id, &d);
+}
+
+/* True if a step runs on what its implementation has made of a constant input. */
+static bool is_packed(const builder *b, const sni_step *s, int32_t i) {
+    const sni_value *v = b->graph->values[s->node->in[i]];
+    return i < s->node->n_in && i < 32 && s->impl && s->state && (s->impl->packs >> i & 1) &&
+           v->constant && !v->is_input;
+}
+
 /* Marks what a step reads as used by it. */
-static sn_status use_inputs(builder *b, const sni_node *n, int32_t step) {
+static sn_status use_inputs(builder *b, const sni_step *s, int32_t step) {
+    const sni_node *n = s->node;
     for (int32_t i = 0; i < n->n_in + n->n_captures; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
-        if (b->refs[n->in[i]] == SNI_REF_NONE) SN_TRY(place_const(b, n->in[i]));
+        if (!is_packed(b, s, i))
+            SN_TRY(place_loaded(b, n->in[i]));
+        else if (b->refs[n->in[i]] == SNI_REF_NONE)
+            SN_TRY(place_const(b, n->in[i]));
         if (b->refs[n->in[i]] >= 0) b->plan->slots[b->refs[n->in[i]]].last = step;
     }
     return SN_OK;
@@ -281,7 +311,7 @@ static sn_status add_step(builder *b, const sni_node *n) {
     s->dynamic = !is_static(b, n);
     s->refs = p->n_refs;
     if (!s->dynamic) SN_TRY(choose(b, s));
-    SN_TRY(use_inputs(b, n, index));
+    SN_TRY(use_inputs(b, s, index));
     SN_TRY(place_outputs(b, n, index, s->dynamic));
     add_refs(b, n->in, n->n_in + n->n_captures);
     add_refs(b, n->out, n->n_out);
@@ -324,7 +354,7 @@ static sn_status set_outputs(builder *b) {
     const sni_graph *g = b->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
         int32_t id = g->outputs[i];
-        if (b->refs[id] == SNI_REF_NONE) SN_TRY(place_const(b, id));
+        SN_TRY(place_loaded(b, id));
         b->plan->outputs[i] = b->refs[id];
         if (b->refs[id] < 0) continue;
         sni_slot *s = &b->plan->slots[b->refs[id]];

@@ -29,8 +29,11 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     p->impl = impl;
     p->pack.budget = common->packed;
     find_finished(common, c->node, impl->name, &p->pack);
+    sni_loans loans = {.count = 0};
     c->pack = &p->pack;
+    c->loans = &loans;
     sn_status status = impl->prepare ? impl->prepare(c, &p->state, err) : SN_OK;
+    for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
     if (status != SN_OK) {
         sni_pack_clear(&p->pack);
         free(p);

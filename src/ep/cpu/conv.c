@@ -34,6 +34,7 @@ static bool conv_accepts(const sni_choice *c) {
 static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
+    const sni_loose_float *from;
     bool filled;
     packed_conv p = {.groups = params->group};
     p.m = w->dims[0] / p.groups;
@@ -41,9 +42,9 @@ static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) 
     p.group_size = sni_gemm_packed_a_size(p.m, p.k);
     SN_TRY(sni_cpu_floats(c, p.group_size * (size_t)p.groups, &p.panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_weight(c, 1, &w, err));
+        SN_TRY(sni_cpu_loose(c, 1, &from, err));
         for (int64_t g = 0; g < p.groups; g++)
-            sni_gemm_pack_a((const float *)w->data + g * p.m * p.k, p.k, 1, p.m, p.k,
+            sni_gemm_pack_a(from + g * p.m * p.k, p.k, 1, p.m, p.k,
                             p.panels + (size_t)g * p.group_size);
     }
     packed_conv *kept = malloc(sizeof *kept);
@@ -190,6 +191,7 @@ const sni_impl sni_cpu_fused_conv = {
     .accepts = fused_accepts,
     .prepare = conv_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = fused_run,
 };
 
@@ -199,6 +201,7 @@ const sni_impl sni_cpu_conv = {
     .accepts = conv_accepts,
     .prepare = conv_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = conv_run,
 };
 

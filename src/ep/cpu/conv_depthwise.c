@@ -49,5 +49,6 @@ const sni_impl sni_cpu_blocked_depthwise = {
     .accepts = depthwise_accepts,
     .prepare = depthwise_prepare,
     .release = free,
+    .packs = 1u << 1 | 1u << 2,
     .run = depthwise_run,
 };

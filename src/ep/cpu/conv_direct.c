@@ -30,8 +30,8 @@ bool sni_conv_direct_accepts(const sni_choice *c) {
 
 /* `count` channels of one filter from `from` on, which become those from `first` on of the merged
  * group. */
-static void pack_channels(const float *from, int64_t count, int64_t taps, int64_t in_block,
-                          int64_t first, int64_t block, float *to) {
+static void pack_channels(const sni_loose_float *from, int64_t count, int64_t taps,
+                          int64_t in_block, int64_t first, int64_t block, float *to) {
     for (int64_t i = 0; i < count; i++) {
         int64_t channel = first + i;
         float *at = to + (channel / in_block * taps * in_block + channel % in_block) * block;
@@ -41,8 +41,8 @@ static void pack_channels(const float *from, int64_t count, int64_t taps, int64_
 
 /* Some filters of one output block: a stretch of input channels at a time, so that what is written
  * to stays in the first cache. */
-static void pack_block(const direct_weights *d, const float *w, int64_t filter, int64_t count,
-                       int64_t taps, int64_t block) {
+static void pack_block(const direct_weights *d, const sni_loose_float *w, int64_t filter,
+                       int64_t count, int64_t taps, int64_t block) {
     int64_t in = d->in / d->merged, out = d->out / d->merged;
     int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
     int64_t group = filter / d->out, o = filter % d->out;
@@ -55,7 +55,7 @@ static void pack_block(const direct_weights *d, const float *w, int64_t filter, 
     }
 }
 
-static void pack(const direct_weights *d, const float *w, int64_t taps, int64_t block) {
+static void pack(const direct_weights *d, const sni_loose_float *w, int64_t taps, int64_t block) {
     for (int64_t group = 0; group < d->groups; group++)
         for (int64_t o = 0; o < d->out; o += block)
             pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, taps,
@@ -70,7 +70,7 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
     sni_conv_geometry g;
     bool plain, filled;
     int64_t block = sni_cpu_kernels_get()->block;
-    const sni_tensor *w;
+    const sni_loose_float *w;
     sni_blocked_geometry(c, &g, &plain);
     direct_weights d = {.merged = plain ? 1 : merged_groups(&g, block),
                         .in_block = plain ? 1 : block};
@@ -82,8 +82,8 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
     size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
     SN_TRY(sni_cpu_floats(c, count, &d.panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_weight(c, 1, &w, err));
-        pack(&d, w->data, taps, block);
+        SN_TRY(sni_cpu_loose(c, 1, &w, err));
+        pack(&d, w, taps, block);
     }
     SN_TRY(sni_blocked_bias(c, &d.bias, err));
     direct_weights *kept = malloc(sizeof *kept);
@@ -460,5 +460,6 @@ const sni_impl sni_cpu_conv_direct = {
     .accepts = sni_conv_direct_accepts,
     .prepare = sni_conv_direct_prepare,
     .release = sni_conv_direct_release,
+    .packs = 1u << 1 | 1u << 2,
     .run = run_prepared,
 };

@@ -31,15 +31,15 @@ static bool wino_pays(const sni_choice *c) {
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
-    const sni_tensor *w;
+    const sni_loose_float *w;
     wino_weights made = {0};
     bool plain, filled;
     if (!sni_blocked_geometry(c, &g, &plain) || !sni_wino_choose(&g, &made.form))
         return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
     SN_TRY(sni_cpu_floats(c, sni_wino_packed_size(&g, &made.form), &made.points, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_weight(c, 1, &w, err));
-        sni_wino_pack(&g, &made.form, w->data, made.points, 0);
+        SN_TRY(sni_cpu_loose(c, 1, &w, err));
+        sni_wino_pack(&g, &made.form, w, made.points, 0);
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     wino_weights *kept = malloc(sizeof *kept);
@@ -70,5 +70,6 @@ const sni_impl sni_cpu_conv_wino = {
     .pays = wino_pays,
     .prepare = wino_prepare,
     .release = free,
+    .packs = 1u << 1 | 1u << 2,
     .run = wino_run,
 };

@@ -6,7 +6,14 @@
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err) {
     *out = NULL;
     if (i >= c->n_in || !c->constants[i]) return SN_OK;
-    return sni_const_load(c->constants[i], out, err);
+    return sni_pack_borrow(c, i, false, out, err);
+}
+
+sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err) {
+    const sni_tensor *t;
+    SN_TRY(sni_pack_borrow(c, i, true, &t, err));
+    *out = t->data;
+    return SN_OK;
 }
 
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,

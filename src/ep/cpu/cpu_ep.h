@@ -23,8 +23,10 @@ extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_
 /* Lists that end with an entry without an operator. */
 extern const sni_impl sni_cpu_lent[], sni_cpu_maps[];
 
-/* A weight as float data; SN_OK with *out NULL if the input is left out. */
+/* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
+/* The same of a constant of floats that may lie at any address. */
+sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err);
 
 /* `count` floats of packed data; see sni_pack_alloc(). At least one element is given. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,

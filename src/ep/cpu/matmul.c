@@ -90,6 +90,7 @@ const sni_impl sni_cpu_gemm = {
     .accepts = gemm_accepts,
     .prepare = gemm_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = gemm_run,
 };
 
@@ -100,6 +101,7 @@ const sni_impl sni_cpu_fused_gemm = {
     .accepts = fused_gemm_accepts,
     .prepare = gemm_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = fused_gemm_run,
 };
 
@@ -129,6 +131,7 @@ const sni_impl sni_cpu_matmul = {
     .accepts = matmul_accepts,
     .prepare = matmul_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = matmul_run,
 };
 
@@ -173,6 +176,7 @@ static sn_status fused_matmul_run(sni_kernel *k) {
         .accepts = fused_matmul_accepts, \
         .prepare = fused_matmul_prepare, \
         .release = free,                 \
+        .packs = 1u << 1,                \
         .run = fused_matmul_run,         \
     }
 FUSED_MATMUL(sni_cpu_fused_matmul, "FusedMatMul");
@@ -227,5 +231,6 @@ const sni_impl sni_cpu_linear = {
     .accepts = linear_accepts,
     .prepare = linear_prepare,
     .release = free,
+    .packs = 1u << 1,
     .run = linear_run,
 };

@@ -374,6 +374,7 @@ const sni_impl sni_cpu_rnn = {
     .accepts = rnn_accepts,
     .prepare = rnn_prepare,
     .release = free,
+    .packs = 1u << 1 | 1u << 2 | 1u << 3,
     .run = run,
 };
 
@@ -383,6 +384,7 @@ const sni_impl sni_cpu_gru = {
     .accepts = gru_accepts,
     .prepare = gru_prepare,
     .release = free,
+    .packs = 1u << 1 | 1u << 2 | 1u << 3,
     .run = run,
 };
 
@@ -392,5 +394,6 @@ const sni_impl sni_cpu_lstm = {
     .accepts = lstm_accepts,
     .prepare = lstm_prepare,
     .release = free,
+    .packs = 1u << 1 | 1u << 2 | 1u << 3,
     .run = run,
 };
