@@ -15,7 +15,8 @@ enum {
     FINISHED = 4, /* panels of columns that are finished at once, while they are in the cache */
     NC = 1024,    /* rounded down to whole panels */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
-    PACK_GRAIN = 1 << 15  /* elements to pack that are worth a thread */
+    PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
+    STREAM = 1 << 21      /* elements of a large operand that are packed at once */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -93,6 +94,9 @@ typedef struct pack_job {
     const sni_loose_float *from;
     int64_t row, col, k, kc, panels, side; /* side: m of A or n of B */
     bool left;
+    bool
+        panels_first; /* pieces are counted over the k-blocks of a panel, not the other way round */
+    int64_t first;    /* piece */
     float *to;
 } pack_job;
 
@@ -101,7 +105,9 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
     const sni_cpu_kernels *kernels = j->kernels;
     int width = j->left ? kernels->mr : kernels->nr;
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t p = piece / j->panels * j->kc, i = piece % j->panels;
+        int64_t at = j->first + piece, blocks = ceil_div(j->k, j->kc);
+        int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
+        int64_t i = j->panels_first ? at / blocks : at % j->panels;
         int64_t kc = smaller(j->kc, j->k - p);
         float *to = j->to + p * j->panels * width + i * width * kc;
         if (j->left)
@@ -112,13 +118,27 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-static void pack_all(pack_job *j) {
+/* Packs in the order in which the operand lies in memory. */
+static void pack_all(pack_job *j, sni_gemm_done_fn done, const void *ctx) {
     int width = j->left ? j->kernels->mr : j->kernels->nr;
+    int64_t k_step = j->left ? j->col : j->row, step = j->left ? j->row : j->col;
     j->panels = ceil_div(j->side, width);
     j->kc = block_depth(j->k);
+    j->panels_first = k_step == 1 && step > 1;
     if (j->panels == 0 || j->k == 0) return;
-    int64_t grain = PACK_GRAIN / (width * j->kc) + 1;
-    sni_parallel_for(0, j->panels * ceil_div(j->k, j->kc), grain, pack_pieces, j);
+    int64_t blocks = ceil_div(j->k, j->kc), grain = PACK_GRAIN / (width * j->kc) + 1;
+    int64_t outer = j->panels_first ? j->panels : blocks, inner = j->panels * blocks / outer;
+    int64_t line = j->panels_first ? width * step : j->kc * k_step; /* floats of an outer one */
+    int64_t whole = j->panels_first ? j->side * step : j->k * k_step;
+    int64_t some = done && line < STREAM ? STREAM / line : done ? 1 : outer;
+    for (int64_t o = 0; o < outer; o += some) {
+        int64_t end = smaller(outer, o + some);
+        j->first = o * inner;
+        sni_parallel_for(0, (end - o) * inner, grain, pack_pieces, j);
+        if (done)
+            done(ctx, j->from + o * line,
+                 (size_t)(smaller(end * line, whole) - o * line) * sizeof(float));
+    }
 }
 
 void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
@@ -130,18 +150,25 @@ void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int
                          .k = k,
                          .side = m,
                          .left = true,
-                         .to = to});
+                         .to = to},
+             NULL, NULL);
 }
 
-void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                     float *to) {
+void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+                       float *to, sni_gemm_done_fn done, const void *ctx) {
     pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
                          .from = b,
                          .row = b_row,
                          .col = b_col,
                          .k = k,
                          .side = n,
-                         .to = to});
+                         .to = to},
+             done, ctx);
+}
+
+void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+                     float *to) {
+    sni_gemm_stream_b(b, b_row, b_col, k, n, to, NULL, NULL);
 }
 
 /* ---- One thread's share ---- */

@@ -58,7 +58,7 @@ sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *f
                          sn_error *err);
 
 /* A constant input while prepare is under way; see sni_const_borrow(). */
-sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_tensor **out,
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
                           sn_error *err);
 
 typedef struct sni_piece {

@@ -83,13 +83,13 @@ sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *f
     return SN_OK;
 }
 
-sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_tensor **out,
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
                           sn_error *err) {
     sni_loans *l = c->loans;
     if (l->count == SNI_MOST_LOANS)
         return sni_fail(err, SN_INTERNAL, "more than %d constants are borrowed", SNI_MOST_LOANS);
     SN_TRY(sni_const_borrow(c->constants[i], loose, &l->of[l->count], err));
-    *out = &l->of[l->count++].tensor;
+    *out = &l->of[l->count++];
     return SN_OK;
 }
 

@@ -311,9 +311,10 @@ static sn_status put_part(const writer *w, part which, sink *s) {
         break;
     case WEIGHTS:
         for (size_t i = 0; i < w->places.count; i++) {
-            const sni_tensor *t;
-            SN_TRY(sni_const_load(w->places.constants[i], &t, w->err));
-            put(s, t->data, sni_tensor_bytes(t));
+            sni_loan loan;
+            SN_TRY(sni_const_borrow(w->places.constants[i], true, &loan, w->err));
+            put(s, loan.tensor.data, sni_tensor_bytes(&loan.tensor));
+            sni_loan_end(&loan);
         }
         break;
     default:

@@ -28,11 +28,13 @@ sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *er
     return SN_OK;
 }
 
+void sni_loan_done(const sni_loan *loan, const void *bytes, size_t size) {
+    if (!loan->buffer) sni_mapping_drop(loan->mapping, bytes, size);
+}
+
 void sni_loan_end(sni_loan *loan) {
-    if (loan->buffer)
-        sni_buffer_release(loan->buffer);
-    else
-        sni_mapping_drop(loan->mapping, loan->tensor.data, sni_tensor_bytes(&loan->tensor));
+    sni_loan_done(loan, loan->tensor.data, sni_tensor_bytes(&loan->tensor));
+    sni_buffer_release(loan->buffer);
     *loan = (sni_loan){0};
 }
 
@@ -51,13 +53,24 @@ sn_status sni_const_own_memory(sni_const *c, sn_error *err) {
     return SN_OK;
 }
 
-sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
-                        sni_const **out, sn_error *err) {
+sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
+                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source,
+                             sni_const **out, sn_error *err) {
     sni_const *c = SNI_NEW(&store->arena, sni_const);
     if (!c) return sni_fail_memory(err);
     SN_TRY(sni_tensor_shape(&c->tensor, dtype, rank, dims, err));
     c->store = store;
     c->file_bytes = sni_tensor_bytes(&c->tensor);
+    c->decode = decode;
+    c->source = source;
+    *out = c;
+    return SN_OK;
+}
+
+sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
+                        sni_const **out, sn_error *err) {
+    sni_const *c;
+    SN_TRY(sni_const_new_lazy(store, dtype, rank, dims, NULL, NULL, &c, err));
     SN_TRY(sni_const_own_memory(c, err));
     if (dtype == SN_STRING) memset(c->tensor.data, 0, sni_tensor_bytes(&c->tensor));
     *out = c;

@@ -70,6 +70,8 @@ typedef struct sni_loan {
 /* Of a tensor of numbers. `loose` says that they may lie at any address (sni_loose_float).
  * Thread-safe. */
 sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *err);
+/* Tells that a part of what is borrowed has been read and will not be again. */
+void sni_loan_done(const sni_loan *loan, const void *bytes, size_t size);
 void sni_loan_end(sni_loan *loan);
 
 /* For decode functions: memory for the contents, owned by c->store or the loan, not filled. */
@@ -78,6 +80,12 @@ sn_status sni_const_own_memory(sni_const *c, sn_error *err);
 /* A constant in `store` with fresh memory for its contents, to be filled by the caller. */
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err);
+
+/* A constant whose contents `decode` works out from `source` (which lives as long as the store)
+ * when they are asked for. */
+sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
+                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source,
+                             sni_const **out, sn_error *err);
 
 /* ---- Attributes ---- */
 

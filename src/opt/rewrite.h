@@ -205,6 +205,9 @@ sn_status sni_match_set_attr(sni_match *m, const char *name, sni_attr attr);
 /* A constant of float32 with room for its contents. */
 sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const int64_t *dims,
                                float **data);
+/* The same whose contents `decode` works out from `source` when somebody needs them. */
+sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int64_t *dims,
+                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source);
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
 /* A constant list without a name. */
 sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out);

@@ -156,8 +156,14 @@ static inline void versus_run_impl(versus *v, const sni_impl *impl, const void *
     eval *e = &v->e;
     versus_host h = {.n = 0};
     const sni_datum *in[EVAL_MOST];
-    sni_datum *outs[EVAL_MOST];
-    for (int i = 0; i < e->n_in; i++) in[i] = e->in_ids[i] == SNI_NO_ID ? NULL : &e->in[i];
+    sni_datum *outs[EVAL_MOST], packed[EVAL_MOST];
+    for (int i = 0; i < e->n_in; i++) {
+        in[i] = e->in_ids[i] == SNI_NO_ID ? NULL : &e->in[i];
+        if (!in[i] || !v->constants[i] || !state || !(impl->packs >> i & 1)) continue;
+        packed[i] = e->in[i];
+        packed[i].tensor.data = NULL; /* as in plans */
+        in[i] = &packed[i];
+    }
     for (int i = 0; i < n_out; i++) {
         out[i] = e->out[i];
         out[i].tensor.buffer = NULL;
@@ -243,18 +249,21 @@ static inline void versus_run(versus *v, int n_out, double tolerance) {
     if (sni_eval(n, in, e->out, NULL, &e->text, &e->err) != SN_OK)
         fail_msg("%s: %s", e->type, e->err.message);
     sni_pack pack = {0};
+    sni_loans loans = {.count = 0};
     sni_choice c = {.node = n,
                     .params = n->params,
                     .n_in = e->n_in,
                     .in = types,
                     .constants = v->constants,
-                    .pack = &pack};
+                    .pack = &pack,
+                    .loans = &loans};
     const sni_impl *impl = sni_ep_find(&c);
     if (!impl && !v->may_refuse) fail_msg("%s: no implementation", e->type);
     v->impl = impl ? impl->name : NULL;
     void *state = NULL;
     if (impl && impl->prepare && impl->prepare(&c, &state, &e->err) != SN_OK)
         fail_msg("%s", e->err.message);
+    for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
     sni_datum first[EVAL_MOST], second[EVAL_MOST];
     if (impl) {
         versus_run_impl(v, impl, state, n_out, 1, first);

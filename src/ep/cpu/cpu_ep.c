@@ -6,13 +6,16 @@
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err) {
     *out = NULL;
     if (i >= c->n_in || !c->constants[i]) return SN_OK;
-    return sni_pack_borrow(c, i, false, out, err);
+    const sni_loan *loan;
+    SN_TRY(sni_pack_borrow(c, i, false, &loan, err));
+    *out = &loan->tensor;
+    return SN_OK;
 }
 
 sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err) {
-    const sni_tensor *t;
-    SN_TRY(sni_pack_borrow(c, i, true, &t, err));
-    *out = t->data;
+    const sni_loan *loan;
+    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    *out = loan->tensor.data;
     return SN_OK;
 }
 

@@ -14,18 +14,23 @@ bool sni_dense_is_weight(const sni_choice *c, int i) {
            c->constants[i]->tensor.dtype == SN_FLOAT32;
 }
 
+/* Weights that have been read. */
+static void drop_weights(const void *loan, const void *from, size_t bytes) {
+    sni_loan_done(loan, from, bytes);
+}
+
 sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
                          sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
-    const sni_loose_float *from;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
     size_t size = sni_gemm_packed_b_size(p.k, p.n);
     bool filled;
     SN_TRY(sni_cpu_floats(c, size, &p.panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_loose(c, i, &from, err));
+        const sni_loan *loan;
+        SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
         int64_t row = turned ? 1 : p.n, col = turned ? p.k : 1;
-        sni_gemm_pack_b(from, row, col, p.k, p.n, p.panels);
+        sni_gemm_stream_b(loan->tensor.data, row, col, p.k, p.n, p.panels, drop_weights, loan);
         for (size_t at = 0; alpha != 1.0f && at < size; at++) p.panels[at] *= alpha;
     }
     sni_dense *kept = malloc(sizeof *kept);

@@ -1,4 +1,5 @@
 /* affine.c - scales and shifts by channel, folded into the weights and bias before them. */
+#include "base/floats.h"
 #include "opt/rules/rules.h"
 
 #include <math.h>
@@ -75,19 +76,41 @@ sn_status sni_affine_of_root(sni_match *m, const char *name, int64_t channels, s
     return SN_OK;
 }
 
+/* Weights times the factors of their channels. */
+typedef struct scaled {
+    sni_const *weights;
+    const float *k;
+    int64_t channels, inner;
+} scaled;
+
+static sn_status decode_scaled(sni_const *c, sn_error *err) {
+    const scaled *s = c->source;
+    sni_loan loan;
+    SN_TRY(sni_const_borrow(s->weights, true, &loan, err));
+    sn_status status = sni_const_own_memory(c, err);
+    const sni_loose_float *w = loan.tensor.data;
+    float *to = c->tensor.data;
+    for (int64_t at = 0; status == SN_OK && at < c->tensor.count;)
+        for (int64_t i = 0; i < s->channels; i++, at += s->inner)
+            for (int64_t x = 0; x < s->inner; x++) to[at + x] = w[at + x] * s->k[i];
+    sni_loan_end(&loan);
+    return status;
+}
+
 sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner) {
-    const float *w, *b;
-    float *w2, *b2;
-    int64_t w_step, b_step;
-    SN_TRY(load(m, "w", &w, &w_step));
-    SN_TRY(load(m, "b", &b, &b_step));
+    const float *b;
+    float *b2;
+    int64_t b_step;
+    sni_const *w = sni_value_const(m->g, sni_match_value(m, "w"));
     if (!w) return sni_fail(m->r->err, SN_INTERNAL, "the weights are no longer there");
-    const sni_tensor *t = &sni_value_const(m->g, sni_match_value(m, "w"))->tensor;
-    SN_TRY(sni_match_new_floats(m, "w2", t->rank, t->dims, &w2));
+    const sni_tensor *t; /* what is scaled twice has memory in between: no chains of calls */
+    if (w->decode == decode_scaled) SN_TRY(sni_const_load(w, &t, m->r->err));
+    scaled *s = SNI_NEW(&m->r->store->arena, scaled);
+    if (!s) return sni_fail_memory(m->r->err);
+    *s = (scaled){.weights = w, .k = a->k, .channels = a->channels, .inner = inner};
+    SN_TRY(load(m, "b", &b, &b_step));
+    SN_TRY(sni_match_new_lazy(m, "w2", w->tensor.rank, w->tensor.dims, decode_scaled, s));
     SN_TRY(sni_match_new_floats(m, "b2", 1, &a->channels, &b2));
-    for (int64_t at = 0; at < t->count;)
-        for (int64_t c = 0; c < a->channels; c++, at += inner)
-            for (int64_t i = 0; i < inner; i++) w2[at + i] = w[at + i] * a->k[c];
     for (int64_t c = 0; c < a->channels; c++)
         b2[c] = (float)((b ? (double)b[c * b_step] : 0.0) * (double)a->k[c] + (double)a->s[c]);
     return SN_OK;
