@@ -66,11 +66,11 @@ static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels
         }
 }
 
-/* Bias, residual and activations that are bounds. */
+/* Bias (unless the sums began with it), residual and activations that are bounds. */
 static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
     const sni_conv_epilogue *e = t->epilogue;
     float low, high;
-    if (e->bias) {
+    if (e->bias && t->add) {
         UNROLL
         for (int v = 0; v < vectors; v++) {
             vf bias = load(e->bias + v * LANES);
@@ -97,13 +97,18 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
     const int vectors = width * VECTORS;
     float low, high;
     if (!step) step = t->x_pixel;
-    UNROLL
-    for (int p = 0; p < pixels; p++) UNROLL
-    for (int v = 0; v < vectors; v++) sum[p][v] = splat(0);
     if (t->add) {
         UNROLL
         for (int p = 0; p < pixels; p++) UNROLL
         for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t, p, v));
+    } else {
+        const float *bias = t->finish ? t->epilogue->bias : NULL;
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            vf start = bias ? load(bias + v * LANES) : splat(0);
+            UNROLL
+            for (int p = 0; p < pixels; p++) sum[p][v] = start;
+        }
     }
     add_products(t, step, pixels, vectors, sum);
     if (t->finish) finish_sums(t, pixels, vectors, sum);

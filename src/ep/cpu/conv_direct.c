@@ -96,7 +96,7 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
 /* ---- How a call is cut ---- */
 
 enum {
-    PIECE_MACS = 1 << 20, /* products that are worth a thread's while */
+    PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
     ROW_PIXELS = 48       /* pixels for each thread from which all of them read all weights */
 };
 
@@ -127,6 +127,11 @@ static int64_t least(int64_t a, int64_t b) {
 
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
+}
+
+/* True if so many items can be shared out almost evenly. */
+static bool is_even(int64_t items, int64_t threads) {
+    return ceil_div(items, threads) * threads * 20 <= items * 21;
 }
 
 /* Half cycles that a span takes per channel and tap with tiles of `width` blocks. */
@@ -193,21 +198,21 @@ static void cut_rows(direct_job *j, int64_t depth, int64_t cache, int64_t parts)
 
 /* Where there are pixels enough, each thread takes its own stretch of the picture in every layer,
  * so that what it reads is what it has written. Else they share out the output channels, and with
- * them the weights. */
+ * them the weights; stretches of the picture only where tiles of channels do not come out even. */
 static void cut_items(direct_job *j, int threads) {
     const sni_conv_geometry *g = &j->g;
     int64_t cache = j->block == 16 ? 1 << 18 : 1 << 16; /* floats: half of the second level */
     int64_t taps = g->kernel_h * g->kernel_w, depth = j->in_blocks * j->weights->in_block;
     int64_t images = g->n * j->weights->groups, pixels = g->out_h * g->out_w;
-    int64_t most = j->flat ? pixels : g->out_h, each = ceil_div(most, threads);
+    int64_t most = j->flat ? pixels : g->out_h;
     bool by_image = images % threads == 0;
-    bool by_rows =
-        pixels * g->n >= ROW_PIXELS * threads && (by_image || each * threads * 20 <= most * 21);
-    int64_t parts = by_rows && !by_image ? threads : 1;
+    bool by_rows = pixels * g->n >= ROW_PIXELS * threads && (by_image || is_even(most, threads));
+    j->tiles = ceil_div(j->out_blocks, j->width);
+    bool by_tiles = !by_rows && is_even(images * j->tiles, threads);
+    int64_t parts = (by_rows && !by_image) || (!by_rows && !by_tiles) ? threads : 1;
     j->chunk = cache / (j->width * j->block * j->weights->in_block * taps);
     if (j->chunk < 1) j->chunk = 1;
     j->chunk = ceil_div(j->in_blocks, ceil_div(j->in_blocks, j->chunk));
-    j->tiles = ceil_div(j->out_blocks, j->width);
     if (j->flat)
         cut_flat(j, pixels, depth, cache, parts);
     else
@@ -216,11 +221,12 @@ static void cut_items(direct_job *j, int threads) {
            images * j->tiles * ceil_div(j->spans, j->item_spans) < 4 * threads)
         j->item_spans = (j->item_spans + 1) / 2;
     j->item_rows = ceil_div(j->spans, j->item_spans);
-    j->outputs_first = !by_rows && j->out_blocks * j->block * depth * taps > cache;
+    j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
     int64_t items = images * j->item_rows * j->tiles;
     int64_t macs = pixels * images * j->weights->in * j->weights->out * taps / items;
     j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
-    if (by_rows && j->grain < items / threads) j->grain = items / threads;
+    if ((by_rows || is_even(items, threads)) && j->grain < items / threads)
+        j->grain = items / threads;
 }
 
 static void cut(direct_job *j, int threads) {
