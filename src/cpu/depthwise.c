@@ -46,16 +46,20 @@ void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to) {
 
 /* ---- One plane ---- */
 
-typedef struct job {
-    const sni_conv_geometry *g;
-    const sni_cpu_kernels *kernels;
-    const float *packed, *x;
-    float *y;
-    const sni_conv_epilogue *e;
+/* What the kernels are told of an activation: bounds, or that it follows. */
+typedef struct ending {
     float least, most;
-    bool finish;           /* an activation that the kernels have not got follows */
-    int64_t blocks, parts; /* a plane's parts: stretches of its rows */
-} job;
+    bool finish; /* an activation that the kernels have not got follows */
+} ending;
+
+static ending ending_of(const sni_conv_epilogue *e) {
+    return (ending){.least = e->act == SNI_ACT_CLIP   ? e->p0
+                             : e->act == SNI_ACT_RELU ? 0
+                                                      : -INFINITY,
+                    .most = e->act == SNI_ACT_CLIP ? e->p1 : INFINITY,
+                    .finish =
+                        e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP};
+}
 
 /* Rows of the kernel that begin within `height` rows of the input. */
 static int64_t rows_within(const sni_conv_geometry *g, int64_t height) {
@@ -74,73 +78,76 @@ static int64_t place_rows(const sni_conv_geometry *g, int64_t row, int64_t most,
     return smaller(most, last / g->stride_h - row + 1);
 }
 
-static void finish_rows(const job *j, float *y, int64_t count) {
-    sni_epilogue e = {.act = j->e->act, .p0 = j->e->p0, .p1 = j->e->p1};
-    if (j->finish) j->kernels->finish_row(&e, y, 0, NULL, NULL, count);
-}
-
-/* Rows [from, to) of a plane. */
-static void run_plane(const job *j, int64_t plane, int64_t from, int64_t to) {
-    const sni_conv_geometry *g = j->g;
-    int64_t block = j->kernels->block, channels = plane % j->blocks;
-    int64_t line = g->in_w * block, taps = g->kernel_w * block;
-    const float *x = j->x + plane * g->in_h * line;
-    const float *w = j->packed + channels * g->kernel_h * taps;
+void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
+                            const sni_conv_epilogue *e, const sni_depthwise_part *part) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    const ending end_with = ending_of(e);
+    const sni_epilogue after = {.act = e->act, .p0 = e->p0, .p1 = e->p1};
+    int64_t line = g->in_w * k->block, taps = g->kernel_w * k->block;
+    const float *w = packed + part->channels * g->kernel_h * taps;
     sni_depthwise_rows r = {.x_row = g->dilation_h * line,
                             .x_next = g->stride_h * line,
-                            .y_next = g->out_w * block,
+                            .y_next = g->out_w * k->block,
                             .in_w = g->in_w,
                             .pad = g->pad_left,
                             .pixels = g->out_w,
                             .taps = g->kernel_w,
                             .stride = g->stride_w,
                             .dilation = g->dilation_w,
-                            .bias = j->e->bias ? j->e->bias + channels * block : NULL,
-                            .least = j->least,
-                            .most = j->most};
-    int64_t most = j->finish ? larger(WARM / r.y_next, 1) : g->out_h;
-    for (int64_t row = from, first, end; row < to; row += r.count) {
-        r.count = place_rows(g, row, smaller(most, to - row), &first, &end);
+                            .bias = e->bias ? e->bias + part->channels * k->block : NULL,
+                            .least = end_with.least,
+                            .most = end_with.most};
+    int64_t most = end_with.finish ? larger(WARM / r.y_next, 1) : g->out_h;
+    for (int64_t row = part->from, first, end; row < part->to; row += r.count) {
+        r.count = place_rows(g, row, smaller(most, part->to - row), &first, &end);
         r.rows = larger(end - first, 0);
         if (!r.rows) first = 0;
-        r.x = r.rows ? x + (row * g->stride_h - g->pad_top + first * g->dilation_h) * line : x;
+        int64_t top = row * g->stride_h - g->pad_top + first * g->dilation_h - part->x_first;
+        r.x = r.rows ? part->x + top * line : part->x;
         r.w = w + first * taps;
-        int64_t at = (plane * g->out_h + row) * r.y_next;
-        r.y = j->y + at;
-        r.residual = j->e->residual ? j->e->residual + at : NULL;
-        j->kernels->depthwise->rows(&r);
-        finish_rows(j, r.y, r.count * r.y_next);
+        r.y = part->y + row * r.y_next;
+        r.residual = e->residual ? e->residual + row * r.y_next : NULL;
+        k->depthwise->rows(&r);
+        if (end_with.finish) k->finish_row(&after, r.y, 0, NULL, NULL, r.count * r.y_next);
     }
 }
 
 /* ---- Threads ---- */
 
+typedef struct job {
+    const sni_conv_geometry *g;
+    const float *packed, *x;
+    float *y;
+    const sni_conv_epilogue *e;
+    int64_t block, blocks, parts; /* a plane's parts: stretches of its rows */
+} job;
+
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
-    int64_t rows = j->g->out_h;
+    const sni_conv_geometry *g = j->g;
     for (int64_t i = begin; i < end; i++) {
         int64_t image = i / j->blocks / j->parts, part = i / j->blocks % j->parts;
-        run_plane(j, image * j->blocks + i % j->blocks, part * rows / j->parts,
-                  (part + 1) * rows / j->parts);
+        int64_t plane = image * j->blocks + i % j->blocks;
+        int64_t at = plane * g->out_h * g->out_w * j->block;
+        sni_conv_epilogue e = *j->e;
+        if (e.residual) e.residual += at;
+        sni_depthwise_part p = {.x = j->x + plane * g->in_h * g->in_w * j->block,
+                                .channels = i % j->blocks,
+                                .from = part * g->out_h / j->parts,
+                                .to = (part + 1) * g->out_h / j->parts,
+                                .y = j->y + at};
+        sni_depthwise_run_part(g, j->packed, &e, &p);
     }
-}
-
-static void set_clamp(job *j) {
-    const sni_conv_epilogue *e = j->e;
-    j->least = e->act == SNI_ACT_CLIP ? e->p0 : e->act == SNI_ACT_RELU ? 0 : -INFINITY;
-    j->most = e->act == SNI_ACT_CLIP ? e->p1 : INFINITY;
-    j->finish = e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP;
 }
 
 /* Threads take stretches of the picture or, where it is small, channels, as the convolutions before
  * and after do: what a thread reads is mostly what it has written. */
 void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const float *x, float *y,
                        const sni_conv_epilogue *e, int threads) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    job j = {.g = g, .kernels = k, .packed = packed, .x = x, .y = y, .e = e, .parts = 1};
+    job j = {.g = g, .packed = packed, .x = x, .y = y, .e = e, .parts = 1};
     if (threads <= 0) threads = sni_threads_available();
-    set_clamp(&j);
-    j.blocks = sni_blocks(g->out_channels, k->block);
+    j.block = sni_cpu_kernels_get()->block;
+    j.blocks = sni_blocks(g->out_channels, j.block);
     bool large = g->n * g->out_h * g->out_w >= (int64_t)ROW_PIXELS * threads;
     if (g->n % threads != 0 && (large || j.blocks < threads)) j.parts = smaller(threads, g->out_h);
     int64_t items = g->n * j.blocks * j.parts;

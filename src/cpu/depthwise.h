@@ -32,6 +32,16 @@ bool sni_depthwise_fits(const sni_conv_geometry *g);
 size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 
+/* Rows [from, to) of one plane (`channels`: its channel block) to y, which is its first row. x is
+ * row `x_first` of the input; e->residual, too, is the plane's first row. */
+typedef struct sni_depthwise_part {
+    const float *x;
+    int64_t x_first, channels, from, to;
+    float *y;
+} sni_depthwise_part;
+void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
+                            const sni_conv_epilogue *e, const sni_depthwise_part *part);
+
 /* Runs it; x and y are aligned to 64 bytes. Results are the same for any number of threads. */
 void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const float *x, float *y,
                        const sni_conv_epilogue *e, int threads);

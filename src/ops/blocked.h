@@ -29,6 +29,18 @@ typedef struct sni_blocked_conv_params {
     int64_t block, winograd;
 } sni_blocked_conv_params;
 
+/* ExpandDepthwise: Y = activation(Conv(expand_activation(Conv(X, W, B)), V, D)), where W is
+ * (M,C,1,1) and V (M,1,kH,kW): a pointwise convolution and a depthwise one after it, whose values
+ * between them are needed a few rows at a time only. X and Y are blocked; window and `group` (M)
+ * are those of the second. */
+typedef struct sni_expand_params {
+    sni_fused_conv_params fused;
+    int64_t block;
+    sni_str name; /* of expand_activation */
+    sni_floats coefficients;
+    sni_activation activation;
+} sni_expand_params;
+
 /* y (n, ceil(channels/block), pixels, block) from x (n, channels, pixels), zeros beyond `channels`;
  * and back. */
 void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,

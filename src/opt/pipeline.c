@@ -20,6 +20,7 @@ static const sni_pass passes[] = {
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
     {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
+    {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
 };
 
 enum { PASSES = sizeof passes / sizeof *passes };

@@ -28,7 +28,7 @@ MODELS = {
     "llama_pairs": (2, 5, 4, False),
 }
 
-LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv"}
+LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv", "ai.sinter.ExpandDepthwise"}
 ACTIVATIONS = {
     "Relu", "LeakyRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Tanh", "Elu", "Erf",
 }

@@ -114,6 +114,52 @@ static void plain_input_matches(void **state) {
                 conv_case(&shapes[i], mode | PLAIN, mode & 1 ? "Relu" : NULL);
 }
 
+/* Few rows and many, bands that hold the whole picture and ones that do not, rows of the output
+ * that see padding alone. */
+static void expanded_depthwise_matches(void **state) {
+    (void)state;
+    static const struct {
+        int64_t n, in, out, h, w, kernel[2], stride[2], pads[4], dilation[2];
+    } cases[] = {
+        {1, 16, 96, 41, 60, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+        {1, 24, 40, 60, 90, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 10, 33, 70, 50, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}},
+        {1, 40, 33, 90, 40, {5, 5}, {2, 2}, {2, 1, 2, 2}, {1, 1}},
+        {2, 7, 20, 14, 14, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {3, 33, 50, 7, 7, {5, 3}, {1, 2}, {2, 1, 2, 1}, {1, 1}},
+        {1, 3, 5, 1, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 20, 17, 30, 170, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}},
+        {1, 17, 18, 60, 110, {7, 7}, {3, 3}, {3, 3, 3, 3}, {1, 1}},
+        {1, 4, 9, 3, 5, {2, 2}, {1, 1}, {5, 4, 6, 3}, {1, 1}},
+    };
+    static const char *const activations[] = {"Relu", "Clip", "Silu", NULL};
+    int64_t block = sni_cpu_kernels_get()->block;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            int64_t m = cases[i].out;
+            versus_start(&v, SNI_SINTER_DOMAIN, "ExpandDepthwise");
+            blocked_tensor(cases[i].n, cases[i].in, cases[i].h, cases[i].w, block);
+            versus_weight(&v, SN_FLOAT32, 4, (int64_t[]){m, cases[i].in, 1, 1}, NULL);
+            if (mode & 1)
+                versus_weight(&v, SN_FLOAT32, 1, &m, NULL);
+            else
+                versus_without(&v);
+            versus_weight(&v, SN_FLOAT32, 4,
+                          (int64_t[]){m, 1, cases[i].kernel[0], cases[i].kernel[1]}, NULL);
+            if (mode & 2) versus_weight(&v, SN_FLOAT32, 1, &m, NULL);
+            eval_attr(&v.e, ints("strides", cases[i].stride, 2));
+            eval_attr(&v.e, ints("pads", cases[i].pads, 4));
+            eval_attr(&v.e, ints("dilations", cases[i].dilation, 2));
+            eval_attr(&v.e, sni_attr_of_int("group", m));
+            eval_attr(&v.e, sni_attr_of_int("block", block));
+            const char *first = activations[(i + (size_t)mode) % 4], *second = activations[mode];
+            if (first) eval_attr(&v.e, sni_attr_of_string("expand_activation", first));
+            if (second) eval_attr(&v.e, sni_attr_of_string("activation", second));
+            versus_run(&v, 1, 1e-4);
+            assert_true(v.impl);
+        }
+}
+
 static void pools_match(void **state) {
     (void)state;
     static const struct {
@@ -204,9 +250,13 @@ static void winograd_matches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocked_matches), cmocka_unit_test(plain_input_matches),
-        cmocka_unit_test(pools_match),     cmocka_unit_test(pictures_match),
-        cmocka_unit_test(moves_match),     cmocka_unit_test(winograd_matches),
+        cmocka_unit_test(blocked_matches),
+        cmocka_unit_test(plain_input_matches),
+        cmocka_unit_test(expanded_depthwise_matches),
+        cmocka_unit_test(pools_match),
+        cmocka_unit_test(pictures_match),
+        cmocka_unit_test(moves_match),
+        cmocka_unit_test(winograd_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

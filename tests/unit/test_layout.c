@@ -95,6 +95,8 @@ static void compare(const sn_value *got, const sn_value *want) {
                      (double)scale);
 }
 
+static int expanded; /* nodes of ExpandDepthwise that check() finds */
+
 /* Checks a body from x (channels, side, side) to y: conversions from blocked layout as told, none
  * to it, no convolution left in plain layout. */
 static void check(const text *t, int channels, int side, const char *y_type, int from,
@@ -117,7 +119,7 @@ static void check(const text *t, int channels, int side, const char *y_type, int
     compare(got, want);
     if (count_of(blocked, "ToBlocked") != 0 || count_of(blocked, "FromBlocked") != from ||
         count_of(blocked, "GatherChannels") != gathers || count_of(blocked, "= Conv ") != 0 ||
-        count_of(blocked, "FusedConv") != 0)
+        count_of(blocked, "ExpandDepthwise") != expanded || count_of(blocked, "FusedConv") != 0)
         fail_msg("%d gathers, %d and %d conversions in\n%s", count_of(blocked, "GatherChannels"),
                  count_of(blocked, "ToBlocked"), count_of(blocked, "FromBlocked"), blocked);
     free(plain);
@@ -160,6 +162,27 @@ static void squeeze_and_excite(void **state) {
     check(&t, 3, 20, "float[1,20]", 1, 0);
 }
 
+/* An expanding convolution and the depthwise one that alone uses it become one node; not so where
+ * somebody else uses the first. */
+static void inverted_residual(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 20, 3, 3, 1, 1);
+    conv(&t, "b", "a", 40, 20, 1, 1, 1);
+    NODE(&t, " c = Clip(b, zero_f, six)");
+    conv(&t, "d", "c", 40, 1, 3, 1, 40);
+    NODE(&t, " e = Relu(d)");
+    conv(&t, "f", "e", 20, 40, 1, 1, 1);
+    NODE(&t, " h = Add(f, a)");
+    conv(&t, "i", "h", 24, 20, 1, 1, 1);
+    conv(&t, "j", "i", 24, 1, 3, 1, 24);
+    NODE(&t, " y = Add(i, j)");
+    LIST(&t, ", float zero_f = {0}, float six = {6}");
+    expanded = 1;
+    check(&t, 3, 13, "float[1,24,13,13]", 1, 0);
+    expanded = 0;
+}
+
 static void channel_shuffle(void **state) {
     (void)state;
     text t = {0};
@@ -197,9 +220,8 @@ static void up_and_together(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residual_blocks),
-        cmocka_unit_test(squeeze_and_excite),
-        cmocka_unit_test(channel_shuffle),
+        cmocka_unit_test(residual_blocks),   cmocka_unit_test(squeeze_and_excite),
+        cmocka_unit_test(inverted_residual), cmocka_unit_test(channel_shuffle),
         cmocka_unit_test(up_and_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,21 +64,29 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 }
 
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err) {
-    const sni_blocked_conv_params *p = c->params;
+    return sni_blocked_bias_of(c, 2, out, err);
+}
+
+sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error *err) {
+    int64_t block = sni_cpu_kernels_get()->block;
     const sni_tensor *bias;
     float *padded;
     bool filled;
     *out = NULL;
-    if (!sni_choice_given(c, 2)) return SN_OK;
-    int64_t count = c->constants[2]->tensor.count;
-    SN_TRY(
-        sni_cpu_floats(c, (size_t)(sni_blocks(count, p->block) * p->block), &padded, &filled, err));
+    if (!sni_choice_given(c, i)) return SN_OK;
+    int64_t count = c->constants[i]->tensor.count;
+    SN_TRY(sni_cpu_floats(c, (size_t)(sni_blocks(count, block) * block), &padded, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_weight(c, 2, &bias, err));
+        SN_TRY(sni_cpu_weight(c, i, &bias, err));
         memcpy(padded, bias->data, (size_t)count * sizeof *padded);
     }
     *out = padded;
     return SN_OK;
+}
+
+void sni_blocked_set_window(sni_conv_geometry *g, const sni_window *w) {
+    set_window(g, w);
+    set_sizes(g, w->in, w->out);
 }
 
 sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out) {
@@ -94,8 +102,7 @@ sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_ca
                               .x = x->data,
                               .plain = x->rank == 4,
                               .y = y->data};
-    set_window(&out->geometry, &window);
-    set_sizes(&out->geometry, window.in, window.out);
+    sni_blocked_set_window(&out->geometry, &window);
     sni_cpu_act(&p->fused.activation, &out->epilogue.act, &out->epilogue.p0, &out->epilogue.p1);
     return SN_OK;
 }

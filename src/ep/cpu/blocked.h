@@ -16,6 +16,11 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 /* The bias of a choice, zeros up to whole blocks; *out NULL if it has none. Packed data: not freed.
  */
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err);
+/* The same for a bias that is another input than the third. */
+sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error *err);
+
+/* Kernel, strides, dilations, pads and sizes of a window whose sizes are known. */
+void sni_blocked_set_window(sni_conv_geometry *g, const sni_window *w);
 
 /* One call in plain numbers. */
 typedef struct sni_blocked_call {

@@ -1,0 +1,287 @@
+/* conv_expand.c - a pointwise convolution and the depthwise one after it, in blocked layout: of a
+ * few output channel blocks some rows at a time are expanded into memory that stays in the cache,
+ * and the depthwise convolution reads them there. */
+#include "base/threadpool.h"
+#include "cpu/depthwise.h"
+#include "ep/cpu/blocked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { X, W, B, V, D }; /* inputs */
+
+typedef struct expand_weights {
+    int64_t in, out;    /* channels */
+    float *panels;      /* (output blocks, input channels up to whole blocks, block) */
+    float *taps;        /* of the depthwise convolution */
+    float *bias, *more; /* of both, zeros up to whole blocks; NULL: none */
+} expand_weights;
+
+/* The depthwise convolution as far as weights and parameters tell it. */
+static bool expand_geometry(const sni_choice *c, sni_conv_geometry *g) {
+    const sni_expand_params *p = c->params;
+    sni_window w;
+    const int64_t *v = c->constants[V]->tensor.dims;
+    if (sni_window_init(&w, &p->fused.conv.window, 2, v + 2, NULL) != SN_OK) return false;
+    *g = (sni_conv_geometry){.n = 1,
+                             .in_channels = v[0],
+                             .out_channels = v[0],
+                             .groups = v[0],
+                             .kernel_h = v[2],
+                             .kernel_w = v[3]};
+    return true;
+}
+
+static bool is_constant(const sni_choice *c, int i) {
+    return !sni_choice_given(c, i) || c->constants[i];
+}
+
+static bool expand_accepts(const sni_choice *c) {
+    const sni_expand_params *p = c->params;
+    sni_conv_geometry g;
+    sni_conv_epilogue e;
+    return sni_choice_is(c, X, SN_FLOAT32) && sni_choice_rank(c, X) == 5 && c->n_in > V &&
+           c->constants[W] && c->constants[V] && is_constant(c, B) && is_constant(c, D) &&
+           c->constants[W]->tensor.count > 0 && c->constants[V]->tensor.count > 0 &&
+           p->block == sni_cpu_kernels_get()->block &&
+           sni_cpu_act(&p->fused.activation, &e.act, &e.p0, &e.p1) &&
+           sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1) && expand_geometry(c, &g) &&
+           p->fused.conv.group == g.in_channels && sni_depthwise_fits(&g);
+}
+
+/* ---- Weights ---- */
+
+static sn_status pack_panels(const sni_choice *c, expand_weights *e, sn_error *err) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    int64_t depth = sni_blocks(e->in, block) * block;
+    const sni_tensor *w;
+    bool filled;
+    SN_TRY(sni_cpu_floats(c, (size_t)(sni_blocks(e->out, block) * block * depth), &e->panels,
+                          &filled, err));
+    if (filled) return SN_OK;
+    SN_TRY(sni_cpu_weight(c, W, &w, err));
+    const float *from = w->data;
+    for (int64_t o = 0; o < e->out; o++)
+        for (int64_t i = 0; i < e->in; i++)
+            e->panels[(o / block * depth + i) * block + o % block] = from[o * e->in + i];
+    return SN_OK;
+}
+
+static sn_status pack_taps(const sni_choice *c, expand_weights *e, sn_error *err) {
+    sni_conv_geometry g;
+    const sni_tensor *v;
+    bool filled;
+    if (!expand_geometry(c, &g)) return sni_fail(err, SN_INTERNAL, "no window");
+    SN_TRY(sni_cpu_floats(c, sni_depthwise_packed_size(&g), &e->taps, &filled, err));
+    if (filled) return SN_OK;
+    SN_TRY(sni_cpu_weight(c, V, &v, err));
+    sni_depthwise_pack(&g, v->data, e->taps);
+    return SN_OK;
+}
+
+static sn_status expand_prepare(const sni_choice *c, void **state, sn_error *err) {
+    expand_weights e = {.in = c->constants[W]->tensor.dims[1],
+                        .out = c->constants[W]->tensor.dims[0]};
+    SN_TRY(pack_panels(c, &e, err));
+    SN_TRY(pack_taps(c, &e, err));
+    SN_TRY(sni_blocked_bias_of(c, B, &e.bias, err));
+    SN_TRY(sni_blocked_bias_of(c, D, &e.more, err));
+    expand_weights *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = e;
+    *state = kept;
+    return SN_OK;
+}
+
+/* ---- How a call is cut ---- */
+
+typedef struct expand_job {
+    const expand_weights *w;
+    const sni_cpu_kernels *kernels;
+    sni_conv_geometry g; /* of the depthwise convolution */
+    sni_conv_epilogue first, second;
+    const float *x;
+    float *y, *scratch;
+    int64_t block, in_blocks, out_blocks;
+    int64_t width; /* output blocks that are expanded at once */
+    int64_t lines; /* rows of a band of expanded ones, and their floats for all `width` blocks */
+    size_t band;
+    int64_t parts; /* threads' shares of an image: */
+    bool by_rows;  /* stretches of rows, or else channel blocks */
+} expand_job;
+
+enum {
+    BAND = 40960,   /* floats of a band of expanded rows, about */
+    PIECE = 1 << 18 /* products that are worth a thread's while */
+};
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* Rows of the input that one row of output sees, with those between the taps. */
+static int64_t reach(const sni_conv_geometry *g) {
+    return (g->kernel_h - 1) * g->dilation_h + 1;
+}
+
+/* Threads that take rows expand those at their borders twice, but find what they need later, and
+ * what they need now, in their own caches. */
+static void cut(expand_job *j, int threads) {
+    const sni_conv_geometry *g = &j->g;
+    const int *pixels = j->kernels->conv->pixels;
+    j->block = j->kernels->block;
+    j->in_blocks = sni_blocks(j->w->in, j->block);
+    j->out_blocks = sni_blocks(j->w->out, j->block);
+    j->width = 1;
+    for (int64_t w = 2; w <= smaller(2, j->out_blocks); w++)
+        if (pixels[w]) j->width = w;
+    int64_t line = j->width * g->in_w * j->block;
+    j->lines = smaller(larger(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
+    j->lines = larger(j->lines, smaller(reach(g), g->in_h));
+    j->band = (size_t)(j->lines * line);
+    bool whole = g->n % threads == 0;
+    j->by_rows = !whole && g->in_h >= 14 * threads * larger((reach(g) - g->stride_h) / 2, 1);
+    j->parts = whole ? 1 : smaller(threads, j->by_rows ? g->out_h : j->out_blocks);
+}
+
+/* ---- Running ---- */
+
+/* Pixels [from, to) of an image in `width` output blocks from `first` on, to a band that begins
+ * with pixel `start`. */
+static void expand_pixels(const expand_job *j, const float *x, int64_t first, int64_t width,
+                          int64_t from, int64_t to, int64_t start, float *band) {
+    const sni_conv_kernels *k = j->kernels->conv;
+    int64_t block = j->block, plane = j->g.in_h * j->g.in_w * block;
+    int64_t depth = j->in_blocks * block * block;
+    sni_conv_epilogue e = j->first;
+    sni_conv_tile t = {.w = j->w->panels + first * depth,
+                       .blocks = 1,
+                       .channels = block,
+                       .last = j->w->in - (j->in_blocks - 1) * block,
+                       .rows = 1,
+                       .taps = j->in_blocks,
+                       .x_pixel = block,
+                       .x_tap = plane,
+                       .w_out = depth,
+                       .w_tap = block * block,
+                       .y_block = j->lines * j->g.in_w * block,
+                       .finish = true,
+                       .epilogue = &e};
+    if (e.bias) e.bias += first * block;
+    t.ahead = (uintptr_t)t.w;
+    int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
+    for (int64_t i = 0, at = from; i < tiles; i++) {
+        int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
+        t.x = x + at * block;
+        t.y = band + (at - start) * block;
+        k->tile[SNI_CONV_BLOCKED_1][width][pixels](&t);
+        at += pixels;
+    }
+}
+
+/* Moves expanded rows that are needed again to the front of the band. */
+static void keep_rows(const expand_job *j, int64_t width, int64_t from, int64_t to, int64_t start,
+                      float *band) {
+    int64_t line = j->g.in_w * j->block;
+    if (from >= to || from == start) return;
+    for (int64_t b = 0; b < width; b++, band += j->lines * line)
+        memmove(band, band + (from - start) * line, (size_t)((to - from) * line) * sizeof *band);
+}
+
+/* Rows of output [*from, ...) that a band of expanded rows from `start` on gives, `to` at most. */
+static int64_t band_end(const expand_job *j, int64_t start, int64_t from, int64_t to) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t most = (start + j->lines + g->pad_top - reach(g)) / g->stride_h + 1;
+    if (start + j->lines >= g->in_h) most = to;
+    return smaller(larger(most, from + 1), to);
+}
+
+/* Rows [from, to) of `width` output blocks from `first` on of image n. */
+static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t width, int64_t from,
+                       int64_t to, float *band) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
+    const float *x = j->x + n * j->in_blocks * g->in_h * g->in_w * j->block;
+    for (int64_t row = from; row < to;) {
+        int64_t top = smaller(larger(row * g->stride_h - g->pad_top, 0), g->in_h);
+        if (have > top)
+            keep_rows(j, width, top, have, start, band);
+        else
+            have = top;
+        start = top;
+        int64_t end = band_end(j, start, row, to);
+        int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
+        need = smaller(larger(need, have), g->in_h);
+        if (need > have)
+            expand_pixels(j, x, first, width, have * g->in_w, need * g->in_w, start * g->in_w,
+                          band);
+        have = need;
+        for (int64_t b = 0; b < width; b++) {
+            sni_depthwise_part part = {.x = band + b * j->lines * g->in_w * j->block,
+                                       .x_first = start,
+                                       .channels = first + b,
+                                       .from = row,
+                                       .to = end,
+                                       .y = j->y + (n * j->out_blocks + first + b) * out};
+            sni_depthwise_run_part(g, j->w->taps, &j->second, &part);
+        }
+        row = end;
+    }
+}
+
+static void run_parts(void *ctx, int64_t begin, int64_t end) {
+    const expand_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t n = i / j->parts, part = i % j->parts;
+        int64_t rows = j->by_rows ? j->parts : 1, blocks = j->by_rows ? 1 : j->parts;
+        int64_t row = j->by_rows ? part : 0, some = j->by_rows ? 0 : part;
+        float *band = j->scratch + (size_t)i * j->band;
+        int64_t last = (some + 1) * j->out_blocks / blocks;
+        for (int64_t b = some * j->out_blocks / blocks; b < last; b += j->width)
+            run_blocks(j, n, b, smaller(j->width, last - b), row * j->g.out_h / rows,
+                       (row + 1) * j->g.out_h / rows, band);
+    }
+}
+
+static sn_status expand_run(sni_kernel *k) {
+    const sni_expand_params *p = k->params;
+    const expand_weights *w = k->state;
+    const sni_tensor *x = sni_in(k, X), *y = sni_out(k, 0);
+    sni_window window;
+    if (y->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_window(k, &window, x, sni_in(k, V), y));
+    expand_job j = {
+        .w = w,
+        .kernels = sni_cpu_kernels_get(),
+        .g = {.n = x->dims[0], .in_channels = w->out, .out_channels = w->out, .groups = w->out},
+        .first = {.bias = w->bias},
+        .second = {.bias = w->more},
+        .x = x->data,
+        .y = y->data};
+    sni_blocked_set_window(&j.g, &window);
+    sni_cpu_act(&p->activation, &j.first.act, &j.first.p0, &j.first.p1);
+    sni_cpu_act(&p->fused.activation, &j.second.act, &j.second.p0, &j.second.p1);
+    int threads = k->threads > 0 ? k->threads : sni_threads_available();
+    cut(&j, threads);
+    int64_t items = j.g.n * j.parts;
+    j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
+    if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    int64_t work = j.g.in_h * j.g.in_w * w->in * w->out / j.parts;
+    sni_parallel_for(threads, items, larger(items / threads, PIECE / larger(work, 1)), run_parts,
+                     &j);
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_expand_depthwise = {
+    .name = "expand_depthwise_f32",
+    .op = "ExpandDepthwise",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = expand_accepts,
+    .prepare = expand_prepare,
+    .release = free,
+    .run = expand_run,
+};
