@@ -13,10 +13,11 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
 
 uint64_t srv_batch_signature(const srv_request *request) {
     uint64_t hash = mix(1, request->input_count);
+    int first = request->model->max_batch > 0 ? 1 : 0; /* rows are counted apart */
     for (size_t i = 0; i < request->input_count; i++) {
         const srv_input *input = &request->inputs[i];
         hash = mix(hash, (uint64_t)input->index << 32 | (uint64_t)input->rank);
-        for (int d = 1; d < input->rank; d++) hash = mix(hash, (uint64_t)input->dims[d]);
+        for (int d = first; d < input->rank; d++) hash = mix(hash, (uint64_t)input->dims[d]);
     }
     return hash;
 }

@@ -19,7 +19,8 @@ struct srv_batch {
  * together after all are run one by one. */
 void srv_batch_run(srv_batch *batch);
 
-/* A number that differs between requests that cannot share a run (and rarely agrees for others). */
+/* A number that differs between requests that cannot share a run (and rarely agrees for others); of
+ * a model without batching, between all that differ in shape. */
 uint64_t srv_batch_signature(const srv_request *request);
 /* Whether they can. */
 bool srv_batch_alike(const srv_request *a, const srv_request *b);

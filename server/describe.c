@@ -209,6 +209,13 @@ void srv_describe_stats(srv_json_out *out, srv_model *model) {
     srv_json_pair_uint(out, "p50_ns", srv_histogram_quantile(&stats.request_latency, 0.5));
     srv_json_pair_uint(out, "p90_ns", srv_histogram_quantile(&stats.request_latency, 0.9));
     srv_json_pair_uint(out, "p99_ns", srv_histogram_quantile(&stats.request_latency, 0.99));
+    srv_json_pair_uint(out, "first_bound_ns", (uint64_t)(srv_bucket_bound(0) * 1e9));
+    srv_json_key(out, "counts"); /* of requests up to each bound, which double */
+    srv_json_begin(out, '[');
+    for (int i = 0; i < SRV_BUCKETS; i++) {
+        srv_json_put_int(out, (int64_t)stats.request_latency.buckets[i]);
+    }
+    srv_json_end(out, ']');
     srv_json_end(out, '}');
     srv_json_end(out, '}');
 }

@@ -261,7 +261,9 @@ static void fall_due(generator *g, uint64_t now, uint64_t last) {
     }
 }
 
-static void start_requests(generator *g, uint64_t now) {
+/* True when one was answered at once: its connection has nothing to wait for. */
+static bool start_requests(generator *g, uint64_t now) {
+    bool at_once = false;
     const size_t room = sizeof g->due_ns / sizeof g->due_ns[0];
     int allowed = g->options->rate > 0 ? g->options->concurrency
                                        : (int)(g->options->concurrency * ramp(g, now) + 0.999);
@@ -274,13 +276,16 @@ static void start_requests(generator *g, uint64_t now) {
         }
         if (g->options->rate <= 0) {
             begin(g, conn, srv_now_ns());
+            at_once = at_once || !conn->busy;
         } else if (g->due) {
             uint64_t when = g->due_ns[g->due_first];
             g->due_first = (g->due_first + 1) % room;
             g->due--;
             begin(g, conn, when);
+            at_once = at_once || (!conn->busy && g->due);
         }
     }
+    return at_once;
 }
 
 /* A second is over: it is shown, and counted if it is measured. */
@@ -308,8 +313,9 @@ static void run(generator *g) {
         struct epoll_event events[256];
         if (g->options->rate > 0) fall_due(g, now, last);
         last = now;
-        start_requests(g, now);
-        int count = epoll_wait(g->epoll, events, 256, g->options->rate > 0 ? 1 : 50);
+        bool at_once = start_requests(g, now);
+        int wait = at_once ? 0 : g->options->rate > 0 ? 1 : 50;
+        int count = epoll_wait(g->epoll, events, 256, wait);
         for (int i = 0; i < count; i++) move(g, events[i].data.ptr);
         now = srv_now_ns();
         bool warm = began < g->measure_ns && now >= g->measure_ns;

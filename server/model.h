@@ -5,6 +5,7 @@
 #include "config.h"
 #include "request.h"
 #include "stats.h"
+#include "tune.h"
 
 typedef struct srv_io {
     char *name;
@@ -23,6 +24,7 @@ typedef struct srv_queue {
     int running;     /* runs under way */
     srv_model *next; /* among models with waiting requests */
     bool listed;
+    srv_tuning tuning;
 } srv_queue;
 
 struct srv_model {

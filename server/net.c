@@ -204,6 +204,9 @@ static void accept_some(srv_loop *loop, srv_door *door) {
 
 /* ---- The loop ----------------------------------------------------------------------------- */
 
+/* The loop of this thread while it serves events, after which it runs its tasks. */
+static _Thread_local srv_loop *looking;
+
 void srv_loop_post(srv_loop *loop, srv_task *task) {
     task->next = NULL;
     pthread_mutex_lock(&loop->lock);
@@ -215,6 +218,7 @@ void srv_loop_post(srv_loop *loop, srv_task *task) {
     }
     loop->last = task;
     pthread_mutex_unlock(&loop->lock);
+    if (loop == looking) return; /* its own thread, which is about to look */
     uint64_t one = 1;
     if (first && write(loop->wake, &one, sizeof one) < 0) {
         /* the counter is full: the loop is awake */
@@ -290,6 +294,7 @@ static void *loop_main(void *ctx) {
     struct epoll_event events[EVENTS];
     while (!atomic_load(&loop->stop)) {
         int count = epoll_wait(loop->epoll, events, EVENTS, TICK_MS);
+        looking = loop;
         for (int i = 0; i < count; i++) {
             void *ptr = events[i].data.ptr;
             srv_door *door = door_of(ptr);
@@ -302,6 +307,7 @@ static void *loop_main(void *ctx) {
                 serve_conn(ptr, events[i].events);
             }
         }
+        looking = NULL; /* tasks of tasks wait for the next turn */
         run_tasks(loop);
         if (atomic_load(&loop->drain)) drain_loop(loop);
         while (atomic_load(&loop->cut) && loop->conns) srv_conn_close(loop->conns);

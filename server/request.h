@@ -99,9 +99,9 @@ struct srv_request {
 
     /* The scheduler's. */
     srv_request *next;
-    int64_t rows; /* of the batch dimension; 1 for a model without one */
-    uint64_t signature;
-    uint64_t deadline; /* on the monotonic clock; 0: none */
+    int64_t rows;       /* of the batch dimension; 1 for a model without one */
+    uint64_t signature; /* see batch.h */
+    uint64_t deadline;  /* on the monotonic clock; 0: none */
     srv_batch *batch;
     uint32_t level;
     bool queued, cancelled;

@@ -11,6 +11,8 @@
 #include <time.h>
 
 #define LOOK_AHEAD 1024 /* waiting requests looked at for one batch */
+#define SHORT_NS 100000 /* a run that is over sooner than it takes to hand it over and back */
+#define LONG_NS 5000000 /* the most that a run expected to be short may block its caller */
 
 static struct {
     pthread_mutex_t lock;
@@ -199,13 +201,18 @@ static int64_t gather(srv_model *model, int64_t most, srv_batch *batch) {
     return rows;
 }
 
+static int runs_at_once(const srv_model *model) {
+    return model->instances < s.count ? model->instances : s.count;
+}
+
 /* What is queued, divided by the instances that can run at once: one that took everything would
  * leave the next one that frees with nothing to do. */
 static int64_t fair_share(srv_model *model) {
-    int64_t instances = model->instances < s.count ? model->instances : s.count;
+    int64_t instances = runs_at_once(model);
     int64_t there = gather(model, model->max_batch * instances, NULL);
     int64_t share = (there + instances - 1) / instances;
-    return share < model->max_batch ? share : model->max_batch;
+    if (share > model->max_batch) share = model->max_batch;
+    return srv_tune_rows(&model->queue.tuning, first_waiting(&model->queue)->signature, share);
 }
 
 /* How many rows to take now, or 0 when it is worth waiting until `*until`. */
@@ -279,10 +286,19 @@ static void count_run(srv_batch *batch) {
     pthread_mutex_unlock(&model->stats_lock);
 }
 
+/* Counts the run's time (under the lock). */
+static void count_cost(const srv_batch *batch, bool busy) {
+    const srv_request *r = batch->first;
+    if (r->code != SRV_OK) return;
+    srv_tune_add(&batch->model->queue.tuning, r->signature, batch->count, batch->rows,
+                 batch->threads, busy, r->times.finished - r->times.started);
+}
+
 /* Runs one batch; called and returns with the lock held. */
 static void run(srv_batch *batch) {
     srv_model *model = srv_model_retain(batch->model);
     int share = s.count / ++s.running;
+    bool busy = s.running >= runs_at_once(model);
     batch->threads = model->config.threads > 0 ? model->config.threads : share > 0 ? share : 1;
     sn_cancel_reset(batch->cancel);
     size_t live = 0;
@@ -296,6 +312,7 @@ static void run(srv_batch *batch) {
     count_run(batch);
     pthread_mutex_lock(&s.lock);
     for (srv_request *r = batch->first; r; r = r->next) r->batch = NULL;
+    count_cost(batch, busy);
     s.running--;
     model->queue.running--;
     pthread_mutex_unlock(&s.lock);
@@ -304,6 +321,45 @@ static void run(srv_batch *batch) {
     pthread_mutex_lock(&s.lock);
     /* this instance is free: this thread looks again itself, and so may another */
     if (s.first && s.idle > 0) pthread_cond_signal(&s.work);
+}
+
+/* Whether the caller may run a request itself (under the lock): nothing waits, a run is free, and
+ * it takes less time than a thread to wake up. */
+static bool is_short(srv_request *r) {
+    srv_model *model = r->model;
+    return !s.first && s.running < s.count && model->queue.running < model->instances &&
+           !model->config.queue_delay_ns && !model->config.preferred_count &&
+           srv_tune_is_short(&model->queue.tuning, r->signature, r->rows, SHORT_NS);
+}
+
+/* Runs a short request in the caller's thread. False: it was not short after all, may have another
+ * try by another thread, and no other is tried like this. Called and returns with the lock held. */
+static bool run_here(srv_request *r) {
+    srv_model *model = srv_model_retain(r->model);
+    srv_batch batch = {.model = model, .first = r, .count = 1, .rows = r->rows, .threads = 1};
+    s.running++;
+    model->queue.running++;
+    pthread_mutex_unlock(&s.lock);
+    r->times.started = srv_now_ns();
+    uint64_t limit = time_limit(&batch, r->times.started);
+    bool own = !limit || limit > LONG_NS; /* the limit is this function's */
+    batch.time_limit_ns = own ? LONG_NS : limit;
+    srv_batch_run(&batch);
+    bool done = !own || r->code != SRV_DEADLINE;
+    if (done) count_run(&batch);
+    pthread_mutex_lock(&s.lock);
+    count_cost(&batch, s.running >= runs_at_once(model));
+    s.running--;
+    model->queue.running--;
+    if (!done) {
+        srv_tune_was_long(&model->queue.tuning);
+        r->code = SRV_OK;
+        r->message[0] = 0;
+        r->times.finished = 0;
+    }
+    if (s.first && s.idle > 0) pthread_cond_signal(&s.work);
+    srv_model_release(model); /* the request has it, too */
+    return done;
 }
 
 static void wait_until(pthread_cond_t *condition, uint64_t until) {
@@ -395,7 +451,8 @@ void srv_submit(srv_request *r) {
     pthread_mutex_lock(&s.lock);
     s.pending++;
     bool full = !hit && r->model->queue.count >= most;
-    if (!hit && !full) {
+    bool here = !hit && !full && is_short(r) && run_here(r);
+    if (!hit && !full && !here) {
         enqueue(r);
         if (precedes(r->deadline, s.next_deadline)) {
             s.next_deadline = r->deadline;
@@ -408,7 +465,7 @@ void srv_submit(srv_request *r) {
         srv_request_fail(r, SRV_UNAVAILABLE, "%llu requests wait for this model already",
                          (unsigned long long)most);
     }
-    if (hit || full) finish(r);
+    if (hit || full || here) finish(r);
 }
 
 void srv_cancel(srv_request *r) {

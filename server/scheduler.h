@@ -4,7 +4,9 @@
  * share of it that shrinks as more runs are under way, so that the machine is never oversubscribed.
  * A model has as many runs at once as it has instances. An instance that frees takes what is
  * queued: requests that agree in everything but the rows of their first dimension, up to the
- * model's largest batch; others are run as they are, nothing is padded. */
+ * model's largest batch or to the size that has cost least a row (tune.h); others are run as they
+ * are, nothing is padded. A run that is known to be short is not handed to another thread at all.
+ */
 #ifndef SERVER_SCHEDULER_H
 #define SERVER_SCHEDULER_H
 

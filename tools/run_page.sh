@@ -13,8 +13,9 @@ fi
 mkdir -p "$folder"
 exec 3< <(exec "$1" serve demo/digits.onnx --http 0 --metrics off -q)
 server=$!
-trap 'kill $server' EXIT
 read -r -u 3 _ url
-"$1" load "$url" -m digits -c 2 -t 3 -q >/dev/null 2>&1 &
+"$1" load "$url" -m digits -c 4 -r 2000 -t 300 -q >/dev/null 2>&1 &
+load=$!
+trap 'kill $load $server' EXIT
 NODE_PATH=$data/playwright/node_modules node tests/server/page.js "$url/" demo/3.png "$folder" | tee "$folder/said"
 grep -q 'first index 3' "$folder/said"

@@ -191,6 +191,25 @@ def disconnect_in_a_run(folder):
 
 
 @test
+def short_runs_that_become_long(folder):
+    """Short runs are not handed to another thread; one that looks like them must not hold up its loop."""
+    slow(folder)
+    with Server(folder, "--threads", "2", "--io-threads", "1") as server:
+        client = Client(server)
+        for _ in range(20):
+            check(client.infer("slow", np.array([3])).status == 200, "short")
+        holder = hold(server)
+        began = time.time()
+        check(client.get("/v2/health/live").status == 200, "live")
+        check(client.infer("slow", np.array([3])).status == 200, "the other instance")
+        check(time.time() - began < 5, "the loop was held up")
+        reply = client.infer("slow", np.array([2 ** 40]), parameters={"timeout": 200000})
+        check(reply.status == 504, reply.body)
+        holder.close()
+        wait_for(server, 'sinter_running_count{model="slow",version="1"} 0')
+
+
+@test
 def run_limits(folder):
     slow(folder)
     identity(folder, "copy", TensorProto.FLOAT)

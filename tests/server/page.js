@@ -14,6 +14,7 @@ async function visit(browser, name, viewport) {
   await page.goto(url);
   await page.waitForSelector('#models .card h2');
   assert.strictEqual(await page.textContent('#models .card h2'), 'digits');
+  await page.waitForFunction(() => document.querySelectorAll('#models .card polyline').length === 4);
   await page.click('#models .card button');
   await page.waitForSelector('#details table');
   assert((await page.textContent('#details')).includes('[-1, 1, 8, 8]'));
