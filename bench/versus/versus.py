@@ -34,7 +34,7 @@ ALL = (
     "random_forest:r1 random_forest:r1000"
 ).split()
 QUICK = "mlp_tiny mlp_mnist resnet18 mobilenet_v2 minilm_l6:s128 lstm_stream:t50 random_forest:r1000".split()
-TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
 
 
 class Failed(Exception):

@@ -30,6 +30,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_topk,
     &sni_cpu_nonzero,
     &sni_cpu_gather_rows,
+    &sni_cpu_roi_align,
     &sni_cpu_blocked_max_pool,
     &sni_cpu_blocked_average_pool,
     &sni_cpu_blocked_mean,
@@ -43,7 +44,7 @@ static const sni_impl *const impls[] = {
 };
 
 /* Lists that end with an entry without an operator; asked after those above. */
-static const sni_impl *const lists[] = {sni_cpu_maps, sni_cpu_lent};
+static const sni_impl *const lists[] = {sni_cpu_maps, sni_cpu_loops, sni_cpu_lent};
 
 static bool fits(const sni_impl *impl, const sni_choice *c) {
     return sni_str_is(c->node->type, impl->op) &&

@@ -46,7 +46,7 @@ static int64_t tensor_index(const sni_tensor *x, int64_t plane, int64_t size, in
 
 static sn_status max_ref(sni_kernel *k) {
     static const sni_pool_fn fns[SNI_DTYPE_COUNT] = {
-        SNI_EACH_FLOAT(max_row), [SN_INT8] = max_row_i8, [SN_UINT8] = max_row_u8};
+        SNI_EACH_FLOAT(max_window), [SN_INT8] = max_window_i8, [SN_UINT8] = max_window_u8};
     const sni_pool_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *indices = sni_out(k, 1);

@@ -38,6 +38,20 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
         j->fn(&j->pool, i / j->pool.out_rows, i % j->pool.out_rows);
 }
 
+static sn_status find_spans(sni_kernel *k, sni_pool *p) {
+    int64_t from, to;
+    void *room = NULL;
+    sni_window_last_taps(&p->window, &from, &to);
+    if (to <= from) return SN_OK;
+    SN_TRY(sni_scratch_array(k, to - from, sizeof *p->spans, &room));
+    sni_pool_span *spans = room;
+    for (int64_t i = 0; i < to - from; i++)
+        sni_window_span(&p->window, from + i, &spans[i].lo, &spans[i].hi, &spans[i].shift);
+    p->spans = spans;
+    p->n_spans = to - from;
+    return SN_OK;
+}
+
 sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
                           const void *in, const sni_tensor *y, void *out, int64_t *indices) {
     pool_job job = {.pool = {.params = k->params, .x = in, .y = out, .indices = indices}, .fn = fn};
@@ -49,6 +63,7 @@ sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_
     p->out_rows = sni_window_out_rows(&p->window);
     p->in_plane = sni_window_in_rows(&p->window) * p->window.in[p->window.rank - 1];
     if (y->count == 0) return SN_OK;
+    if (!global) SN_TRY(find_spans(k, p));
     int64_t work = sni_window_tap_rows(&p->window) * p->window.out[p->window.rank - 1];
     int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
     sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, &job);

@@ -12,6 +12,12 @@ typedef struct sni_pool_params {
     int64_t channels_last;     /* operators of com.microsoft on 8-bit tensors */
 } sni_pool_params;
 
+/* Outputs [lo, hi) of a row under which a tap lies inside the input: output o reads element
+ * o * stride + shift of the row. */
+typedef struct sni_pool_span {
+    int64_t lo, hi, shift;
+} sni_pool_span;
+
 /* `global`: the window is the whole plane. */
 typedef struct sni_pool {
     sni_window window;
@@ -20,6 +26,8 @@ typedef struct sni_pool {
     void *y;
     int64_t *indices; /* MaxPool: NULL if not wanted */
     int64_t out_rows, in_plane;
+    const sni_pool_span *spans; /* of the taps along the last axis that meet the input */
+    int64_t n_spans;
 } sni_pool;
 
 /* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */

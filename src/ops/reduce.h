@@ -7,6 +7,8 @@
 
 #define SNI_REDUCE_ACC_MAX 16 /* bytes of one accumulator at most */
 
+enum { SNI_REDUCE_LANES = 32 }; /* accumulators of a row at once */
+
 typedef struct sni_reduce_params {
     int64_t keepdims, noop_with_empty_axes;
 } sni_reduce_params;

@@ -1,7 +1,12 @@
 /* One reduction of one element type from OP (its name), ACC, EMPTY, STEP and RESULT, which are
- * undefined again. Long rows go to eight accumulators at once. SELECTS: a step picks one of its
- * operands, so accumulators are joined by a step too; otherwise by adding or multiplying. */
+ * undefined again. Long rows go to SNI_REDUCE_LANES accumulators at once. SELECTS: a step picks one
+ * of its operands, so accumulators are joined by a step too; otherwise by adding or multiplying. */
 #define OP_FN(part) FN(SNI_PASTE(OP, part))
+#ifdef SELECTS
+#define OP_JOIN(a, b) STEP(a, b)
+#else
+#define OP_JOIN(a, b) (EMPTY ? (a) * (b) : (a) + (b))
+#endif
 
 static void OP_FN(init)(void *acc, int64_t n) {
     ACC *a = acc;
@@ -11,18 +16,15 @@ static void OP_FN(init)(void *acc, int64_t n) {
 static void OP_FN(row)(void *acc, const void *x, int64_t n) {
     ACC *a = acc;
     const T *src = x;
-    ACC lane[8] = {EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY};
+    ACC lane[SNI_REDUCE_LANES];
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) lane[j] = STEP(lane[j], src[i + j]);
+    for (int j = 0; j < SNI_REDUCE_LANES; j++) lane[j] = EMPTY;
+    for (; i + SNI_REDUCE_LANES <= n; i += SNI_REDUCE_LANES)
+        for (int j = 0; j < SNI_REDUCE_LANES; j++) lane[j] = STEP(lane[j], src[i + j]);
     for (; i < n; i++) lane[0] = STEP(lane[0], src[i]);
-    for (int j = 0; j < 8; j++) {
-#ifdef SELECTS
-        a[0] = STEP(a[0], lane[j]);
-#else
-        a[0] = EMPTY ? a[0] * lane[j] : a[0] + lane[j];
-#endif
-    }
+    for (int half = SNI_REDUCE_LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] = OP_JOIN(lane[j], lane[j + half]);
+    a[0] = OP_JOIN(a[0], lane[0]);
 }
 
 static void OP_FN(col)(void *acc, const void *x, int64_t n) {
@@ -47,3 +49,4 @@ static const sni_reducer FN(OP) = {sizeof(ACC), OP_FN(init), OP_FN(row), OP_FN(c
 #undef RESULT
 #undef SELECTS
 #undef OP_FN
+#undef OP_JOIN

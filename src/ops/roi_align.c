@@ -1,16 +1,10 @@
 /* RoiAlign: regions of images brought to one size by sampling between elements. */
+#include "ops/roi_align.h"
+
 #include "ops/compute.h"
 
 #include <limits.h>
 #include <math.h>
-
-typedef struct roi_params {
-    int32_t half_pixel, mode; /* 0 half_pixel, 1 output_half_pixel; 0 avg, 1 max */
-    int64_t output_height, output_width, sampling_ratio;
-    float spatial_scale;
-} roi_params;
-
-enum { MOST_SAMPLES = 16384 }; /* along one axis of one output element */
 
 typedef struct align {
     const void *x, *rois;
@@ -26,9 +20,9 @@ typedef struct align {
 #undef BODY
 
 static sn_status roi_infer(sni_infer *c) {
-    const roi_params *p = c->params;
+    const sni_roi_params *p = c->params;
     if (p->output_height < 1 || p->output_width < 1 || p->output_height > INT_MAX ||
-        p->output_width > INT_MAX || p->sampling_ratio < 0 || p->sampling_ratio > MOST_SAMPLES)
+        p->output_width > INT_MAX || p->sampling_ratio < 0 || p->sampling_ratio > SNI_ROI_SAMPLES)
         return SNI_INFER_FAIL(c, "output of %lld x %lld with sampling_ratio %lld",
                               (long long)p->output_height, (long long)p->output_width,
                               (long long)p->sampling_ratio);
@@ -46,7 +40,7 @@ static sn_status roi_infer(sni_infer *c) {
 }
 
 static sn_status roi_ref(sni_kernel *k) {
-    const roi_params *p = k->params;
+    const sni_roi_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *rois = sni_in(k, 1), *batch = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(x->dtype);
@@ -83,7 +77,7 @@ static sn_status roi_upgrade(sni_upgrade *u) {
     return sni_node_set_attr(u->graph, u->node, &mode, u->err);
 }
 
-#define FIELD(f) offsetof(roi_params, f)
+#define FIELD(f) offsetof(sni_roi_params, f)
 
 const sni_op sni_op_RoiAlign = {
     .name = "RoiAlign",
@@ -99,7 +93,7 @@ const sni_op sni_op_RoiAlign = {
                    {"output_width", SNI_ATTR_INT, FIELD(output_width), .number = 1},
                    {"sampling_ratio", SNI_ATTR_INT, FIELD(sampling_ratio)},
                    {"spatial_scale", SNI_ATTR_FLOAT, FIELD(spatial_scale), .number = 1}),
-    .params_size = sizeof(roi_params),
+    .params_size = sizeof(sni_roi_params),
     .upgrade = roi_upgrade,
     .infer = roi_infer,
     .ref = roi_ref,

@@ -38,7 +38,8 @@ static bool FN(region)(const align *a, int64_t r) {
     T wide = roi[2] * scale - shift - x0, tall = roi[3] * scale - shift - y0;
     if (!a->half) wide = wide > 1 ? wide : 1, tall = tall > 1 ? tall : 1;
     T step_x = wide / (T)a->out_w, step_y = tall / (T)a->out_h;
-    if (!(MATH(fabs)(step_x) < MOST_SAMPLES && MATH(fabs)(step_y) < MOST_SAMPLES)) return false;
+    if (!(MATH(fabs)(step_x) < SNI_ROI_SAMPLES && MATH(fabs)(step_y) < SNI_ROI_SAMPLES))
+        return false;
     int64_t nx = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_x);
     int64_t ny = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_y);
     T count = (T)(nx > 0 && ny > 0 ? nx * ny : 1);

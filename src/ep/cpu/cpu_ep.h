@@ -15,13 +15,14 @@ extern const sni_impl sni_cpu_expand_depthwise;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 extern const sni_impl sni_cpu_tree_ensemble, sni_cpu_tree_classifier, sni_cpu_tree_regressor;
 extern const sni_impl sni_cpu_nms, sni_cpu_topk, sni_cpu_nonzero, sni_cpu_gather_rows;
+extern const sni_impl sni_cpu_roi_align;
 extern const sni_impl sni_cpu_blocked_max_pool, sni_cpu_blocked_average_pool;
 extern const sni_impl sni_cpu_blocked_mean, sni_cpu_blocked_max;
 extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
 extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 
 /* Lists that end with an entry without an operator. */
-extern const sni_impl sni_cpu_lent[], sni_cpu_maps[];
+extern const sni_impl sni_cpu_lent[], sni_cpu_maps[], sni_cpu_loops[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);

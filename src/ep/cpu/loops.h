@@ -1,0 +1,32 @@
+/* loops.h - loops of reference kernels, and a few of their own kind, compiled once per
+ * instruction-set tier: the drivers of src/ops carry them to whole tensors. */
+#ifndef SNI_EP_CPU_LOOPS_H
+#define SNI_EP_CPU_LOOPS_H
+
+#include "ops/pool.h"
+#include "ops/reduce.h"
+
+/* The reductions: each(operator, its reducer). */
+#define SNI_LOOPS_REDUCTIONS(each)                                                                \
+    each(ReduceSum, sum) each(ReduceMean, mean) each(ReduceMax, max) each(ReduceMin, min)         \
+        each(ReduceProd, prod) each(ReduceL1, l1) each(ReduceL2, l2) each(ReduceSumSquare, sumsq) \
+            each(ReduceLogSum, logsum) each(ReduceLogSumExp, lse)
+
+/* Tables are indexed by sn_dtype and have float32, int32 and int64. */
+typedef struct sni_loops {
+#define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
+    SNI_LOOPS_REDUCTIONS(SNI_FIELD)
+#undef SNI_FIELD
+    sni_pool_fn max_pool, average_pool, global_max_pool, global_average_pool; /* of float32 */
+    /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
+    void (*weigh_places)(const float *w, const int64_t *at, int64_t count, const float *x,
+                         int64_t n, float *y, bool add);
+    /* y = (x - center) * factor + shift; x may be y. */
+    void (*center_row)(const float *x, float *y, int64_t n, float center, float factor,
+                       float shift);
+} sni_loops;
+
+/* Those of the tier in force. */
+const sni_loops *sni_loops_get(void);
+
+#endif

@@ -1,0 +1,64 @@
+/* loops.isa.c - loops of reference kernels compiled with a tier's flags; everything but the table
+ * is static. */
+#include "ep/cpu/loops.h"
+
+#include "cpu/simd.h"
+#include "ops/typed.h"
+
+#include "ep/cpu/places.inc.c"
+
+#define T float
+#define SUFFIX f32
+#define MATH(name) name##f
+#define T_FLOAT 1
+#include "ops/reduce.inc.c"
+#define LOWEST (-INFINITY)
+#define IS_NAN(v) isnan(v)
+#include "ops/max_pool.inc.c"
+#undef LOWEST
+#undef IS_NAN
+#include "ops/average_pool.inc.c"
+#undef T
+#undef SUFFIX
+#undef MATH
+#undef T_FLOAT
+
+#define T int32_t
+#define SUFFIX i32
+#define T_SIGNED 1
+#include "ops/reduce.inc.c"
+#undef T
+#undef SUFFIX
+
+#define T int64_t
+#define SUFFIX i64
+#include "ops/reduce.inc.c"
+#undef T
+#undef SUFFIX
+#undef T_SIGNED
+
+static void center_row(const float *x, float *y, int64_t n, float center, float factor,
+                       float shift) {
+    vf c = splat(center), f = splat(factor), s = splat(shift);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, (load(x + i) - c) * f + s);
+    if (i < n) store_some(y + i, n - i, (load_some(x + i, n - i, 0) - c) * f + s);
+}
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_loops PASTE(sni_loops_, TIER);
+
+const sni_loops PASTE(sni_loops_, TIER) = {
+#define FIELD(op, reducer) \
+    .op = {[SN_FLOAT32] = &reducer##_f32, [SN_INT32] = &reducer##_i32, [SN_INT64] = &reducer##_i64},
+    SNI_LOOPS_REDUCTIONS(FIELD)
+#undef FIELD
+        .max_pool = max_window_f32,
+    .average_pool = average_f32,
+    .global_max_pool = global_max_f32,
+    .global_average_pool = global_average_f32,
+    .weigh_places = weigh_places,
+    .center_row = center_row,
+};

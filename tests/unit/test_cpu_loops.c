@@ -1,0 +1,160 @@
+/* test_cpu_loops.c - reductions, pools, normalisation of channels and RoiAlign against the
+ * reference kernels. */
+#include "versus.h"
+
+static versus v;
+
+static int64_t draw(int64_t n) {
+    return (int64_t)(unit_random(&v.seed) % (uint32_t)n);
+}
+
+/* ---- Reductions ---- */
+
+static void reduce_case(const char *op, sn_dtype dtype, int rank, const int64_t *dims, int n_axes,
+                        const int64_t *axes, int special) {
+    versus_start(&v, "", op);
+    v.special = special;
+    versus_tensor(&v, dtype, rank, dims, NULL);
+    if (n_axes) versus_weight(&v, SN_INT64, 1, (int64_t[]){n_axes}, axes);
+    versus_run(&v, 1, 1e-6);
+}
+
+static void reductions_match(void **state) {
+    (void)state;
+    static const char *const ops[] = {"ReduceSum",       "ReduceMean", "ReduceMax",
+                                      "ReduceMin",       "ReduceL1",   "ReduceL2",
+                                      "ReduceSumSquare", "ReduceProd", "ReduceLogSumExp"};
+    static const sn_dtype types[] = {SN_FLOAT32, SN_INT32, SN_INT64};
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+        for (int t = 0; t < 3; t++) {
+            int special = t == 0 && strcmp(ops[o], "ReduceLogSumExp") != 0 ? 50 : 0;
+            if (t && o == 8) continue;
+            reduce_case(ops[o], types[t], 2, (int64_t[]){3, 67}, 1, (int64_t[]){1}, special);
+            reduce_case(ops[o], types[t], 2, (int64_t[]){3, 67}, 1, (int64_t[]){0}, special);
+            reduce_case(ops[o], types[t], 2, (int64_t[]){5, 300}, 0, NULL, special);
+            reduce_case(ops[o], types[t], 3, (int64_t[]){4, 7, 33}, 2, (int64_t[]){0, 2}, special);
+            reduce_case(ops[o], types[t], 3, (int64_t[]){4, 70, 1}, 1, (int64_t[]){1}, special);
+            reduce_case(ops[o], types[t], 2, (int64_t[]){100, 700}, 1, (int64_t[]){-2}, 0);
+            reduce_case(ops[o], types[t], 2, (int64_t[]){2, 0}, 1, (int64_t[]){0}, 0);
+            reduce_case(ops[o], types[t], 1, (int64_t[]){1}, 0, NULL, 0);
+        }
+}
+
+/* ---- Pools ---- */
+
+/* The list is the caller's, until the case has run. */
+static void list(const char *name, const int64_t *values, size_t n) {
+    eval_attr(
+        &v.e,
+        (sni_attr){.name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = n, .u.ints = values});
+}
+
+static void pool_case(const char *op, const int64_t *dims, int64_t kernel, int64_t stride,
+                      int64_t pad, int64_t dilation, int include) {
+    versus_start(&v, "", op);
+    v.special = 60;
+    versus_tensor(&v, SN_FLOAT32, 4, dims, NULL);
+    list("kernel_shape", (const int64_t[]){kernel, kernel + 1}, 2);
+    list("strides", (const int64_t[]){stride, stride}, 2);
+    list("pads", (const int64_t[]){pad, pad, pad, pad}, 4);
+    list("dilations", (const int64_t[]){dilation, dilation}, 2);
+    if (include) eval_attr(&v.e, sni_attr_of_int("count_include_pad", 1));
+    versus_run(&v, 1, 1e-6);
+}
+
+static void pools_match(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {{1, 3, 17, 40}, {2, 2, 9, 9}, {1, 1, 40, 7}, {0, 2, 9, 9}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int64_t kernel = 1; kernel <= 3; kernel++)
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int64_t pad = 0; pad < (kernel > 1 ? 2 : 1); pad++)
+                    for (int64_t dilation = 1; dilation <= 2; dilation++) {
+                        pool_case("MaxPool", shapes[s], kernel, stride, pad, dilation, 0);
+                        pool_case("AveragePool", shapes[s], kernel, stride, pad, dilation, 0);
+                        pool_case("AveragePool", shapes[s], kernel, stride, pad, dilation, 1);
+                    }
+    static const char *const global[] = {"GlobalMaxPool", "GlobalAveragePool"};
+    for (int i = 0; i < 2; i++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            versus_start(&v, "", global[i]);
+            versus_tensor(&v, SN_FLOAT32, 4, shapes[s], NULL);
+            versus_run(&v, 1, 1e-6);
+        }
+}
+
+/* ---- Normalisation ---- */
+
+static void norm_case(const char *op, int rank, const int64_t *dims, int64_t groups) {
+    versus_start(&v, "", op);
+    v.scale = 3;
+    versus_tensor(&v, SN_FLOAT32, rank, dims, NULL);
+    bool batch = strcmp(op, "BatchNormalization") == 0;
+    for (int i = 0; i < (batch ? 4 : 2); i++) {
+        float values[64];
+        for (int64_t c = 0; c < dims[1]; c++) values[c] = (float)draw(1000) / 500.0f + 0.1f;
+        versus_tensor(&v, SN_FLOAT32, 1, &dims[1], values);
+    }
+    if (groups) eval_attr(&v.e, sni_attr_of_int("num_groups", groups));
+    eval_attr(&v.e, sni_attr_of_float("epsilon", 1e-3f));
+    versus_run(&v, 1, 2e-5);
+}
+
+static void norms_match(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {
+        {1, 6, 17, 40}, {2, 12, 9, 9}, {3, 6, 1, 1}, {1, 6, 3, 0}, {1, 6, 100, 90}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        norm_case("InstanceNormalization", 4, shapes[s], 0);
+        norm_case("GroupNormalization", 4, shapes[s], 3);
+        norm_case("BatchNormalization", 4, shapes[s], 0);
+    }
+    norm_case("InstanceNormalization", 3, (int64_t[]){1, 5, 333}, 0);
+    norm_case("BatchNormalization", 2, (int64_t[]){7, 5}, 0);
+}
+
+/* ---- RoiAlign ---- */
+
+static void align_case(const int64_t *dims, int64_t regions, int64_t size, int64_t ratio,
+                       bool old) {
+    float boxes[64 * 4];
+    int64_t batch[64];
+    for (int64_t r = 0; r < regions; r++) {
+        for (int i = 0; i < 4; i++) boxes[4 * r + i] = (float)draw(600) / 10.0f - 5.0f;
+        batch[r] = draw(dims[0]);
+    }
+    versus_start(&v, "", "RoiAlign");
+    versus_tensor(&v, SN_FLOAT32, 4, dims, NULL);
+    versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){regions, 4}, boxes);
+    versus_tensor(&v, SN_INT64, 1, &regions, batch);
+    eval_attr(&v.e, sni_attr_of_int("output_height", size));
+    eval_attr(&v.e, sni_attr_of_int("output_width", size + 1));
+    eval_attr(&v.e, sni_attr_of_int("sampling_ratio", ratio));
+    eval_attr(&v.e, sni_attr_of_float("spatial_scale", 0.5f));
+    if (old)
+        eval_attr(&v.e, sni_attr_of_string("coordinate_transformation_mode", "output_half_pixel"));
+    versus_run(&v, 1, 1e-5);
+}
+
+static void regions_match(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {{1, 3, 17, 20}, {2, 70, 9, 9}, {1, 130, 1, 5}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int64_t ratio = 0; ratio <= 2; ratio++)
+            for (int old = 0; old < 2; old++) {
+                align_case(shapes[s], 7, 1, ratio, old);
+                align_case(shapes[s], 40, 7, ratio, old);
+                align_case(shapes[s], 3, 9, ratio ? 11 : 0, old);
+                align_case(shapes[s], 0, 7, ratio, old);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reductions_match),
+        cmocka_unit_test(pools_match),
+        cmocka_unit_test(norms_match),
+        cmocka_unit_test(regions_match),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
