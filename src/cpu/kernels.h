@@ -87,6 +87,14 @@ typedef struct sni_cpu_kernels {
      * used. */
     void (*binary[SNI_BINARY_COUNT])(const void *a, const void *b, void *y, int64_t n, int64_t sa,
                                      int64_t sb, const void *params);
+    /* y[i] = c[i] != 0 ? a[i * sa] : b[i * sb] for n elements; strides are 0 or 1. */
+    void (*choose_row)(const float *c, const float *a, const float *b, float *y, int64_t n,
+                       int64_t sa, int64_t sb);
+    /* Floats of n bools or integers, and bools of floats. */
+    void (*from_bools)(const void *x, float *y, int64_t n);
+    void (*from_int32)(const void *x, float *y, int64_t n);
+    void (*from_int64)(const void *x, float *y, int64_t n);
+    void (*to_bools)(const float *x, uint8_t *y, int64_t n);
     /* Softmax and its logarithm of n elements; y may be x for the former. */
     void (*softmax_row)(const float *x, float *y, int64_t n);
     void (*log_softmax_row)(const float *x, float *y, int64_t n);

@@ -80,6 +80,11 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #include "cpu/binary.def"
 #undef SNI_BINARY
         },
+    .choose_row = choose_row,
+    .from_bools = from_bools,
+    .from_int32 = from_int32,
+    .from_int64 = from_int64,
+    .to_bools = to_bools,
     .softmax_row = softmax_row,
     .log_softmax_row = log_softmax_row,
     .lanes = LANES,

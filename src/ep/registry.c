@@ -37,6 +37,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_blocked_max,
     &sni_cpu_blocked_mul,
     &sni_cpu_blocked_add,
+    &sni_cpu_group,
     &sni_cpu_gather_channels,
     &sni_cpu_to_blocked,
     &sni_cpu_from_blocked,

@@ -24,6 +24,7 @@ typedef enum sni_stage {
     SNI_STAGE_RECOGNISE, /* chains become the operator that they spell out */
     SNI_STAGE_FUSE,      /* neighbours become one node */
     SNI_STAGE_LAYOUT,    /* how tensors lie in memory */
+    SNI_STAGE_GROUP,     /* what is left over is put together */
     SNI_STAGE_COUNT
 } sni_stage;
 
@@ -83,6 +84,7 @@ sn_status sni_pass_widen_floats(sni_rewrite *r);
 sn_status sni_pass_layout(sni_rewrite *r);
 sn_status sni_pass_winograd(sni_rewrite *r);
 sn_status sni_pass_expand(sni_rewrite *r);
+sn_status sni_pass_group(sni_rewrite *r);
 sn_status sni_pass_shape_values(sni_rewrite *r);
 sn_status sni_pass_duplicate_constants(sni_rewrite *r);
 

@@ -1,4 +1,5 @@
 /* pipeline.c - which passes there are, and their order. */
+#include "ops/group.h"
 #include "opt/rewrite.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static const sni_pass passes[] = {
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
     {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
+    {"elementwise-group", 2, sni_pass_group, SNI_STAGE_GROUP},
 };
 
 enum { PASSES = sizeof passes / sizeof *passes };
@@ -115,6 +117,7 @@ static size_t count_nodes(const sni_graph *g, int depth) {
     size_t count = 0;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         count++;
+        if (sni_is_group(n)) continue;
         for (int32_t i = 0; i < n->n_subgraphs && depth < SNI_MAX_NESTING; i++)
             count += count_nodes(n->subgraphs[i], depth + 1);
     }
@@ -127,7 +130,7 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
                           int depth, size_t *count) {
     SN_TRY(sni_check_nesting(depth, p->err));
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
-        for (int32_t i = 0; i < n->n_subgraphs; i++)
+        for (int32_t i = 0; i < n->n_subgraphs && !sni_is_group(n); i++)
             SN_TRY(run_pass(p, pass, stage, n->subgraphs[i], depth + 1, count));
     sni_rewrite r = {.graph = g,
                      .store = g->store,
@@ -173,7 +176,7 @@ static sn_status run_stages(pipeline *p, sni_graph *g) {
 static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_rule *rule) {
     int needed = rule ? (rule->level ? rule->level : 2) : pass->level;
     bool internal =
-        rule ? strstr(rule->replacement, "ai.sinter") != NULL : pass->stage == SNI_STAGE_LAYOUT;
+        rule ? strstr(rule->replacement, "ai.sinter") != NULL : pass->stage >= SNI_STAGE_LAYOUT;
     return needed > o->level || (o->portable && internal) ||
            is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
 }

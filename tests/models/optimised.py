@@ -40,16 +40,22 @@ PARTS = {"ReduceMean", "Softmax", "Sqrt", "Pow", "Erf"}  # of what should be one
 SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Expand", "Where"}
 
 NAME = r'"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_.:/]*'
-NODE = re.compile(r"^\s*(?:\[(?:%s)\] )?((?:%s)(?:, (?:%s))*) = ([A-Za-z0-9_.]+)(?: <.*?>)? \((.*)\)(?:  # (.*))?$" % (NAME, NAME, NAME))
+NODE = re.compile(r"^\s*(?:\[(?:%s)\] )?((?:%s)(?:, (?:%s))*) = ([A-Za-z0-9_.]+)(?: <.*?>)? \((.*?)\)(?: <)?(?:  # (.*))?$" % (NAME, NAME, NAME))
 
 
 def nodes(program, stage, model):
     """[(outputs, operator, inputs, types)] of a stage."""
     text = subprocess.run([program, "inspect", "--stage", stage, model], check=True, capture_output=True, text=True).stdout
     found = []
+    group = None  # indentation of the group whose body is being skipped
     for line in text.splitlines():
+        if group is not None:
+            group = None if line == group + ">" else group
+            continue
         m = NODE.match(line)
         if m:
+            if m.group(2) == "ai.sinter.Group":
+                group = line[: len(line) - len(line.lstrip())]
             names = [re.findall(NAME, part) for part in (m.group(1), m.group(3))]
             found.append((names[0], m.group(2), names[1], m.group(4) or ""))
     return found

@@ -19,6 +19,7 @@ extern const sni_impl sni_cpu_roi_align;
 extern const sni_impl sni_cpu_blocked_max_pool, sni_cpu_blocked_average_pool;
 extern const sni_impl sni_cpu_blocked_mean, sni_cpu_blocked_max;
 extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
+extern const sni_impl sni_cpu_group;
 extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 
 /* Lists that end with an entry without an operator. */
@@ -41,5 +42,11 @@ static inline int64_t sni_cpu_grain(int64_t elements) {
 
 /* The vector kernels' form of an activation; false if they have none (act.c). */
 bool sni_cpu_act(const sni_activation *f, sni_act *act, float *p0, float *p1);
+
+/* The kernels of elementwise operators by a node of ai.onnx (elementwise.c): of one tensor, with
+ * coefficients; of two; of powers. False: there is none. */
+bool sni_cpu_unary(const sni_node *n, sni_act *act, float *p0, float *p1);
+bool sni_cpu_binary(const sni_node *n, sni_binary *fn);
+bool sni_cpu_power(float exponent, sni_act *act);
 
 #endif

@@ -71,16 +71,25 @@ static float attr_or(const sni_node *n, const char *name, float otherwise) {
     return a && a->kind == SNI_ATTR_FLOAT ? a->u.f : otherwise;
 }
 
-static sn_status unary_run(sni_kernel *k) {
-    const sni_node *n = k->node;
-    const unary_op *u = unary_ops;
-    while (!sni_str_is(n->type, u->op)) u++;
-    sni_act act = u->act;
-    if (act == SNI_ACT_GELU) {
+bool sni_cpu_unary(const sni_node *n, sni_act *act, float *p0, float *p1) {
+    const unary_op *u = unary_ops, *end = u + sizeof unary_ops / sizeof *unary_ops;
+    while (u < end && !sni_str_is(n->type, u->op)) u++;
+    if (u == end) return false;
+    *act = u->act;
+    if (u->act == SNI_ACT_GELU) {
         const sni_attr *a = sni_node_attr(n, "approximate");
-        if (a && sni_str_is(a->u.s, "tanh")) act = SNI_ACT_GELU_TANH;
+        if (a && sni_str_is(a->u.s, "tanh")) *act = SNI_ACT_GELU_TANH;
     }
-    run_map(k, act, attr_or(n, u->name0, u->p0), attr_or(n, u->name1, u->p1));
+    *p0 = attr_or(n, u->name0, u->p0);
+    *p1 = attr_or(n, u->name1, u->p1);
+    return true;
+}
+
+static sn_status unary_run(sni_kernel *k) {
+    sni_act act = SNI_ACT_NONE;
+    float p0 = 0, p1 = 0;
+    sni_cpu_unary(k->node, &act, &p0, &p1);
+    run_map(k, act, p0, p1);
     return SN_OK;
 }
 
@@ -96,7 +105,7 @@ static sn_status clip_run(sni_kernel *k) {
 
 /* ---- Pow by a number that is part of the model ---- */
 
-static bool pow_act(float exponent, sni_act *act) {
+bool sni_cpu_power(float exponent, sni_act *act) {
     static const struct {
         float exponent;
         sni_act act;
@@ -116,12 +125,12 @@ static bool pow_accepts(const sni_choice *c) {
     if (!is_f32(c) || !sni_choice_is(c, 1, SN_FLOAT32) || !c->constants[1]) return false;
     if (c->constants[1]->tensor.count != 1 || c->constants[1]->tensor.rank > 0) return false;
     if (sni_const_load(c->constants[1], &t, NULL) != SN_OK) return false;
-    return pow_act(*(const float *)t->data, &act);
+    return sni_cpu_power(*(const float *)t->data, &act);
 }
 
 static sn_status pow_run(sni_kernel *k) {
     sni_act act = SNI_ACT_NONE;
-    pow_act(*(const float *)sni_in(k, 1)->data, &act);
+    sni_cpu_power(*(const float *)sni_in(k, 1)->data, &act);
     run_map(k, act, 0, 0);
     return SN_OK;
 }
@@ -135,19 +144,28 @@ static const struct {
                   {"Div", SNI_BINARY_DIV},    {"Max", SNI_BINARY_MAX}, {"Min", SNI_BINARY_MIN},
                   {"PRelu", SNI_BINARY_PRELU}};
 
+bool sni_cpu_binary(const sni_node *n, sni_binary *fn) {
+    for (size_t i = 0; i < sizeof binary_ops / sizeof *binary_ops; i++) {
+        if (!sni_str_is(n->type, binary_ops[i].op)) continue;
+        *fn = binary_ops[i].fn;
+        return true;
+    }
+    return false;
+}
+
 static bool binary_accepts(const sni_choice *c) {
     return c->n_in == 2 && is_f32(c) && sni_choice_is(c, 1, SN_FLOAT32);
 }
 
 static sn_status binary_run(sni_kernel *k) {
-    int i = 0;
-    while (!sni_str_is(k->node->type, binary_ops[i].op)) i++;
+    sni_binary fn = SNI_BINARY_ADD;
+    sni_cpu_binary(k->node, &fn);
     sni_elementwise m = {.n_in = 2,
                          .in = {sni_in(k, 0), sni_in(k, 1)},
                          .in_as = {SN_FLOAT32, SN_FLOAT32},
                          .out = sni_out(k, 0),
                          .out_as = SN_FLOAT32,
-                         .binary = sni_cpu_kernels_get()->binary[binary_ops[i].fn]};
+                         .binary = sni_cpu_kernels_get()->binary[fn]};
     sni_elementwise_run(k->threads, &m);
     return SN_OK;
 }
