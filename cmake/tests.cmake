@@ -48,7 +48,11 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     endif()
     sinter_test(${name} "${labels}" ${program})
     if(program MATCHES "test_cpu")
-      foreach(tier baseline avx2) # the best one is what runs without being asked
+      set(tiers baseline avx2) # the best one is what runs without being asked
+      if(program STREQUAL test_cpu_integer)
+        list(APPEND tiers avx512)
+      endif()
+      foreach(tier ${tiers})
         sinter_test(${name}.${tier} "${labels}" env SINTER_ISA=${tier} $<TARGET_FILE:${program}>)
       endforeach()
     endif()

@@ -41,6 +41,13 @@ static const sni_impl *const impls[] = {
     &sni_cpu_gather_channels,
     &sni_cpu_to_blocked,
     &sni_cpu_from_blocked,
+    &sni_cpu_qlinear_conv,
+    &sni_cpu_conv_integer,
+    &sni_cpu_qlinear_matmul,
+    &sni_cpu_matmul_integer,
+    &sni_cpu_qgemm,
+    &sni_cpu_matmul_integer_to_float,
+    &sni_cpu_dynamic_quantize_matmul,
     /* clang-format on */
 };
 

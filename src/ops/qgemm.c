@@ -1,19 +1,16 @@
 /* QGemm: the product of 8-bit matrices plus a 32-bit one, scaled to floats or to bytes. */
+#include "ops/qgemm.h"
+
 #include "ops/matmul.h"
 #include "ops/qlinear.h"
 #include "ops/quant.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
 
-typedef struct qgemm_params {
-    float alpha;
-    int64_t trans_a, trans_b;
-} qgemm_params;
-
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
 static sn_status qgemm_infer(sni_infer *c) {
-    const qgemm_params *p = c->params;
+    const sni_qgemm_params *p = c->params;
     bool zero = sni_infer_given(c, Y_ZERO);
     if (zero != sni_infer_given(c, Y_SCALE))
         return SNI_INFER_FAIL(c, "of the output's scale and zero point one is missing");
@@ -25,13 +22,13 @@ static sn_status qgemm_infer(sni_infer *c) {
 }
 
 static int64_t qgemm_macs(const sni_infer *c) {
-    const qgemm_params *p = c->params;
+    const sni_qgemm_params *p = c->params;
     return sni_turned_macs(c, A, (sni_turn){p->trans_a != 0, false}, B);
 }
 
 /* The sums, C included. */
 static sn_status accumulate(sni_kernel *k, int32_t *acc) {
-    const qgemm_params *p = k->params;
+    const sni_qgemm_params *p = k->params;
     const sni_tensor *a = sni_in(k, A), *b = sni_in(k, B), *c = sni_in(k, C), *y = sni_out(k, 0);
     const int32_t *left, *right;
     int64_t strides[2];
@@ -52,7 +49,7 @@ static sn_status accumulate(sni_kernel *k, int32_t *acc) {
 }
 
 static sn_status qgemm_ref(sni_kernel *k) {
-    const qgemm_params *p = k->params;
+    const sni_qgemm_params *p = k->params;
     const sni_tensor *a_scale = sni_in(k, A_SCALE), *b_scale = sni_in(k, B_SCALE);
     sni_tensor *y = sni_out(k, 0);
     sni_qscale q = {.scale = 1};
@@ -79,7 +76,7 @@ static sn_status qgemm_ref(sni_kernel *k) {
     return SN_OK;
 }
 
-#define FIELD(f) offsetof(qgemm_params, f)
+#define FIELD(f) offsetof(sni_qgemm_params, f)
 
 const sni_op sni_op_ms_QGemm = {
     .name = "QGemm",
@@ -95,7 +92,7 @@ const sni_op sni_op_ms_QGemm = {
     .params = SNI_PARAMS({"alpha", SNI_ATTR_FLOAT, FIELD(alpha), .number = 1},
                          {"transA", SNI_ATTR_INT, FIELD(trans_a)},
                          {"transB", SNI_ATTR_INT, FIELD(trans_b)}),
-    .params_size = sizeof(qgemm_params),
+    .params_size = sizeof(sni_qgemm_params),
     .infer = qgemm_infer,
     .ref = qgemm_ref,
     .macs = qgemm_macs,

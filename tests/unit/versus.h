@@ -58,6 +58,8 @@ static inline void versus_fill(versus *v, sn_dtype dtype, int64_t n, void *data)
             ((double *)data)[i] = (double)versus_float(v);
         else if (dtype == SN_BOOL)
             ((unsigned char *)data)[i] = unit_random(&v->seed) & 1;
+        else if (dtype == SN_UINT8 || dtype == SN_INT8)
+            ((unsigned char *)data)[i] = (unsigned char)unit_random(&v->seed);
         else if (dtype == SN_INT64)
             ((int64_t *)data)[i] = (int64_t)(unit_random(&v->seed) % 200) - 100;
         else if (dtype == SN_INT32)

@@ -1,0 +1,452 @@
+/* igemm.isa.c - integer kernels of one instruction-set tier: tiles of sums of products of bytes,
+ * packing, and the way back to bytes. */
+#include "cpu/igemm.h"
+#include "cpu/simd.h"
+
+#if defined(__SSE2__) && !defined(__AVX2__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__AVX512VNNI__)
+enum { MR = 12, NV = 2, GROUP = 4 };
+#elif LANES == 16
+enum { MR = 12, NV = 2, GROUP = 2 };
+#elif LANES == 8
+enum { MR = 6, NV = 2, GROUP = 2 };
+#else
+enum { MR = 4, NV = 2, GROUP = 2 };
+#endif
+enum { NR = NV * LANES };
+
+typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(int32_t))));
+typedef int32_t vi_anywhere
+    __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(4), may_alias));
+
+static inline vi load_vi(const int32_t *p) {
+    return (vi) * (const vi_anywhere *)p;
+}
+
+static inline void store_vi(int32_t *p, vi v) {
+    *(vi_anywhere *)p = v;
+}
+
+static inline vi splat_vi(int32_t x) {
+    return x - (vi){0};
+}
+
+/* ---- Products ---- */
+
+/* sum + the products of the elements of each lane's unit: u unsigned, s signed. */
+static inline vi dot(vi sum, vi u, vi s) {
+#if defined(__AVX512VNNI__)
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)u, (__m512i)s);
+#elif LANES == 16
+    return (vi)_mm512_add_epi32((__m512i)sum, _mm512_madd_epi16((__m512i)u, (__m512i)s));
+#elif LANES == 8
+    return (vi)_mm256_add_epi32((__m256i)sum, _mm256_madd_epi16((__m256i)u, (__m256i)s));
+#elif defined(__SSE2__)
+    return (vi)_mm_add_epi32((__m128i)sum, _mm_madd_epi16((__m128i)u, (__m128i)s));
+#else
+    vi low = ((u << 16) >> 16) * ((s << 16) >> 16), high = (u >> 16) * (s >> 16);
+    return (vi)((vu)sum + (vu)low + (vu)high);
+#endif
+}
+
+/* `rows` and `a_signed` are constants at every call. */
+static inline __attribute__((always_inline)) void tile(int rows, bool a_signed, int64_t units,
+                                                       const int32_t *restrict a,
+                                                       const int32_t *restrict b,
+                                                       int32_t *restrict c) {
+    vi sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) sum[i][j] = splat_vi(0);
+    for (int64_t p = 0; p < units; p++, a += MR, b += NR) {
+        vi right[NV];
+        UNROLL
+        for (int j = 0; j < NV; j++) right[j] = load_vi(b + j * LANES);
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            vi left = splat_vi(a[i]);
+            UNROLL
+            for (int j = 0; j < NV; j++)
+                sum[i][j] =
+                    a_signed ? dot(sum[i][j], right[j], left) : dot(sum[i][j], left, right[j]);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) store_vi(c + i * NR + j * LANES, sum[i][j]);
+}
+
+#define TILE(rows)                                                                        \
+    static void tile_u##rows(int64_t n, const int32_t *a, const int32_t *b, int32_t *c) { \
+        tile(rows, false, n, a, b, c);                                                    \
+    }                                                                                     \
+    static void tile_s##rows(int64_t n, const int32_t *a, const int32_t *b, int32_t *c) { \
+        tile(rows, true, n, a, b, c);                                                     \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+#if LANES > 4
+TILE(5)
+TILE(6)
+#endif
+#if LANES > 8
+TILE(7)
+TILE(8)
+TILE(9)
+TILE(10)
+TILE(11)
+TILE(12)
+#endif
+#undef TILE
+
+/* ---- Packing ---- */
+
+static inline int32_t element(uint8_t byte, uint8_t flip, bool is_signed) {
+    byte ^= flip;
+    return is_signed ? (int8_t)byte : byte;
+}
+
+#if defined(__AVX512VNNI__)
+static void interleave(const uint8_t *const *rows, uint8_t flip, bool is_signed, int32_t *panel) {
+    __m256i x[4], f = _mm256_set1_epi8((char)flip);
+    (void)is_signed;
+    for (int i = 0; i < 4; i++)
+        x[i] = _mm256_xor_si256(_mm256_loadu_si256((const __m256i_u *)rows[i]), f);
+    __m256i a = _mm256_unpacklo_epi8(x[0], x[1]), b = _mm256_unpackhi_epi8(x[0], x[1]);
+    __m256i c = _mm256_unpacklo_epi8(x[2], x[3]), d = _mm256_unpackhi_epi8(x[2], x[3]);
+    __m256i e = _mm256_unpacklo_epi16(a, c), g = _mm256_unpackhi_epi16(a, c);
+    __m256i h = _mm256_unpacklo_epi16(b, d), k = _mm256_unpackhi_epi16(b, d);
+    __m256i_u *to = (__m256i_u *)panel;
+    to[0] = _mm256_permute2x128_si256(e, g, 0x20);
+    to[1] = _mm256_permute2x128_si256(h, k, 0x20);
+    to[2] = _mm256_permute2x128_si256(e, g, 0x31);
+    to[3] = _mm256_permute2x128_si256(h, k, 0x31);
+}
+#elif defined(__AVX2__)
+static void interleave(const uint8_t *const *rows, uint8_t flip, bool is_signed, int32_t *panel) {
+    __m128i f = _mm_set1_epi8((char)flip);
+    for (int at = 0; at < NR; at += 16) {
+        __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i_u *)(rows[0] + at)), f);
+        __m128i y = _mm_xor_si128(_mm_loadu_si128((const __m128i_u *)(rows[1] + at)), f);
+        __m256i a = is_signed ? _mm256_cvtepi8_epi16(x) : _mm256_cvtepu8_epi16(x);
+        __m256i b = is_signed ? _mm256_cvtepi8_epi16(y) : _mm256_cvtepu8_epi16(y);
+        __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+        __m256i_u *to = (__m256i_u *)(panel + at);
+        to[0] = _mm256_permute2x128_si256(low, high, 0x20);
+        to[1] = _mm256_permute2x128_si256(low, high, 0x31);
+    }
+}
+#else
+static void interleave(const uint8_t *const *rows, uint8_t flip, bool is_signed, int32_t *panel) {
+    for (int j = 0; j < NR; j++)
+        panel[j] = (int32_t)((uint32_t)element(rows[0][j], flip, is_signed) & 0xffff) |
+                   (int32_t)((uint32_t)element(rows[1][j], flip, is_signed) << 16);
+}
+#endif
+
+/* The unit that starts at `row`, of which `n` bytes are there. */
+static inline int32_t unit_of(const uint8_t *row, int64_t n, uint8_t flip, bool is_signed) {
+    uint32_t unit = 0;
+    int width = 32 / GROUP;
+    for (int i = 0; i < GROUP && i < n; i++)
+        unit |= ((uint32_t)element(row[i], flip, is_signed) & (GROUP == 4 ? 0xff : 0xffff))
+                << (i * width);
+    return (int32_t)unit;
+}
+
+static void units(const uint8_t *row, int64_t n, uint8_t flip, bool is_signed, int32_t *to,
+                  int64_t step) {
+    int64_t p = 0;
+#if defined(__AVX512VNNI__)
+    uint32_t flips = flip * 0x01010101u;
+    for (; p + GROUP <= n; p += GROUP, to += step) {
+        uint32_t unit;
+        memcpy(&unit, row + p, sizeof unit);
+        *to = (int32_t)(unit ^ flips);
+    }
+#else
+    for (; p + GROUP <= n; p += GROUP, to += step)
+        *to = (int32_t)(((uint32_t)element(row[p], flip, is_signed) & 0xffff) |
+                        (uint32_t)element(row[p + 1], flip, is_signed) << 16);
+#endif
+    if (p < n) *to = unit_of(row + p, n - p, flip, is_signed);
+}
+
+static void column_sums(const int32_t *panel, int64_t count, int32_t *sums) {
+    vi sum[NV], ones = splat_vi(GROUP == 4 ? 0x01010101 : 0x00010001);
+    for (int j = 0; j < NV; j++) sum[j] = splat_vi(0);
+    for (int64_t p = 0; p < count; p++, panel += NR)
+        for (int j = 0; j < NV; j++) sum[j] = dot(sum[j], load_vi(panel + j * LANES), ones);
+    for (int j = 0; j < NV; j++) store_vi(sums + j * LANES, sum[j]);
+}
+
+static int64_t byte_sum(const uint8_t *x, int64_t n, uint8_t flip) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n;) {
+        uint32_t part = 0;
+        int64_t end = n - i < 65536 ? n : i + 65536;
+        for (; i < end; i++) part += x[i] ^ flip;
+        sum += part;
+    }
+    return sum;
+}
+
+static void copy_steps(const uint8_t *from, int64_t stride, int64_t n, uint8_t *to) {
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++) to[i] = from[i];
+    else if (stride == 2)
+        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+}
+
+static void blend(const uint8_t *from, const uint8_t *mask, uint8_t other, uint8_t *to) {
+    for (int i = 0; i < NR; i++) to[i] = (uint8_t)((from[i] & mask[i]) | (other & ~mask[i]));
+}
+
+/* ---- Back to what the outside wants ---- */
+
+static inline vf to_floats(vi v) {
+#if LANES == 16
+    return (vf)_mm512_cvtepi32_ps((__m512i)v);
+#elif LANES == 8
+    return (vf)_mm256_cvtepi32_ps((__m256i)v);
+#else
+    return __builtin_convertvector(v, vf);
+#endif
+}
+
+/* v rounded to even plus zero, in [low, low + 255]; NaN gives low. */
+static inline vi rounded(vf v, vf zero, vf low) {
+    const vf limit = splat(200000), magic = splat(12582912);
+    v = select_vf(v > -limit, v, -limit);
+    v = min_vf(v, limit);
+    v = (v + magic) - magic + zero;
+    v = max_vf(v, low);
+    v = min_vf(v, low + 255.0f);
+#if LANES == 16
+    return (vi)_mm512_cvttps_epi32((__m512)v);
+#elif LANES == 8
+    return (vi)_mm256_cvttps_epi32((__m256)v);
+#else
+    return __builtin_convertvector(v, vi);
+#endif
+}
+
+/* The lowest bytes of the lanes. */
+static inline void store_bytes(uint8_t *y, vi v) {
+#if LANES == 16
+    _mm_storeu_si128((__m128i_u *)y, _mm512_cvtepi32_epi8((__m512i)v));
+#elif LANES == 8
+    const __m256i pick =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    __m256i x = _mm256_shuffle_epi8((__m256i)v, pick);
+    __m128i z = _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storel_epi64((__m128i_u *)y, z);
+#else
+    for (int i = 0; i < LANES; i++) y[i] = (uint8_t)v[i];
+#endif
+}
+
+/* The sums of lanes [at, at + LANES) of a row, of which `n` are wanted. */
+static inline vi load_ints(const int32_t *p, int64_t at, int64_t n) {
+    if (n >= LANES) return load_vi(p + at);
+    int32_t some[LANES] = {0};
+    memcpy(some, p + at, (size_t)n * sizeof *some);
+    return load_vi(some);
+}
+
+static inline vf load_floats(const float *p, int64_t at, int64_t n) {
+    return n >= LANES ? load(p + at) : load_some(p + at, n, 0);
+}
+
+static inline vi finished_sum(const sni_int_row *r, const int32_t *acc, int64_t at, int64_t n) {
+    vu s = (vu)load_ints(acc, at, n) + r->add;
+    if (r->add_n) s += (vu)load_ints(r->add_n, at, n);
+    if (r->mul_n) s += (vu)load_ints(r->mul_n, at, n) * r->mul;
+    return (vi)s;
+}
+
+static inline vf finished_float(const sni_int_row *r, const int32_t *acc, int64_t at, int64_t n) {
+    return to_floats(finished_sum(r, acc, at, n)) *
+           (r->scale_n ? load_floats(r->scale_n, at, n) : splat(r->scale));
+}
+
+static void finish_sums(const sni_int_row *r, const int32_t *acc, void *y) {
+    int32_t *to = y;
+    for (int64_t at = 0; at < r->n; at += LANES) {
+        int32_t some[LANES];
+        int64_t n = r->n - at;
+        vi s = finished_sum(r, acc, at, n);
+        store_vi(n >= LANES ? to + at : some, s);
+        if (n < LANES) memcpy(to + at, some, (size_t)n * sizeof *some);
+    }
+}
+
+static void finish_floats(const sni_int_row *r, const int32_t *acc, void *y) {
+    float *to = y;
+    for (int64_t at = 0; at < r->n; at += LANES) {
+        int64_t n = r->n - at;
+        vf v = finished_float(r, acc, at, n);
+        if (r->bias_n) v += load_floats(r->bias_n, at, n);
+        if (n >= LANES)
+            store(to + at, v);
+        else
+            store_some(to + at, n, v);
+    }
+}
+
+static void finish_bytes(const sni_int_row *r, const int32_t *acc, void *y) {
+    uint8_t *to = y;
+    vf zero = splat(r->zero), low = splat(r->low);
+    for (int64_t at = 0; at < r->n; at += LANES) {
+        uint8_t some[LANES];
+        int64_t n = r->n - at;
+        vi v = rounded(finished_float(r, acc, at, n), zero, low);
+        store_bytes(n >= LANES ? to + at : some, v);
+        if (n < LANES) memcpy(to + at, some, (size_t)n);
+    }
+}
+
+/* ---- Rows of bytes and floats ---- */
+
+static inline vi load_bytes(const uint8_t *p, bool is_signed) {
+#if LANES == 16
+    __m128i x = _mm_loadu_si128((const __m128i_u *)p);
+    return (vi)(is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x));
+#elif LANES == 8
+    __m128i x = _mm_loadl_epi64((const __m128i_u *)p);
+    return (vi)(is_signed ? _mm256_cvtepi8_epi32(x) : _mm256_cvtepu8_epi32(x));
+#else
+    vi v;
+    for (int i = 0; i < LANES; i++) v[i] = is_signed ? (int8_t)p[i] : p[i];
+    return v;
+#endif
+}
+
+static void dequantize(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
+                       float *y) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store(y + i, (to_floats(load_bytes(x + i, is_signed)) - zero) * scale);
+    for (; i < n; i++) y[i] = ((float)element(x[i], 0, is_signed) - zero) * scale;
+}
+
+static void widen(const uint8_t *x, int64_t n, bool is_signed, float zero, float *y) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, to_floats(load_bytes(x + i, is_signed)) - zero);
+    for (; i < n; i++) y[i] = (float)element(x[i], 0, is_signed) - zero;
+}
+
+static void quantize(const float *x, int64_t n, float scale, float zero, float low, uint8_t *y) {
+    int64_t i = 0;
+    vf z = splat(zero), least = splat(low), s = splat(scale);
+    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, z, least));
+    if (i == n) return;
+    uint8_t some[LANES];
+    store_bytes(some, rounded(load_some(x + i, n - i, 0) / s, z, least));
+    memcpy(y + i, some, (size_t)(n - i));
+}
+
+static void range(const float *x, int64_t n, float *least, float *most) {
+    vf low = splat(0), high = splat(0);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf v = load(x + i);
+        low = select_vf(v < low, v, low);
+        high = select_vf(v > high, v, high);
+    }
+    if (i < n) {
+        vf v = load_some(x + i, n - i, 0);
+        low = select_vf(v < low, v, low);
+        high = select_vf(v > high, v, high);
+    }
+    *least = -max_lanes(-low);
+    *most = max_lanes(high);
+}
+
+/* ---- Taps ---- */
+
+static inline vf multiply_add(vf a, vf b, vf sum) {
+#if LANES == 16
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif LANES == 8
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+#else
+    return a * b + sum;
+#endif
+}
+
+/* `vectors` of outputs from `at` on. */
+static inline __attribute__((always_inline)) void taps_of(const sni_int_taps *t, int64_t at,
+                                                          int vectors) {
+    vf sum[4];
+    UNROLL
+    for (int v = 0; v < vectors; v++) sum[v] = splat(0);
+    for (int64_t p = 0; p < t->taps; p++) {
+        const float *x = t->x[p] + at;
+        vf w = splat(t->w[p]);
+        UNROLL
+        for (int v = 0; v < vectors; v++) sum[v] = multiply_add(load(x + v * LANES), w, sum[v]);
+    }
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+#if LANES == 16
+        vi whole = (vi)_mm512_cvttps_epi32((__m512)sum[v]);
+#elif LANES == 8
+        vi whole = (vi)_mm256_cvttps_epi32((__m256)sum[v]);
+#else
+        vi whole = __builtin_convertvector(sum[v], vi);
+#endif
+        store_vi(t->y + at + v * LANES, whole);
+    }
+}
+
+static void taps(const sni_int_taps *t) {
+    int64_t at = 0;
+    for (; t->n - at > 3 * LANES; at += 4 * LANES) taps_of(t, at, 4);
+    for (; t->n - at > LANES; at += 2 * LANES) taps_of(t, at, 2);
+    if (at < t->n) taps_of(t, at, 1);
+}
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_int_kernels PASTE(sni_int_kernels_, TIER);
+
+#define ROWS(n) [n] = tile_u##n
+#define SIGNED_ROWS(n) [n] = tile_s##n
+#if LANES == 16
+#define EACH(f) f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12)
+#elif LANES == 8
+#define EACH(f) f(1), f(2), f(3), f(4), f(5), f(6)
+#else
+#define EACH(f) f(1), f(2), f(3), f(4)
+#endif
+
+const sni_int_kernels PASTE(sni_int_kernels_, TIER) = {
+    .mr = MR,
+    .nr = NR,
+    .group = GROUP,
+    .tile = {{EACH(ROWS)}, {EACH(SIGNED_ROWS)}},
+    .interleave = interleave,
+    .units = units,
+    .column_sums = column_sums,
+    .byte_sum = byte_sum,
+    .finish = {[SNI_INT_SUMS] = finish_sums,
+               [SNI_INT_FLOATS] = finish_floats,
+               [SNI_INT_BYTES] = finish_bytes},
+    .copy_steps = copy_steps,
+    .blend = blend,
+    .widen = widen,
+    .taps = taps,
+    .dequantize = dequantize,
+    .quantize = quantize,
+    .range = range,
+};

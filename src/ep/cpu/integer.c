@@ -1,0 +1,55 @@
+/* integer.c - weights and corrections of products of bytes. */
+#include "ep/cpu/integer.h"
+
+#include "base/checked.h"
+#include "ops/quant.h"
+
+static sn_status alloc_ints(const sni_choice *c, size_t count, int32_t **out, bool *filled,
+                            sn_error *err) {
+    void *data;
+    size_t bytes;
+    if (!sni_mul_size(count ? count : 1, sizeof(int32_t), &bytes))
+        return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", count);
+    SN_TRY(sni_pack_alloc(c, bytes, &data, filled, err));
+    *out = data;
+    return SN_OK;
+}
+
+static int32_t zero_at(const sni_tensor *t, int64_t i) {
+    int64_t at = t->count == 1 ? 0 : i;
+    return t->dtype == SN_INT8 ? ((const int8_t *)t->data)[at] : ((const uint8_t *)t->data)[at];
+}
+
+sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,
+                                sni_int_weights *w, bool *filled, sn_error *err) {
+    sn_dtype dtype = c->constants[w_in]->tensor.dtype;
+    const sni_tensor *z;
+    size_t all;
+    bool one, two;
+    if (!sni_mul_size(w->size, (size_t)groups, &all))
+        return sni_fail(err, SN_LIMIT, "the packed weights are too large");
+    SN_TRY(sni_cpu_weight(c, zero, &z, err));
+    SN_TRY(alloc_ints(c, all, &w->panels, filled, err));
+    SN_TRY(alloc_ints(c, (size_t)w->n, &w->sums, &one, err));
+    SN_TRY(alloc_ints(c, (size_t)w->n, &w->zeros, &two, err));
+    *filled = *filled && one && two;
+    for (int64_t i = 0; i < w->n; i++) {
+        int32_t moved = sni_int_moved(z ? zero_at(z, i) : 0, dtype, true);
+        if (!*filled) w->zeros[i] = moved;
+        w->has_zero |= moved != 0;
+    }
+    return SN_OK;
+}
+
+void sni_int_corrections(const sni_int_weights *w, int32_t a_zero, const int32_t *bias,
+                         int32_t *out) {
+    uint32_t a = (uint32_t)a_zero, whole = a * (uint32_t)w->k;
+    for (int64_t i = 0; i < w->n; i++)
+        out[i] = (int32_t)((bias ? (uint32_t)bias[i] : 0) - a * (uint32_t)w->sums[i] +
+                           whole * (uint32_t)w->zeros[i]);
+}
+
+void sni_int_scales(float a, const sni_tensor *b, float y, int64_t n, float *out) {
+    const float *scales = b->data;
+    for (int64_t i = 0; i < n; i++) out[i] = a * scales[b->count == 1 ? 0 : i] / y;
+}

@@ -1,0 +1,481 @@
+/* qconv.c - QLinearConv and ConvInteger: packed weights times patches of the input that are
+ * gathered panel by panel, in bytes; and channels that see one channel each, row by row. */
+#include "base/checked.h"
+#include "base/threadpool.h"
+#include "ep/cpu/integer.h"
+#include "ops/conv_core.h"
+#include "ops/quant.h"
+#include "ops/tensor_util.h"
+#include "ops/wide.h"
+
+#include <stdlib.h>
+
+/* Where the operator's inputs stand; -1: it has none. */
+typedef struct places {
+    int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+} places;
+
+static const places linear = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+static const places integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+
+typedef struct packed_conv {
+    sni_int_weights w;
+    int64_t groups, m;             /* output channels of a group */
+    int64_t taps, channels, depth; /* of a group; channels filled up to whole units */
+    float *taps_w;                 /* one input channel each: (output channel, tap), centered */
+} packed_conv;
+
+/* ---- Weights ---- */
+
+static bool accepts(const sni_choice *c, const places *p) {
+    if (p->w >= c->n_in || !sni_int_is_bytes(c, p->x) || !sni_int_is_bytes(c, p->w) ||
+        !c->constants[p->w])
+        return false;
+    const sni_tensor *w = &c->constants[p->w]->tensor;
+    if ((w->rank != 3 && w->rank != 4) || w->count == 0) return false;
+    if (!sni_int_is_constant(c, p->w_zero, w->dims[0]) || !sni_int_is_single(c, p->x_zero))
+        return false;
+    return p->w_scale < 0 ||
+           (sni_int_is_single(c, p->x_scale) && sni_int_is_single(c, p->y_scale) &&
+            sni_int_is_single(c, p->y_zero) && sni_int_is_constant(c, p->w_scale, w->dims[0]));
+}
+
+static bool linear_accepts(const sni_choice *c) {
+    return accepts(c, &linear);
+}
+
+static bool integer_accepts(const sni_choice *c) {
+    return accepts(c, &integer);
+}
+
+typedef struct weight_view {
+    const uint8_t *w; /* a group's first channel */
+    uint8_t flip;
+    int64_t taps, channels, depth;
+} weight_view;
+
+/* Positions go tap by tap, and through the channels within each. */
+static int weight_at(const void *ctx, int64_t i, int64_t p) {
+    const weight_view *v = ctx;
+    int64_t tap = p / v->depth, channel = p % v->depth;
+    if (tap >= v->taps || channel >= v->channels) return 0;
+    return (int8_t)(v->w[(i * v->channels + channel) * v->taps + tap] ^ v->flip);
+}
+
+static void fill_weights(packed_conv *p, const sni_tensor *w) {
+    int64_t each = p->taps * p->channels;
+    uint8_t flip = sni_int_flip(w->dtype, true);
+    const uint8_t *data = w->data;
+    for (int64_t g = 0; g < p->groups && p->w.panels; g++) {
+        weight_view v = {data + g * p->m * each, flip, p->taps, p->channels, p->depth};
+        if (!p->taps_w)
+            sni_igemm_pack_a(p->m, p->w.units, weight_at, &v, p->w.panels + (size_t)g * p->w.size);
+    }
+    for (int64_t i = 0; i < p->w.n; i++) {
+        int32_t sum = 0;
+        for (int64_t t = 0; t < each; t++) {
+            int32_t v = (int8_t)(data[i * each + t] ^ flip);
+            sum += v;
+            if (p->taps_w) p->taps_w[i * each + t] = (float)(v - p->w.zeros[i]);
+        }
+        p->w.sums[i] = sum;
+    }
+}
+
+static sn_status prepare(const sni_choice *c, const places *at, void **state, sn_error *err) {
+    const sni_conv_params *params = c->params;
+    const sni_tensor *w = &c->constants[at->w]->tensor;
+    int group = sni_int_kernels_get()->group;
+    bool filled, taps_filled = true;
+    packed_conv p = {.groups = params->group, .channels = w->dims[1]};
+    p.m = w->dims[0] / p.groups;
+    p.taps = sni_tensor_span(w, 2, w->rank);
+    p.depth = (p.channels + group - 1) / group * group;
+    bool one = p.channels == 1 && p.groups > 1 && p.taps < SNI_INT_TAPS;
+    p.w = (sni_int_weights){.n = w->dims[0], .k = p.taps * p.channels};
+    p.w.units = p.taps * p.depth / group;
+    p.w.size = one ? 0 : sni_igemm_packed_a_size(p.m, p.w.units);
+    SN_TRY(sni_int_weights_alloc(c, at->w, at->w_zero, p.groups, &p.w, &filled, err));
+    if (one) SN_TRY(sni_cpu_floats(c, (size_t)w->count, &p.taps_w, &taps_filled, err));
+    if (!filled || !taps_filled) {
+        SN_TRY(sni_cpu_weight(c, at->w, &w, err));
+        fill_weights(&p, w);
+    }
+    packed_conv *kept = malloc(sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    *kept = p;
+    *state = kept;
+    return SN_OK;
+}
+
+static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, &linear, state, err);
+}
+
+static sn_status integer_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, &integer, state, err);
+}
+
+/* ---- Patches ---- */
+
+/* One axis becomes a picture one row high. */
+static void two_axes(sni_window *w) {
+    if (w->rank == 2) return;
+    w->rank = 2;
+    int64_t *const all[] = {w->kernel, w->stride, w->dilation, w->begin, w->end, w->in, w->out};
+    for (int i = 0; i < 7; i++) {
+        all[i][1] = all[i][0];
+        all[i][0] = i == 3 || i == 4 ? 0 : 1;
+    }
+}
+
+typedef struct patches {
+    const sni_window *w;
+    const sni_int_kernels *kernels;
+    const uint8_t *x;           /* the group's first channel */
+    const uint8_t *begin, *end; /* of the whole input */
+    int64_t channels, depth, plane;
+    uint8_t flip, pad;
+    bool straight; /* stride 1, and rows of input and output are equally long */
+} patches;
+
+/* What one tap sees for the columns of a panel: runs of bytes of a channel's plane, padding
+ * elsewhere. */
+typedef struct stretch {
+    int64_t to, count, from;
+} stretch;
+
+typedef struct view {
+    int n_runs;
+    stretch runs[SNI_INT_NR];
+    uint8_t mask[SNI_INT_NR]; /* 255 where there is input */
+    int64_t shift;            /* straight: from column 0 of the panel */
+    bool all;                 /* no padding, and the panel is full */
+} view;
+
+/* Outputs [first, first + count) of one row, which go to column `to`. */
+static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t first, int64_t count,
+                     int64_t to, view *v) {
+    const sni_window *w = p->w;
+    int64_t lo, hi, shift;
+    if (in_row < 0 || in_row >= w->in[0]) return;
+    sni_window_span(w, tap, &lo, &hi, &shift);
+    if (lo < first) lo = first;
+    if (hi > first + count) hi = first + count;
+    if (hi <= lo) return;
+    v->runs[v->n_runs++] =
+        (stretch){to + lo - first, hi - lo, in_row * w->in[1] + lo * w->stride[1] + shift};
+    memset(v->mask + to + lo - first, 255, (size_t)(hi - lo));
+}
+
+static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0, int64_t cols,
+                     view *v) {
+    const sni_window *w = p->w;
+    int64_t row = n0 / w->out[1], at = n0 % w->out[1], found = 0;
+    v->n_runs = 0;
+    memset(v->mask, 0, sizeof v->mask);
+    int64_t down = tap_h * w->dilation[0] - w->begin[0];
+    v->shift = n0 + down * w->in[1] + tap_w * w->dilation[1] - w->begin[1];
+    for (int64_t done = 0; done < cols; row++, at = 0) {
+        int64_t count = w->out[1] - at < cols - done ? w->out[1] - at : cols - done;
+        view_row(p, row * w->stride[0] + down, tap_w, at, count, done, v);
+        done += count;
+    }
+    for (int i = 0; i < v->n_runs; i++) found += v->runs[i].count;
+    v->all = found == p->kernels->nr;
+}
+
+/* nr bytes that a tap sees of one channel; `copy` is room for them. */
+static const uint8_t *view_channel(const patches *p, const view *v, int64_t channel,
+                                   uint8_t *copy) {
+    const uint8_t *x = p->x + channel * p->plane;
+    int nr = p->kernels->nr;
+    if (p->straight) {
+        int64_t at = x - p->begin + v->shift;
+        if (at >= 0 && p->end - p->begin - at >= nr) {
+            if (v->all) return p->begin + at;
+            p->kernels->blend(p->begin + at, v->mask, p->pad, copy);
+            return copy;
+        }
+    }
+    if (!v->all) memset(copy, p->pad, (size_t)nr);
+    for (int i = 0; i < v->n_runs; i++)
+        p->kernels->copy_steps(x + v->runs[i].from, p->w->stride[1], v->runs[i].count,
+                               copy + v->runs[i].to);
+    return copy;
+}
+
+static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *panel) {
+    const patches *p = ctx;
+    int group = p->kernels->group;
+    uint8_t copies[SNI_INT_GROUP][SNI_INT_NR], none[SNI_INT_NR];
+    const uint8_t *rows[SNI_INT_GROUP];
+    view v;
+    memset(none, p->flip, sizeof none);
+    for (int64_t h = 0; h < p->w->kernel[0]; h++)
+        for (int64_t w = 0; w < p->w->kernel[1]; w++) {
+            view_tap(p, h, w, n0, cols, &v);
+            for (int64_t c = 0; c < p->depth; c += group, panel += p->kernels->nr) {
+                for (int g = 0; g < group; g++)
+                    rows[g] = c + g < p->channels ? view_channel(p, &v, c + g, copies[g]) : none;
+                p->kernels->interleave(rows, p->flip, false, panel);
+            }
+        }
+}
+
+/* ---- Running ---- */
+
+/* What a call has besides its tensors. */
+typedef struct call {
+    const packed_conv *p;
+    sni_conv conv;
+    const sni_tensor *x;
+    sni_tensor *y;
+    int32_t x_zero;   /* of the bytes as they are */
+    int32_t *adds;    /* for each output channel */
+    float *scales;    /* NULL: sums are wanted */
+    int32_t *weights; /* minus the weights' zero points; NULL: all 0 */
+    sni_int_kind kind;
+    float zero, low;
+} call;
+
+static sn_status run_products(sni_kernel *k, call *c) {
+    const packed_conv *p = c->p;
+    const sni_window *w = &c->conv.window;
+    int64_t pixels = w->out[0] * w->out[1], plane = w->in[0] * w->in[1];
+    size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
+    patches from = {.w = w,
+                    .kernels = sni_int_kernels_get(),
+                    .begin = c->x->data,
+                    .end = (const uint8_t *)c->x->data + c->x->count,
+                    .channels = p->channels,
+                    .depth = p->depth,
+                    .plane = plane,
+                    .flip = sni_int_flip(c->x->dtype, false),
+                    .pad = (uint8_t)c->x_zero,
+                    .straight = w->stride[0] == 1 && w->stride[1] == 1 && w->in[1] == w->out[1]};
+    sni_igemm g = {.m = p->m,
+                   .n = pixels,
+                   .units = p->w.units,
+                   .a_signed = true,
+                   .packed_a = p->w.panels,
+                   .fill = fill_patches,
+                   .fill_ctx = &from,
+                   .kind = c->kind,
+                   .row_mul = c->weights,
+                   .zero = c->zero,
+                   .low = c->low,
+                   .c_row = pixels};
+    void *scratch = sni_scratch(k, sni_igemm_scratch_size(&g, k->threads));
+    if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    for (int64_t i = 0; i < c->conv.batch * p->groups; i++) {
+        int64_t group = i % p->groups;
+        from.x = from.begin + i * p->channels * plane;
+        g.packed_a = p->w.panels + (size_t)group * p->w.size;
+        g.row_add = c->adds + group * p->m;
+        if (c->scales) g.row_scale = c->scales + group * p->m;
+        if (c->weights) g.row_mul = c->weights + group * p->m;
+        g.c = (char *)c->y->data + (size_t)(i * p->m * pixels) * width;
+        sni_igemm_run(&g, k->threads, scratch);
+        SN_TRY(sni_poll(k));
+    }
+    return SN_OK;
+}
+
+/* ---- One channel each ---- */
+
+/* A ring of rows of the input as floats minus the zero point; the elements of a row that one stride
+ * leads through lie side by side (`phase` floats for each remainder). */
+typedef struct ring {
+    const call *c;
+    const sni_int_kernels *kernels;
+    const uint8_t *x; /* a channel's plane */
+    float *rows, *none;
+    int64_t count, phase, row; /* rows, floats of a remainder, floats of a row */
+    int64_t next;              /* first row that is not there yet */
+    uint8_t *bytes;            /* room for a row of the padded input */
+} ring;
+
+static void widen_row(ring *r, int64_t row) {
+    const sni_window *w = &r->c->conv.window;
+    int64_t stride = w->stride[1], width = r->phase * stride;
+    bool is_signed = r->c->x->dtype == SN_INT8;
+    float *to = r->rows + row % r->count * r->row;
+    int64_t inside = width - w->begin[1] < w->in[1] ? width - w->begin[1] : w->in[1];
+    memset(r->bytes, (uint8_t)r->c->x_zero, (size_t)width);
+    if (inside > 0) memcpy(r->bytes + w->begin[1], r->x + row * w->in[1], (size_t)inside);
+    if (stride == 1) {
+        r->kernels->widen(r->bytes, width, is_signed, (float)r->c->x_zero, to);
+        return;
+    }
+    uint8_t *turned = r->bytes + width;
+    for (int64_t s = 0; s < stride; s++)
+        r->kernels->copy_steps(r->bytes + s, stride, r->phase, turned + s * r->phase);
+    r->kernels->widen(turned, width, is_signed, (float)r->c->x_zero, to);
+}
+
+/* Where each tap is for output 0 of a row. */
+static void place_taps(ring *r, int64_t out_row, const float **x) {
+    const sni_window *w = &r->c->conv.window;
+    int64_t top = out_row * w->stride[0] - w->begin[0];
+    int64_t last = top + sni_window_extent(w, 0);
+    if (last > w->in[0]) last = w->in[0];
+    if (r->next < top) r->next = top;
+    for (; r->next < last; r->next++)
+        if (r->next >= 0) widen_row(r, r->next);
+    for (int64_t h = 0; h < w->kernel[0]; h++) {
+        int64_t row = top + h * w->dilation[0];
+        const float *from =
+            row >= 0 && row < w->in[0] ? r->rows + row % r->count * r->row : r->none;
+        for (int64_t t = 0; t < w->kernel[1]; t++) {
+            int64_t at = t * w->dilation[1];
+            *x++ = from + at % w->stride[1] * r->phase + at / w->stride[1];
+        }
+    }
+}
+
+typedef struct taps_job {
+    const call *c;
+    char *scratch;
+    size_t part_bytes;
+    int64_t phase, count;
+    int parts;
+} taps_job;
+
+static void run_plane(const call *c, ring *r, int64_t plane, int32_t *sums) {
+    const packed_conv *p = c->p;
+    const sni_window *w = &c->conv.window;
+    int64_t channel = plane % p->w.n, image = plane / p->w.n;
+    const float *x[SNI_INT_TAPS];
+    size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
+    r->x = (const uint8_t *)c->x->data + (image * p->groups + channel / p->m) * w->in[0] * w->in[1];
+    r->next = -w->begin[0];
+    sni_int_row row = {.n = w->out[1],
+                       .add = (uint32_t)c->adds[channel],
+                       .scale = c->scales ? c->scales[channel] : 1,
+                       .zero = c->zero,
+                       .low = c->low};
+    sni_int_taps t = {x, p->taps_w + channel * p->taps, p->taps, w->out[1], sums};
+    for (int64_t o = 0; o < w->out[0]; o++) {
+        place_taps(r, o, x);
+        r->kernels->taps(&t);
+        r->kernels->finish[c->kind](
+            &row, sums, (char *)c->y->data + (size_t)((plane * w->out[0] + o) * w->out[1]) * width);
+    }
+}
+
+static void run_planes(void *ctx, int64_t begin, int64_t end) {
+    const taps_job *j = ctx;
+    const sni_window *w = &j->c->conv.window;
+    int64_t planes = j->c->conv.batch * j->c->p->w.n;
+    for (int64_t part = begin; part < end; part++) {
+        ring r = {.c = j->c, .kernels = sni_int_kernels_get(), .count = j->count};
+        r.phase = j->phase;
+        r.row = j->phase * w->stride[1];
+        r.rows = (float *)(void *)(j->scratch + (size_t)part * j->part_bytes);
+        r.none = r.rows + r.count * r.row;
+        memset(r.none, 0, (size_t)r.row * sizeof(float));
+        int32_t *sums = (int32_t *)(void *)(r.none + r.row);
+        r.bytes = (uint8_t *)(sums + w->out[1] + SNI_INT_SLACK);
+        int64_t to = (part + 1) * planes / j->parts;
+        for (int64_t i = part * planes / j->parts; i < to; i++) run_plane(j->c, &r, i, sums);
+    }
+}
+
+/* Floats of the ring and what goes with it; false if that is out of proportion. */
+static bool ring_size(const sni_window *w, taps_job *j, int64_t *words) {
+    enum { MOST = 1 << 24 };
+    int64_t row, all, reach = sni_window_extent(w, 1) / w->stride[1] + 1;
+    j->count = sni_window_extent(w, 0);
+    j->phase = (w->out[1] + reach + 2 * SNI_INT_SLACK - 1) / SNI_INT_SLACK * SNI_INT_SLACK;
+    if (!sni_mul_i64(j->phase, w->stride[1], &row) || !sni_mul_i64(row, j->count + 2, &all) ||
+        all > MOST)
+        return false;
+    *words = all + w->out[1] + SNI_INT_SLACK;
+    return true;
+}
+
+static sn_status run_taps(sni_kernel *k, call *c) {
+    const sni_window *w = &c->conv.window;
+    int64_t planes = c->conv.batch * c->p->w.n, words;
+    int64_t parts = k->threads < 1 ? 1 : k->threads;
+    taps_job j = {.c = c};
+    if (!ring_size(w, &j, &words)) return k->node->op->ref(k);
+    if (planes * w->out[0] * w->out[1] * c->p->taps < 1 << 15) parts = 1;
+    j.parts = (int)(parts < planes ? parts : planes);
+    j.part_bytes = ((size_t)words * sizeof(float) + 63) / 64 * 64;
+    j.scratch = sni_scratch(k, j.part_bytes * (size_t)j.parts);
+    if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    sni_parallel_for(j.parts, j.parts, 1, run_planes, &j);
+    return SN_OK;
+}
+
+/* ---- The operators ---- */
+
+/* What the zero points and the bias come to; weights[] only where zero points of weights are not 0.
+ * Where taps are centered nothing but the bias is left. */
+static sn_status correct(sni_kernel *k, call *c, const sni_tensor *bias) {
+    const packed_conv *p = c->p;
+    void *ints;
+    SN_TRY(sni_scratch_array(k, 2 * p->w.n, sizeof(int32_t), &ints));
+    c->adds = ints;
+    const int32_t *b = bias ? bias->data : NULL;
+    if (p->taps_w) {
+        for (int64_t i = 0; i < p->w.n; i++) c->adds[i] = b ? b[i] : 0;
+        return SN_OK;
+    }
+    sni_int_corrections(&p->w, sni_int_moved(c->x_zero, c->x->dtype, false), b, c->adds);
+    if (!p->w.has_zero) return SN_OK;
+    c->weights = c->adds + p->w.n;
+    for (int64_t i = 0; i < p->w.n; i++) c->weights[i] = -p->w.zeros[i];
+    return SN_OK;
+}
+
+static sn_status run(sni_kernel *k, const places *at, call *c) {
+    c->p = k->state;
+    c->x = sni_in(k, at->x);
+    c->y = sni_out(k, 0);
+    c->x_zero = sni_zero_of(sni_in(k, at->x_zero));
+    SN_TRY(sni_conv_init(k, &c->conv, c->x, sni_in(k, at->w), c->y));
+    if (c->y->count == 0) return SN_OK;
+    if (c->x->count == 0) return k->node->op->ref(k);
+    two_axes(&c->conv.window);
+    SN_TRY(correct(k, c, at->bias < 0 ? NULL : sni_in(k, at->bias)));
+    return c->p->taps_w ? run_taps(k, c) : run_products(k, c);
+}
+
+static sn_status linear_run(sni_kernel *k) {
+    const packed_conv *p = k->state;
+    const sni_tensor *y = sni_out(k, 0);
+    void *scales;
+    SN_TRY(sni_scratch_array(k, p->w.n, sizeof(float), &scales));
+    call c = {.kind = SNI_INT_BYTES, .scales = scales};
+    c.zero = (float)sni_zero_of(sni_in(k, linear.y_zero));
+    c.low = y->dtype == SN_INT8 ? -128 : 0;
+    sni_int_scales(*(const float *)sni_in(k, linear.x_scale)->data, sni_in(k, linear.w_scale),
+                   *(const float *)sni_in(k, linear.y_scale)->data, p->w.n, c.scales);
+    return run(k, &linear, &c);
+}
+
+static sn_status integer_run(sni_kernel *k) {
+    call c = {.kind = SNI_INT_SUMS};
+    return run(k, &integer, &c);
+}
+
+const sni_impl sni_cpu_qlinear_conv = {
+    .name = "conv_i8",
+    .op = "QLinearConv",
+    .accepts = linear_accepts,
+    .prepare = linear_prepare,
+    .release = free,
+    .run = linear_run,
+};
+
+const sni_impl sni_cpu_conv_integer = {
+    .name = "conv_i8",
+    .op = "ConvInteger",
+    .accepts = integer_accepts,
+    .prepare = integer_prepare,
+    .release = free,
+    .run = integer_run,
+};

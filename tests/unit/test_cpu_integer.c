@@ -1,0 +1,253 @@
+/* test_cpu_integer.c - quantised operators' fast implementations against the reference kernels: the
+ * same bytes, for every kind of bytes, zero points, scales by channel, and odd shapes. */
+#include "versus.h"
+
+static versus v;
+
+static int64_t draw(int64_t n) {
+    return (int64_t)(unit_random(&v.seed) % (uint32_t)n);
+}
+
+enum {
+    X_SIGNED = 1,
+    W_UNSIGNED = 2,
+    BY_CHANNEL = 4,
+    W_ZERO = 8,
+    BIAS = 16,
+    EXTREME = 32, /* bytes at the ends of their range alone */
+    ALL_FLAGS = 64
+};
+
+static void put_bytes(bool is_signed, int rank, const int64_t *dims, bool weight, int flags) {
+    sn_dtype dtype = is_signed ? SN_INT8 : SN_UINT8;
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= dims[i];
+    unsigned char *data = malloc((size_t)n + 1);
+    assert_non_null(data);
+    for (int64_t i = 0; i < n; i++) {
+        data[i] = (unsigned char)unit_random(&v.seed);
+        if (flags & EXTREME) data[i] = (data[i] & 1 ? 0xff : 0) ^ (is_signed ? 0x80 : 0);
+    }
+    (weight ? versus_weight : versus_tensor)(&v, dtype, rank, dims, data);
+    free(data);
+}
+
+static void put_zero(bool is_signed, int64_t count, bool constant, bool zero) {
+    unsigned char z[512];
+    assert_true(count <= 512);
+    for (int64_t i = 0; i < count; i++) z[i] = zero ? 0 : (unsigned char)unit_random(&v.seed);
+    (constant ? versus_weight : versus_tensor)(&v, is_signed ? SN_INT8 : SN_UINT8, count > 1,
+                                               &count, z);
+}
+
+static void put_scale(float about, int64_t count, bool constant) {
+    float s[512];
+    assert_true(count <= 512);
+    for (int64_t i = 0; i < count; i++) s[i] = about * (0.5f + (float)draw(1000) / 1000.0f);
+    (constant ? versus_weight : versus_tensor)(&v, SN_FLOAT32, count > 1, &count, s);
+}
+
+static void put_ints(int rank, const int64_t *dims) {
+    versus_tensor(&v, SN_INT32, rank, dims, NULL);
+}
+
+/* ---- Convolutions ---- */
+
+typedef struct shape {
+    int64_t n, c, h, w, m, kh, kw, groups, stride, dilation, pad;
+} shape;
+
+static const shape shapes[] = {
+    {1, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1},    {1, 16, 8, 8, 32, 1, 1, 1, 1, 1, 0},
+    {2, 7, 5, 11, 13, 1, 1, 1, 1, 1, 0},  {1, 5, 13, 13, 4, 3, 3, 1, 2, 1, 1},
+    {1, 4, 12, 33, 14, 3, 5, 1, 1, 2, 2}, {1, 3, 40, 40, 17, 7, 7, 1, 2, 1, 3},
+    {1, 12, 6, 6, 9, 2, 2, 3, 1, 1, 0},   {1, 9, 14, 14, 9, 3, 3, 9, 1, 1, 1},
+    {2, 8, 15, 70, 8, 3, 3, 8, 2, 1, 1},  {1, 6, 11, 9, 12, 5, 5, 6, 1, 1, 2},
+    {1, 4, 9, 130, 4, 3, 3, 4, 1, 3, 3},  {1, 33, 7, 7, 65, 1, 1, 1, 1, 1, 0},
+    {1, 2, 3, 3, 2, 3, 3, 1, 1, 1, 3},    {1, 8, 30, 31, 24, 3, 3, 1, 1, 1, 1},
+    {1, 5, 1, 50, 7, 1, 9, 1, 1, 1, 0},   {3, 4, 4, 4, 4, 3, 3, 4, 3, 1, 2},
+    {1, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2},    {1, 64, 5, 5, 3, 3, 3, 1, 1, 1, 1},
+    {1, 1, 20, 18, 6, 10, 4, 1, 2, 1, 4}, {1, 3, 16, 16, 8, 2, 2, 1, 2, 1, 0},
+};
+
+static void put_window(const shape *s) {
+    static int64_t strides[2], dilations[2], pads[4];
+    for (int i = 0; i < 2; i++) {
+        strides[i] = s->stride;
+        dilations[i] = s->dilation;
+        pads[i] = s->kh > 1 ? s->pad : 0;
+        pads[2 + i] = s->kh > 1 && s->pad ? s->pad - 1 : 0;
+    }
+    pads[1] = s->pad;
+    eval_attr(&v.e, (sni_attr){.name = SNI_STR("strides"),
+                               .kind = SNI_ATTR_INTS,
+                               .count = 2,
+                               .u.ints = strides});
+    eval_attr(&v.e, (sni_attr){.name = SNI_STR("dilations"),
+                               .kind = SNI_ATTR_INTS,
+                               .count = 2,
+                               .u.ints = dilations});
+    eval_attr(
+        &v.e,
+        (sni_attr){.name = SNI_STR("pads"), .kind = SNI_ATTR_INTS, .count = 4, .u.ints = pads});
+    eval_attr(&v.e, sni_attr_of_int("group", s->groups));
+}
+
+static void linear_conv_case(const shape *s, int flags) {
+    bool x_signed = flags & X_SIGNED, w_signed = !(flags & W_UNSIGNED);
+    int64_t each = flags & BY_CHANNEL ? s->m : 1;
+    versus_start(&v, "", "QLinearConv");
+    put_bytes(x_signed, 4, (int64_t[]){s->n, s->c, s->h, s->w}, false, flags);
+    put_scale(0.02f, 1, false);
+    put_zero(x_signed, 1, false, false);
+    put_bytes(w_signed, 4, (int64_t[]){s->m, s->c / s->groups, s->kh, s->kw}, true, flags);
+    put_scale(0.01f, each, true);
+    put_zero(w_signed, each, true, !(flags & W_ZERO));
+    put_scale(0.3f, 1, false);
+    put_zero(x_signed, 1, false, false);
+    if (flags & BIAS) put_ints(1, &s->m);
+    put_window(s);
+    versus_run(&v, 1, 0);
+    assert_string_equal(v.impl, "conv_i8");
+}
+
+static void conv_integer_case(const shape *s, int flags) {
+    bool x_signed = flags & X_SIGNED, w_signed = !(flags & W_UNSIGNED);
+    versus_start(&v, "", "ConvInteger");
+    put_bytes(x_signed, 4, (int64_t[]){s->n, s->c, s->h, s->w}, false, flags);
+    put_bytes(w_signed, 4, (int64_t[]){s->m, s->c / s->groups, s->kh, s->kw}, true, flags);
+    if (flags & BIAS) {
+        put_zero(x_signed, 1, false, false);
+        put_zero(w_signed, flags & BY_CHANNEL ? s->m : 1, true, !(flags & W_ZERO));
+    }
+    put_window(s);
+    versus_run(&v, 1, 0);
+    assert_string_equal(v.impl, "conv_i8");
+}
+
+static void convolutions_match(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int flags = (int)i % 3; flags < ALL_FLAGS; flags += 3) {
+            linear_conv_case(&shapes[i], flags);
+            conv_integer_case(&shapes[i], flags);
+        }
+}
+
+static void one_axis(void **state) {
+    (void)state;
+    for (int flags = 0; flags < ALL_FLAGS; flags += 5) {
+        bool x_signed = flags & X_SIGNED, w_signed = !(flags & W_UNSIGNED);
+        versus_start(&v, "", "QLinearConv");
+        put_bytes(x_signed, 3, (int64_t[]){2, 5, 37}, false, flags);
+        put_scale(0.02f, 1, false);
+        put_zero(x_signed, 1, false, false);
+        put_bytes(w_signed, 3, (int64_t[]){6, 5, 3}, true, flags);
+        put_scale(0.01f, 1, true);
+        put_zero(w_signed, 1, true, !(flags & W_ZERO));
+        put_scale(0.3f, 1, false);
+        put_zero(x_signed, 1, false, false);
+        versus_run(&v, 1, 0);
+    }
+}
+
+/* ---- Products ---- */
+
+static const int64_t sizes[][3] = {{1, 1, 1},   {1, 64, 33},  {3, 5, 7},     {13, 31, 65},
+                                   {25, 4, 16}, {40, 129, 8}, {100, 63, 40}, {2, 300, 257},
+                                   {0, 5, 6},   {7, 3, 0}};
+
+typedef void (*product_case)(int64_t m, int64_t k, int64_t n, int flags);
+
+static void linear_case(int64_t m, int64_t k, int64_t n, int flags) {
+    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED);
+    int64_t each = flags & BY_CHANNEL && n ? n : 1;
+    versus_start(&v, "", "QLinearMatMul");
+    put_bytes(a_signed, 3, (int64_t[]){1, m, k}, false, flags);
+    put_scale(0.02f, 1, false);
+    put_zero(a_signed, 1, false, false);
+    put_bytes(b_signed, 2, (int64_t[]){k, n}, true, flags);
+    put_scale(0.01f, each, true);
+    put_zero(b_signed, each, true, !(flags & W_ZERO));
+    put_scale(0.3f, 1, false);
+    put_zero(a_signed, 1, false, false);
+    versus_run(&v, 1, 0);
+}
+
+static void gemm_case(int64_t m, int64_t k, int64_t n, int flags) {
+    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED), turned = m % 2;
+    int64_t each = flags & BY_CHANNEL && n ? n : 1;
+    versus_start(&v, "com.microsoft", "QGemm");
+    put_bytes(a_signed, 2, (int64_t[]){m, k}, false, flags);
+    put_scale(0.02f, 1, false);
+    put_zero(a_signed, 1, false, false);
+    put_bytes(b_signed, 2, turned ? (int64_t[]){n, k} : (int64_t[]){k, n}, true, flags);
+    put_scale(0.01f, each, true);
+    put_zero(b_signed, each, true, !(flags & W_ZERO));
+    if (flags & BIAS)
+        put_ints(1 + (k & 1), (int64_t[]){k & 1 ? 1 : n, n});
+    else
+        versus_without(&v);
+    if (!(flags & EXTREME)) {
+        put_scale(0.3f, 1, false);
+        put_zero(a_signed, 1, false, false);
+    }
+    eval_attr(&v.e, sni_attr_of_int("transB", turned));
+    eval_attr(&v.e, sni_attr_of_float("alpha", 0.75f));
+    versus_run(&v, 1, 0);
+}
+
+static void integer_case(int64_t m, int64_t k, int64_t n, int flags) {
+    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED);
+    versus_start(&v, "", "MatMulInteger");
+    put_bytes(a_signed, 2, (int64_t[]){m, k}, false, flags);
+    put_bytes(b_signed, 2, (int64_t[]){k, n}, true, flags);
+    if (flags & BIAS) {
+        put_zero(a_signed, 1, false, false);
+        put_zero(b_signed, flags & BY_CHANNEL && n ? n : 1, true, !(flags & W_ZERO));
+    }
+    versus_run(&v, 1, 0);
+}
+
+static void to_float_case(int64_t m, int64_t k, int64_t n, int flags) {
+    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED);
+    int64_t each = flags & BY_CHANNEL && n ? n : 1;
+    versus_start(&v, "com.microsoft", "MatMulIntegerToFloat");
+    put_bytes(a_signed, 2, (int64_t[]){m, k}, false, flags);
+    put_bytes(b_signed, 2, (int64_t[]){k, n}, true, flags);
+    put_scale(0.02f, 1, false);
+    put_scale(0.01f, each, true);
+    put_zero(a_signed, 1, false, false);
+    put_zero(b_signed, each, true, !(flags & W_ZERO));
+    if (flags & BIAS) versus_tensor(&v, SN_FLOAT32, 1, &n, NULL);
+    versus_run(&v, 1, 0);
+}
+
+static void dynamic_case(int64_t m, int64_t k, int64_t n, int flags) {
+    bool b_signed = !(flags & W_UNSIGNED);
+    int64_t each = flags & BY_CHANNEL && n ? n : 1;
+    versus_start(&v, "com.microsoft", "DynamicQuantizeMatMul");
+    versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, k}, NULL);
+    put_bytes(b_signed, 2, (int64_t[]){k, n}, true, flags);
+    put_scale(0.01f, each, true);
+    put_zero(b_signed, each, true, !(flags & W_ZERO));
+    if (flags & BIAS) versus_tensor(&v, SN_FLOAT32, 1, &n, NULL);
+    versus_run(&v, 1, 0);
+}
+
+static void products_match(void **state) {
+    (void)state;
+    static const product_case cases[] = {linear_case, gemm_case, integer_case, to_float_case,
+                                         dynamic_case};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int flags = (int)i & 1; flags < ALL_FLAGS; flags += 1 + (i > 3))
+                cases[c](sizes[i][0], sizes[i][1], sizes[i][2], flags);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_match),
+                                       cmocka_unit_test(one_axis),
+                                       cmocka_unit_test(products_match)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
