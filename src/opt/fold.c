@@ -56,8 +56,14 @@ static bool charge(sni_rewrite *r, const sni_node *n) {
     return true;
 }
 
+/* Quantised weights stay as they are until rules have had their chance to use them so. */
+static bool is_too_early(const sni_rewrite *r, const sni_node *n) {
+    return r->stage < SNI_STAGE_FUSE && sni_str_is(n->type, "DequantizeLinear");
+}
+
 static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
     const sni_graph *g = r->graph;
+    if (is_too_early(r, n)) return false;
     if (!n->op || !n->op->ref || n->n_subgraphs) return false;
     if (n->op->flags & (SNI_OP_RANDOM | SNI_OP_SUBGRAPHS | SNI_OP_ALLOCATES)) return false;
     for (int32_t i = 0; i < n->n_in; i++) {

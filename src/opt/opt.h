@@ -7,16 +7,6 @@
 typedef struct sni_pass sni_pass;
 typedef struct sni_rule sni_rule;
 
-/* What a pass is given. */
-typedef struct sni_rewrite {
-    sni_graph *graph;
-    sni_store *store;  /* owns what passes make; the graph's own */
-    size_t fold_limit; /* bytes of one constant that folding may make */
-    size_t *fold_left; /* bytes that folding may still read and write, over all passes */
-    size_t count;      /* times the pass fired: it adds to this */
-    sn_error *err;
-} sni_rewrite;
-
 /* When passes and rules apply: a stage is repeated, with all that belongs to it and to those before
  * it, until nothing fires; then the next one begins. */
 typedef enum sni_stage {
@@ -27,6 +17,17 @@ typedef enum sni_stage {
     SNI_STAGE_GROUP,     /* what is left over is put together */
     SNI_STAGE_COUNT
 } sni_stage;
+
+/* What a pass is given. */
+typedef struct sni_rewrite {
+    sni_graph *graph;
+    sni_stage stage;
+    sni_store *store;  /* owns what passes make; the graph's own */
+    size_t fold_limit; /* bytes of one constant that folding may make */
+    size_t *fold_left; /* bytes that folding may still read and write, over all passes */
+    size_t count;      /* times the pass fired: it adds to this */
+    sn_error *err;
+} sni_rewrite;
 
 struct sni_pass {
     const char *name;

@@ -133,6 +133,7 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
         for (int32_t i = 0; i < n->n_subgraphs && !sni_is_group(n); i++)
             SN_TRY(run_pass(p, pass, stage, n->subgraphs[i], depth + 1, count));
     sni_rewrite r = {.graph = g,
+                     .stage = stage,
                      .store = g->store,
                      .fold_limit = FOLD_LIMIT,
                      .fold_left = &p->fold_left,

@@ -34,7 +34,7 @@ enum {
     SNI_RULE_NAMES = 24, /* names of one rule */
     SNI_RULE_NODES = 24, /* nodes of one pattern */
     SNI_PAT_OPS = 12,    /* alternatives of a node */
-    SNI_PAT_INPUTS = 8,  /* of a node */
+    SNI_PAT_INPUTS = 16, /* of a node */
     SNI_PAT_ATTRS = 8,   /* of a node */
     SNI_PAT_NUMBERS = 8, /* of a list */
     SNI_PAT_OUTPUTS = 4, /* of a replacement */
@@ -58,6 +58,9 @@ struct sni_rule {
      * float[2,3,8], 0.7 or the attribute's default. */
     const char *sample;
     int level; /* lowest optimisation level; 0 stands for 2 */
+    /* Quantised results may differ from those of the pattern by so many steps, because the pattern
+     * rounds on its way there and the replacement does not. */
+    int steps;
 };
 
 /* ---- Tables of rules: each ends with a rule without a name ---- */
@@ -208,6 +211,9 @@ sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const i
 /* The same whose contents `decode` works out from `source` when somebody needs them. */
 sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int64_t *dims,
                              sn_status (*decode)(sni_const *c, sn_error *err), const void *source);
+/* A constant of any type with room for its contents, which are zeros at first. */
+sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
+                              const int64_t *dims, void **data);
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
 /* A constant list without a name. */
 sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out);

@@ -49,13 +49,22 @@ static sn_status add_const(sni_match *m, sn_dtype dtype, int rank, const int64_t
     return SN_OK;
 }
 
+sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
+                              const int64_t *dims, void **data) {
+    int32_t id = SNI_NO_ID;
+    SN_TRY(add_const(m, dtype, rank, dims, &id, data));
+    const sni_const *c = sni_value_const(m->g, id);
+    size_t bytes = sni_tensor_bytes(&c->tensor);
+    if (bytes) memset(*data, 0, bytes);
+    return sni_match_set_value(m, name, id);
+}
+
 sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const int64_t *dims,
                                float **data) {
-    int32_t id = SNI_NO_ID;
     void *memory;
-    SN_TRY(add_const(m, SN_FLOAT32, rank, dims, &id, &memory));
+    SN_TRY(sni_match_new_const(m, name, SN_FLOAT32, rank, dims, &memory));
     *data = memory;
-    return sni_match_set_value(m, name, id);
+    return SN_OK;
 }
 
 sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out) {

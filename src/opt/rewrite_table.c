@@ -14,6 +14,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"rotary", SNI_STAGE_RECOGNISE, sni_rules_rotary},
     {"attention", SNI_STAGE_RECOGNISE, sni_rules_attention},
     {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},
+    {"quantised operators", SNI_STAGE_RECOGNISE, sni_rules_qlinear},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
     {"linear", SNI_STAGE_FUSE, sni_rules_linear},
     {"sums and norms", SNI_STAGE_FUSE, sni_rules_skip_norms},

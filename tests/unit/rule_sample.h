@@ -19,7 +19,8 @@ typedef struct sample_input {
     char name[32];
     int rank;
     int64_t dims[SN_MAX_RANK];
-    bool positive, bytes; /* uint8 instead of float */
+    bool positive;
+    sn_dtype dtype; /* FLOAT32, UINT8 or INT8 */
 } sample_input;
 
 typedef struct sample {
@@ -138,6 +139,24 @@ static inline void sample_numbers(sample *s, sni_str name, const char *spec) {
     ADD(s->constants, "}");
 }
 
+/* The type that a text such as "int8[2,3]" begins with; UNDEFINED: none. */
+static inline sn_dtype sample_integer(const char *spec) {
+    if (strncmp(spec, "uint8[", 6) == 0) return SN_UINT8;
+    if (strncmp(spec, "int8[", 5) == 0) return SN_INT8;
+    return strncmp(spec, "int32[", 6) == 0 ? SN_INT32 : SN_UNDEFINED;
+}
+
+/* Constant random integers. */
+static inline void sample_integers(sample *s, sni_str name, const char *spec) {
+    int64_t dims[SN_MAX_RANK], count = 1;
+    int rank = sample_dims(spec, dims), low = spec[0] == 'u' ? 0 : -128;
+    for (int i = 0; i < rank; i++) count *= dims[i];
+    ADD(s->constants, "%s%s %.*s = {", s->constants[0] ? ",\n" : "", spec, (int)name.n, name.p);
+    for (int64_t i = 0; i < count; i++)
+        ADD(s->constants, "%s%d", i ? ", " : "", (int)(unit_random(&s->random) % 256) + low);
+    ADD(s->constants, "}");
+}
+
 /* A constant lower triangle of bools. */
 static inline void sample_triangle(sample *s, sni_str name, const char *spec) {
     int64_t dims[SN_MAX_RANK];
@@ -212,6 +231,10 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         sample_triangle(s, name->text, spec);
         return;
     }
+    if (p->kind == SNI_PAT_CONST && sample_integer(spec)) {
+        sample_integers(s, name->text, spec);
+        return;
+    }
     if (p->kind == SNI_PAT_CONST) {
         ADD(s->constants, "%s", s->constants[0] ? ",\n" : "");
         sample_type(s, spec);
@@ -220,8 +243,9 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         return;
     }
     bool doubled = sample_doubled(s, name->text, spec);
-    bool truth = strncmp(spec, "bool[", 5) == 0, bytes = strncmp(spec, "uint8[", 6) == 0;
-    if (bytes) memmove(spec, spec + 5, strlen(spec + 5) + 1);
+    bool truth = strncmp(spec, "bool[", 5) == 0;
+    sn_dtype dtype = sample_integer(spec) ? sample_integer(spec) : SN_FLOAT32;
+    if (dtype != SN_FLOAT32) memmove(spec, strchr(spec, '['), strlen(strchr(spec, '[')) + 1);
     if (truth) {
         memmove(spec, spec + 4, strlen(spec + 4) + 1);
         ADD(s->constants, "%sfloat no_%.*s = {0}", s->constants[0] ? ",\n" : "", (int)name->text.n,
@@ -234,9 +258,12 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
     snprintf(in->name, sizeof in->name, "%.*s%s", (int)name->text.n, name->text.p,
              truth || doubled ? "_f" : "");
     in->positive = spec[0] == '+';
-    in->bytes = bytes;
+    in->dtype = dtype;
     in->rank = sample_dims(spec, in->dims);
-    ADD(s->inputs, "%s%s%s %s", s->inputs[0] ? ", " : "", bytes ? "uint8" : "float",
+    ADD(s->inputs, "%s%s%s %s", s->inputs[0] ? ", " : "",
+        dtype == SN_UINT8  ? "uint8"
+        : dtype == SN_INT8 ? "int8"
+                           : "float",
         in->rank ? spec + in->positive : "", in->name);
 }
 

@@ -12,6 +12,7 @@ extern const sni_rule sni_rules_skip_norms[];
 extern const sni_rule sni_rules_rotary[];
 extern const sni_rule sni_rules_attention[];
 extern const sni_rule sni_rules_quantize[];
+extern const sni_rule sni_rules_qlinear[];
 extern const sni_rule sni_rules_conv[];
 extern const sni_rule sni_rules_linear[];
 
