@@ -12,8 +12,7 @@
 #include <string.h>
 
 enum {
-    FINISHED = 4, /* panels of columns that are finished at once, while they are in the cache */
-    NC = 1024,    /* rounded down to whole panels */
+    NC = 1024,            /* rounded down to whole panels */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
     STREAM = 1 << 21      /* elements of a large operand that are packed at once */
@@ -182,9 +181,9 @@ typedef struct share {
     float *a_block, *b_block; /* scratch; NULL for packed operands */
 } share;
 
-/* Most row panels of a block of A: as many as fill half of the second-level cache. */
+/* Most row panels of a block of A: as many as fill a quarter of the second-level cache. */
 static int64_t block_panels(const sni_cpu_kernels *k) {
-    int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / ((size_t)k->kc * sizeof(float))) / k->mr;
+    int64_t most = (int64_t)(sni_cpu_cache(2) / 4 / ((size_t)k->kc * sizeof(float))) / k->mr;
     return most < 1 ? 1 : most;
 }
 
@@ -220,16 +219,13 @@ static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j,
 static void finish_tile(const share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
     const sni_gemm_f32 *g = s->g;
     const sni_epilogue *e = &g->epilogue;
+    float *c = g->c + i * g->c_row + j;
     if (g->scale != 0 && g->scale != 1) {
         sni_epilogue scale = {.act = SNI_ACT_AFFINE, .p0 = g->scale};
-        for (int64_t r = i; r < i + rows; r++)
-            s->kernels->finish_row(&scale, g->c + r * g->c_row + j, 0, NULL, NULL, cols);
+        s->kernels->finish_tile(&scale, c, g->c_row, i, rows, j, cols);
     }
     if (e->act == SNI_ACT_NONE && !e->row_bias && !e->column_bias && !e->residual) return;
-    for (int64_t r = i; r < i + rows; r++)
-        s->kernels->finish_row(e, g->c + r * g->c_row + j, e->row_bias ? e->row_bias[r] : 0,
-                               e->column_bias ? e->column_bias + j : NULL,
-                               e->residual ? e->residual + r * e->residual_row + j : NULL, cols);
+    s->kernels->finish_tile(e, c, g->c_row, i, rows, j, cols);
 }
 
 /* What a tile is to fetch meanwhile. */
@@ -263,8 +259,7 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
                        int64_t kc, const float *a, const float *b, const float *after) {
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
-    int64_t top = panel_row(s->g->m, s->panels, i0), begun = 0, lines = nr * kc / 16;
-    int64_t bottom = panel_row(s->g->m, s->panels, i0 + count);
+    int64_t lines = nr * kc / 16;
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
         const float *next = j + nr < nc ? b + (j + nr) * kc : after;
@@ -275,10 +270,7 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
             fetch part = {next ? next + from * 16 : NULL, next ? to - from : 0};
             run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols,
                      p > 0 || s->g->add, &part);
-        }
-        if (last && (j + nr >= nc || j / nr % FINISHED == FINISHED - 1)) {
-            finish_tile(s, top, bottom - top, j0 + begun, j + cols - begun);
-            begun = j + nr;
+            if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
     }
 }
@@ -295,16 +287,17 @@ static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j
 
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
-    int64_t most = block_panels(s->kernels);
+    int64_t blocks = ceil_div(s->i1 - s->i0, block_panels(s->kernels));
     int64_t nc_most = g->packed_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = smaller(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
             int64_t kc = smaller(s->kc, g->k - p);
             const float *b = block_of_b(s, p, kc, j, nc);
-            for (int64_t i = s->i0; i < s->i1; i += most) {
-                int64_t count = smaller(most, s->i1 - i);
-                const float *after = i + count < s->i1 ? b : panel_after(s, p, kc, j, nc);
+            for (int64_t q = 0; q < blocks; q++) {
+                int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
+                int64_t count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - i;
+                const float *after = q + 1 < blocks ? b : panel_after(s, p, kc, j, nc);
                 run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b, after);
             }
         }

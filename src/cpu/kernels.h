@@ -81,6 +81,10 @@ typedef struct sni_cpu_kernels {
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
                        const float *more, int64_t n);
+    /* All of e on rows [i, i + rows) and columns [j, j + columns) of C, which begin at `y` and are
+     * y_row elements apart. */
+    void (*finish_tile)(const sni_epilogue *e, float *y, int64_t y_row, int64_t i, int64_t rows,
+                        int64_t j, int64_t columns);
     /* y[i] = act(x[i]) for n elements; x may be y. */
     void (*map[SNI_ACT_COUNT])(float p0, float p1, const float *x, float *y, int64_t n);
     /* y[i] = f(a[i * sa], b[i * sb]) in floats for n elements; strides are 0 or 1. `params` is not

@@ -18,6 +18,21 @@
 #include "cpu/attend.inc.c"
 
 #include "cpu/peak.inc.c"
+
+static void finish_tile(const sni_epilogue *e, float *y, int64_t y_row, int64_t i, int64_t rows,
+                        int64_t j, int64_t columns) {
+    finishers[e->act](&(ending){.p0 = e->p0,
+                                .p1 = e->p1,
+                                .y = y,
+                                .y_row = y_row,
+                                .rows = rows,
+                                .n = columns,
+                                .row_bias = e->row_bias ? e->row_bias + i : NULL,
+                                .columns = e->column_bias ? e->column_bias + j : NULL,
+                                .more = e->residual ? e->residual + i * e->residual_row + j : NULL,
+                                .more_row = e->residual_row});
+}
+
 static void axpy(float w, const float *x, float *y, int64_t n) {
     vf weight = splat(w);
     int64_t i = 0;
@@ -68,6 +83,7 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .pack_straight = pack_straight,
     .turn_matrix = turn_matrix,
     .finish_row = finish_row,
+    .finish_tile = finish_tile,
     .map =
         {
 #define SNI_ACT(name) [SNI_ACT_##name] = map_##name,

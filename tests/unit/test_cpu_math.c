@@ -81,6 +81,28 @@ static void errors_are_bounded(void **state) {
     }
 }
 
+/* Gelu's error counts in parts of x: its result is a small part of it on the left. */
+static void gelu_is_bounded(void **state) {
+    (void)state;
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    double most = 0;
+    for (float at = -14; at < 14; at += 1e-3f) {
+        float x[16], y[16];
+        for (int i = 0; i < 16; i++) x[i] = at + (float)i * 6.1e-5f;
+        k->map[SNI_ACT_GELU](0, 0, x, y, 16);
+        for (int i = 0; i < 16; i++) {
+            double v = (double)x[i], want = 0.5 * v * erfc(v * -0.70710678118654752);
+            most = fmax(most, fabs((double)y[i] - want) / fmax(fabs(v), 1e-30));
+        }
+    }
+    print_message("gelu, parts of x     %.3g\n", most);
+    assert_true(most <= 1.5e-7);
+    static const float ends[4] = {INFINITY, NAN, 1000, -1000};
+    float y[4];
+    k->map[SNI_ACT_GELU](0, 0, ends, y, 4);
+    assert_true(y[0] == INFINITY && isnan(y[1]) && y[2] == 1000 && y[3] == 0);
+}
+
 static void ends_are_exact(void **state) {
     (void)state;
     static const float x[16] = {INFINITY, -INFINITY, 0,        -0.0f,  NAN,     1000, -1000, 89,
@@ -104,6 +126,7 @@ static void ends_are_exact(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_bounded),
+        cmocka_unit_test(gelu_is_bounded),
         cmocka_unit_test(ends_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
