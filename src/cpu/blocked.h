@@ -25,8 +25,8 @@ struct sni_blocked_kernels {
     /* y[p][c] = x[p][c] * s[c], and + s[c]; y may be x. */
     void (*scale)(const float *x, const float *s, float *y, int64_t pixels);
     void (*shift)(const float *x, const float *s, float *y, int64_t pixels);
-    /* y[p][c] = from[c][p * block] for a block of pointers. */
-    void (*gather)(const float *const *from, float *y, int64_t pixels);
+    /* y[p][c] = from[c][p][lanes[c]] for a block of pointers to blocks. */
+    void (*gather)(const float *const *from, const int32_t *lanes, float *y, int64_t pixels);
 };
 
 #endif

@@ -79,14 +79,79 @@ static void shift(const float *x, const float *s, float *y, int64_t pixels) {
     }
 }
 
-static void gather(const float *const *from, float *y, int64_t pixels) {
+/* One by one. */
+static void gather_any(const float *const *from, const int32_t *lanes, float *y, int64_t pixels) {
     for (int half = 0; half < BLOCK; half += 8) {
         const float *f[8];
-        for (int c = 0; c < 8; c++) f[c] = from[half + c];
+        for (int c = 0; c < 8; c++) f[c] = from[half + c] + lanes[half + c];
         for (int64_t p = 0; p < pixels * BLOCK; p += BLOCK)
             for (int c = 0; c < 8; c++) y[p + half + c] = f[c][p];
     }
 }
+
+#if LANES >= 8
+enum { SOURCES = LANES == 16 ? 8 : 4 }; /* blocks from which picking beats single channels */
+
+/* Lanes `lanes` of x where `mask` says so, else those of v. */
+static inline vf pick(vf v, vi mask, vi lanes, vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_permutexvar_ps((__m512)v, _mm512_movepi32_mask((__m512i)mask),
+                                          (__m512i)lanes, (__m512)x);
+#else
+    return select_vf(mask, (vf)_mm256_permutevar8x32_ps((__m256)x, (__m256i)lanes), v);
+#endif
+}
+
+/* From `count` blocks, which is a constant at every call. */
+static inline __attribute__((always_inline)) void gather_some(int count, const float *const *block,
+                                                              const vi *mask, vi lanes, float *y,
+                                                              int64_t pixels) {
+    for (int64_t p = 0; p < pixels * BLOCK; p += BLOCK) {
+        vf v = splat(0);
+        UNROLL
+        for (int i = 0; i < count; i++) v = pick(v, mask[i], lanes, load(block[i] + p));
+        store(y + p, v);
+    }
+}
+
+static void gather(const float *const *from, const int32_t *lanes, float *y, int64_t pixels) {
+    const float *block[SOURCES];
+    vi mask[SOURCES] = {0}, lane = {0};
+    int count = 0;
+    for (int c = 0; c < BLOCK; c++) {
+        int i = 0;
+        while (i < count && block[i] != from[c]) i++;
+        if (i == SOURCES) {
+            gather_any(from, lanes, y, pixels);
+            return;
+        }
+        if (i == count) block[count++] = from[c];
+        mask[i][c] = -1;
+        lane[c] = lanes[c];
+    }
+    switch (count) {
+#define CASE(n)                                       \
+    case n:                                           \
+        gather_some(n, block, mask, lane, y, pixels); \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+#if LANES == 16
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+#endif
+#undef CASE
+    }
+}
+#else
+static void gather(const float *const *from, const int32_t *lanes, float *y, int64_t pixels) {
+    gather_any(from, lanes, y, pixels);
+}
+#endif
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)

@@ -203,6 +203,16 @@ static void pictures_match(void **state) {
         }
 }
 
+static void gather_case(const int64_t sizes[2], const int64_t *indices, size_t n) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    versus_start(&v, SNI_SINTER_DOMAIN, "GatherChannels");
+    for (int i = 0; i < 2; i++) blocked_tensor(1 + (int64_t)n / block % 2, sizes[i], 11, 13, block);
+    eval_attr(&v.e, sni_attr_of_int("block", block));
+    eval_attr(&v.e, ints("channels", sizes, 2));
+    eval_attr(&v.e, ints("indices", indices, n));
+    versus_run(&v, 1, 0);
+}
+
 static void moves_match(void **state) {
     (void)state;
     int64_t block = sni_cpu_kernels_get()->block;
@@ -224,13 +234,12 @@ static void moves_match(void **state) {
             indices[i] = (int64_t)i < channels
                              ? (int64_t)i
                              : (int64_t)(unit_random(&v.seed) % (uint32_t)(channels + 37));
-        versus_start(&v, SNI_SINTER_DOMAIN, "GatherChannels");
-        blocked_tensor(2, channels, 3, 5, block);
-        blocked_tensor(2, 37, 3, 5, block);
-        eval_attr(&v.e, sni_attr_of_int("block", block));
-        eval_attr(&v.e, ints("channels", sizes, 2));
-        eval_attr(&v.e, ints("indices", indices, n));
-        versus_run(&v, 1, 0);
+        gather_case(sizes, indices, n);
+        for (int64_t apart = 2; apart < 10; apart++) { /* as many blocks for each block of output */
+            for (size_t i = 0; i < n; i++)
+                indices[i] = ((int64_t)i % apart * block + (int64_t)i / apart) % (channels + 37);
+            gather_case(sizes, indices, n);
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 /* blocked.c - blocked convolutions in plain numbers. */
 #include "ep/cpu/blocked.h"
 
+#include "base/threadpool.h"
+
 #include <string.h>
 
 static void set_window(sni_conv_geometry *g, const sni_window *w) {
@@ -105,4 +107,29 @@ sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_ca
     sni_blocked_set_window(&out->geometry, &window);
     sni_cpu_act(&p->fused.activation, &out->epilogue.act, &out->epilogue.p0, &out->epilogue.p1);
     return SN_OK;
+}
+
+/* ---- How planes are shared out ---- */
+
+static int threads_of(const sni_kernel *k) {
+    return k->threads > 0 ? k->threads : sni_threads_available();
+}
+
+int64_t sni_blocked_parts(const sni_kernel *k, int64_t images, int64_t pixels, int64_t rows) {
+    enum { ROW_PIXELS = 48 }; /* as in conv_direct.c */
+    int64_t threads = threads_of(k);
+    if (images % threads == 0 || images * pixels < ROW_PIXELS * threads || rows < threads) return 1;
+    return threads;
+}
+
+sni_blocked_share sni_blocked_share_of(int64_t i, int64_t planes, int64_t parts) {
+    int64_t image = i / (planes * parts), rest = i % (planes * parts);
+    return (sni_blocked_share){.plane = image * planes + rest % planes, .part = rest / planes};
+}
+
+void sni_blocked_for(const sni_kernel *k, int64_t items, int64_t elements,
+                     void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
+    int64_t threads = threads_of(k), grain = sni_cpu_grain(elements);
+    if (grain < items / threads) grain = items / threads;
+    sni_parallel_for(k->threads, items, grain, fn, ctx);
 }

@@ -34,6 +34,23 @@ typedef struct sni_blocked_call {
 /* Reads a kernel's tensors. `bias` is what sni_blocked_bias gave. */
 sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out);
 
+/* ---- How planes (channel blocks of images) are shared out ---- */
+
+/* Parts that each plane of so many pixels and rows (or pixels again, where rows do not matter) is
+ * cut into, so that a thread takes the stretch of the picture that it has in the convolutions
+ * around: 1 where those share out images or channels. */
+int64_t sni_blocked_parts(const sni_kernel *k, int64_t images, int64_t pixels, int64_t rows);
+
+/* Item i of planes * parts items: stretch after stretch of an image, each over all its planes. */
+typedef struct sni_blocked_share {
+    int64_t plane, part;
+} sni_blocked_share;
+sni_blocked_share sni_blocked_share_of(int64_t i, int64_t planes, int64_t parts);
+
+/* sni_parallel_for over items of so many elements, in as few pieces as there are threads. */
+void sni_blocked_for(const sni_kernel *k, int64_t items, int64_t elements,
+                     void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
 /* conv_direct.c, for implementations that leave some shapes to it: as the members of sni_impl. */
 bool sni_conv_direct_accepts(const sni_choice *c);
 sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err);

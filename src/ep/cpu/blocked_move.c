@@ -44,34 +44,41 @@ typedef struct gather_job {
     sni_kernel *k;
     const origins *origins;
     const sni_tensor *y;
-    int64_t pixels, block;
+    int64_t pixels, block, parts;
 } gather_job;
 
-/* The channel's first element in image n of its input. */
-static const float *channel_at(const gather_job *j, int64_t n, int64_t channel) {
-    const sni_tensor *x = sni_in(j->k, j->origins->of[channel].input);
-    int64_t at = j->origins->of[channel].channel;
-    return (const float *)x->data + (n * x->dims[1] + at / j->block) * j->pixels * j->block +
-           at % j->block;
+/* The first pixel of a channel's block in image n of its input. */
+static const float *block_of(const gather_job *j, int64_t n, const struct origin *o) {
+    const sni_tensor *x = sni_in(j->k, o->input);
+    return (const float *)x->data + (n * x->dims[1] + o->channel / j->block) * j->pixels * j->block;
 }
 
-static void gather_blocks(void *ctx, int64_t begin, int64_t end) {
+/* Pixels [from, to) of an output block. */
+static void gather_pixels(const gather_job *j, int64_t plane, int64_t from, int64_t to) {
+    int64_t n = plane / j->y->dims[1], first = plane % j->y->dims[1] * j->block;
+    float *y = (float *)j->y->data + (plane * j->pixels + from) * j->block;
+    const float *blocks[SNI_MOST_BLOCK];
+    int32_t lanes[SNI_MOST_BLOCK];
+    bool whole = first + j->block <= j->origins->count;
+    for (int64_t c = 0; c < j->block; c++) {
+        int64_t channel = first + c < j->origins->count ? first + c : j->origins->count - 1;
+        const struct origin *o = &j->origins->of[channel];
+        blocks[c] = block_of(j, n, o) + from * j->block;
+        lanes[c] = o->channel % (int32_t)j->block;
+        whole = whole && blocks[c] == blocks[0] && lanes[c] == c;
+    }
+    if (whole)
+        memcpy(y, blocks[0], (size_t)((to - from) * j->block) * sizeof *y);
+    else
+        sni_cpu_kernels_get()->blocked->gather(blocks, lanes, y, to - from);
+}
+
+static void gather_parts(void *ctx, int64_t begin, int64_t end) {
     const gather_job *j = ctx;
     for (int64_t i = begin; i < end; i++) {
-        int64_t n = i / j->y->dims[1], first = i % j->y->dims[1] * j->block;
-        float *y = (float *)j->y->data + i * j->pixels * j->block;
-        const float *from[SNI_MOST_BLOCK];
-        bool whole = first + j->block <= j->origins->count;
-        for (int64_t c = 0; c < j->block; c++) {
-            int64_t channel = first + c < j->origins->count ? first + c : j->origins->count - 1;
-            from[c] = channel_at(j, n, channel);
-            whole =
-                whole && from[c] == from[0] + c && j->origins->of[channel].channel % j->block == c;
-        }
-        if (whole)
-            memcpy(y, from[0], (size_t)(j->pixels * j->block) * sizeof *y);
-        else
-            sni_cpu_kernels_get()->blocked->gather(from, y, j->pixels);
+        sni_blocked_share s = sni_blocked_share_of(i, j->y->dims[1], j->parts);
+        gather_pixels(j, s.plane, s.part * j->pixels / j->parts,
+                      (s.part + 1) * j->pixels / j->parts);
     }
 }
 
@@ -82,9 +89,10 @@ static sn_status gather_run(sni_kernel *k) {
                     .y = y,
                     .pixels = y->dims[2] * y->dims[3],
                     .block = y->dims[4]};
+    j.parts = sni_blocked_parts(k, y->dims[0], j.pixels, j.pixels);
     if (y->count)
-        sni_parallel_for(k->threads, y->dims[0] * y->dims[1], sni_cpu_grain(j.pixels * j.block),
-                         gather_blocks, &j);
+        sni_blocked_for(k, y->dims[0] * y->dims[1] * j.parts, j.pixels * j.block / j.parts,
+                        gather_parts, &j);
     return SN_OK;
 }
 

@@ -36,14 +36,13 @@ typedef struct pool_job {
     float *y;
     const float *columns; /* a mean: elements under each pixel's window along its row */
     const float *rows;    /* and along columns, by output row */
-    int64_t block;
+    int64_t block, blocks, parts;
 } pool_job;
 
-static void pool_rows(void *ctx, int64_t begin, int64_t end) {
-    const pool_job *j = ctx;
+/* Rows [from, to) of a plane of output. */
+static void pool_rows(const pool_job *j, int64_t plane, int64_t from_row, int64_t to_row) {
     const sni_window *w = &j->window;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t plane = i / w->out[0], o = i % w->out[0];
+    for (int64_t o = from_row; o < to_row; o++) {
         int64_t top = o * w->stride[0] - w->begin[0], step = w->dilation[0];
         int64_t from = top >= 0 ? 0 : (-top + step - 1) / step;
         int64_t to = top >= w->in[0] ? 0 : (w->in[0] - top + step - 1) / step;
@@ -56,7 +55,7 @@ static void pool_rows(void *ctx, int64_t begin, int64_t end) {
                           .stride = w->stride[1],
                           .dilation = w->dilation[1],
                           .pad = w->begin[1],
-                          .y = j->y + i * w->out[1] * j->block};
+                          .y = j->y + (plane * w->out[0] + o) * w->out[1] * j->block};
         int64_t first = r.rows ? top + from * step : 0;
         r.x = j->x + (plane * w->in[0] + first) * w->in[1] * j->block;
         if (j->columns) {
@@ -64,6 +63,15 @@ static void pool_rows(void *ctx, int64_t begin, int64_t end) {
             r.columns = j->columns;
         }
         kernels()->pool_row(&r);
+    }
+}
+
+static void pool_parts(void *ctx, int64_t begin, int64_t end) {
+    const pool_job *j = ctx;
+    int64_t rows = j->window.out[0];
+    for (int64_t i = begin; i < end; i++) {
+        sni_blocked_share s = sni_blocked_share_of(i, j->blocks, j->parts);
+        pool_rows(j, s.plane, s.part * rows / j->parts, (s.part + 1) * rows / j->parts);
     }
 }
 
@@ -85,13 +93,14 @@ static sn_status run_pool(sni_kernel *k, bool mean) {
     const sni_pool_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     const sni_tensor *y = sni_out(k, 0);
-    pool_job j = {.x = x->data, .y = y->data, .block = x->dims[4]};
+    pool_job j = {.x = x->data, .y = y->data, .block = x->dims[4], .blocks = x->dims[1]};
     if (y->count == 0) return SN_OK;
     SN_TRY(sni_window_at_run(k, &j.window, &p->window, x, y, NULL));
-    int64_t items = x->dims[0] * x->dims[1] * j.window.out[0];
     if (mean) SN_TRY(count_elements(k, &j));
-    sni_parallel_for(k->threads, items,
-                     sni_cpu_grain(j.window.out[1] * j.block * j.window.kernel[0]), pool_rows, &j);
+    int64_t pixels = j.window.out[0] * j.window.out[1];
+    j.parts = sni_blocked_parts(k, x->dims[0], pixels, j.window.out[0]);
+    sni_blocked_for(k, x->dims[0] * j.blocks * j.parts,
+                    pixels * j.block * j.window.kernel[0] / j.parts, pool_parts, &j);
     return SN_OK;
 }
 
@@ -181,17 +190,18 @@ typedef struct channels_job {
     void (*fn)(const float *x, const float *s, float *y, int64_t pixels);
     const float *x, *s;
     float *y;
-    int64_t pixels, block, factors; /* blocks of s */
-    int64_t stretch, stretches;     /* pixels of an item, and items of a block */
+    int64_t pixels, block, blocks, factors; /* blocks of s */
+    int64_t parts;
 } channels_job;
 
-static void scale_blocks(void *ctx, int64_t begin, int64_t end) {
+static void scale_parts(void *ctx, int64_t begin, int64_t end) {
     const channels_job *j = ctx;
     for (int64_t i = begin; i < end; i++) {
-        int64_t plane = i / j->stretches, first = i % j->stretches * j->stretch;
-        int64_t count = j->pixels - first < j->stretch ? j->pixels - first : j->stretch;
-        int64_t at = (plane * j->pixels + first) * j->block;
-        j->fn(j->x + at, j->s + plane % j->factors * j->block, j->y + at, count);
+        sni_blocked_share s = sni_blocked_share_of(i, j->blocks, j->parts);
+        int64_t first = s.part * j->pixels / j->parts;
+        int64_t count = (s.part + 1) * j->pixels / j->parts - first;
+        int64_t at = (s.plane * j->pixels + first) * j->block;
+        j->fn(j->x + at, j->s + s.plane % j->factors * j->block, j->y + at, count);
     }
 }
 
@@ -209,13 +219,12 @@ static sn_status channels_run(sni_kernel *k,
                       .y = y->data,
                       .pixels = y->dims[2] * y->dims[3],
                       .block = y->dims[4],
-                      .factors = s->dims[0] * s->dims[1],
-                      .stretch = 1024};
+                      .blocks = y->dims[1],
+                      .factors = s->dims[0] * s->dims[1]};
     if (y->count == 0) return SN_OK;
-    j.stretches = (j.pixels + j.stretch - 1) / j.stretch;
-    int64_t each = j.pixels < j.stretch ? j.pixels : j.stretch;
-    sni_parallel_for(k->threads, y->dims[0] * y->dims[1] * j.stretches,
-                     sni_cpu_grain(each * j.block), scale_blocks, &j);
+    j.parts = sni_blocked_parts(k, y->dims[0], j.pixels, j.pixels);
+    sni_blocked_for(k, y->dims[0] * j.blocks * j.parts, j.pixels * j.block / j.parts, scale_parts,
+                    &j);
     return SN_OK;
 }
 
