@@ -14,13 +14,14 @@ static inline vf mish_vf(vf x) {
 static inline vf gelu_vf(vf x) {
     const vf magic = splat(12582912.0f), end = splat(5.6f);
     vf size = abs_vf(x), t = min_vf(size, end);
-    vf w = splat(8.85838058e-6f);
-    w = w * t - splat(5.7696814e-5f);
-    w = w * t - splat(4.06980891e-4f);
-    w = w * t + splat(7.36312608e-3f);
-    w = w * t - splat(5.26666076e-2f);
-    w = w * t - splat(4.59164323e-1f);
-    w = (w * t - splat(1.15110884f)) * t;
+    vf w = splat(-2.83490806e-6f);
+    w = w * t + splat(3.93776353e-5f);
+    w = w * t - splat(1.86179983e-4f);
+    w = w * t - splat(1.36936964e-4f);
+    w = w * t + splat(7.06342085e-3f);
+    w = w * t - splat(5.24961788e-2f);
+    w = w * t - splat(4.59208197e-1f);
+    w = (w * t - splat(1.15110521f)) * t;
     vf n = (w + magic) - magic, r = w - n;
     vf p = splat(6.63820402e-4f);
     p = p * r + splat(4.83777033e-3f);
