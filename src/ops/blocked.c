@@ -88,15 +88,35 @@ static sn_status to_infer(sni_infer *c) {
     if (!sni_infer_shaped(c, 0)) return SN_OK;
     if (sni_infer_rank(c, 0) != 4)
         return SNI_INFER_FAIL(c, "an input of rank %d, not 4", sni_infer_rank(c, 0));
-    return sni_infer_set_blocked(c, c->in[0]->dims, p->block);
+    const sni_dim *d = c->in[0]->dims, turned[4] = {d[0], d[3], d[1], d[2]};
+    return sni_infer_set_blocked(c, p->channels_last ? turned : d, p->block);
+}
+
+/* Moves between a plain tensor with its channels last and a blocked one. */
+static void move_last(const float *x, float *y, int64_t images, int64_t channels, int64_t pixels,
+                      int64_t block, bool to) {
+    int64_t blocks = (channels + block - 1) / block;
+    for (int64_t i = 0; i < images * pixels; i++)
+        for (int64_t c = 0; c < blocks * block; c++) {
+            int64_t plane = i / pixels * blocks + c / block;
+            int64_t blocked = (plane * pixels + i % pixels) * block + c % block;
+            if (to)
+                y[blocked] = c < channels ? x[i * channels + c] : 0;
+            else if (c < channels)
+                y[i * channels + c] = x[blocked];
+        }
 }
 
 static sn_status to_ref(sni_kernel *k) {
     const sni_blocked_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     const sni_tensor *y = sni_out(k, 0);
-    if (y->count)
-        sni_to_blocked(x->data, y->data, x->dims[0], x->dims[1], x->dims[2] * x->dims[3], p->block);
+    int64_t channels, pixels;
+    sni_blocked_plain(p, x, &channels, &pixels);
+    if (y->count && p->channels_last)
+        move_last(x->data, y->data, x->dims[0], channels, pixels, p->block, true);
+    else if (y->count)
+        sni_to_blocked(x->data, y->data, x->dims[0], channels, pixels, p->block);
     return SN_OK;
 }
 
@@ -108,7 +128,8 @@ const sni_op sni_op_sinter_ToBlocked = {
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params =
-        SNI_PARAMS({"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true}),
+        SNI_PARAMS({"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true},
+                   {"channels_last", SNI_ATTR_INT, offsetof(sni_blocked_params, channels_last)}),
     .params_size = sizeof(sni_blocked_params),
     .infer = to_infer,
     .ref = to_ref,
@@ -123,16 +144,20 @@ static sn_status from_infer(sni_infer *c) {
     if (p->channels < 0) return SNI_INFER_FAIL(c, "channels is %lld", (long long)p->channels);
     if (!sni_infer_shaped(c, 0)) return SN_OK;
     SN_TRY(sni_infer_unblocked(c, 0, p->block, p->channels, plain));
-    return sni_infer_set_shape(c, 0, 4, plain);
+    const sni_dim turned[4] = {plain[0], plain[2], plain[3], plain[1]};
+    return sni_infer_set_shape(c, 0, 4, p->channels_last ? turned : plain);
 }
 
 static sn_status from_ref(sni_kernel *k) {
     const sni_blocked_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     const sni_tensor *y = sni_out(k, 0);
-    if (y->count)
-        sni_from_blocked(x->data, y->data, y->dims[0], y->dims[1], y->dims[2] * y->dims[3],
-                         p->block);
+    int64_t channels, pixels;
+    sni_blocked_plain(p, y, &channels, &pixels);
+    if (y->count && p->channels_last)
+        move_last(x->data, y->data, y->dims[0], channels, pixels, p->block, false);
+    else if (y->count)
+        sni_from_blocked(x->data, y->data, y->dims[0], channels, pixels, p->block);
     return SN_OK;
 }
 
@@ -145,7 +170,8 @@ const sni_op sni_op_sinter_FromBlocked = {
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true},
-        {"channels", SNI_ATTR_INT, offsetof(sni_blocked_params, channels), .required = true}),
+        {"channels", SNI_ATTR_INT, offsetof(sni_blocked_params, channels), .required = true},
+        {"channels_last", SNI_ATTR_INT, offsetof(sni_blocked_params, channels_last)}),
     .params_size = sizeof(sni_blocked_params),
     .infer = from_infer,
     .ref = from_ref,

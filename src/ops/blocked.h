@@ -16,10 +16,19 @@
 enum { SNI_MOST_BLOCK = 64 }; /* channels of a block, at most */
 
 /* ToBlocked: X (N,C,H,W) to (N,ceil(C/block),H,W,block), zeros beyond C.
- * FromBlocked: back; `channels` says how many there are. */
+ * FromBlocked: back; `channels` says how many there are.
+ * With `channels_last` the plain tensor of either is (N,H,W,C). */
 typedef struct sni_blocked_params {
-    int64_t block, channels;
+    int64_t block, channels, channels_last;
 } sni_blocked_params;
+
+/* The plain tensor's channels and pixels. */
+static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tensor *plain,
+                                     int64_t *channels, int64_t *pixels) {
+    const int64_t *d = plain->dims;
+    *channels = p->channels_last ? d[3] : d[1];
+    *pixels = p->channels_last ? d[1] * d[2] : d[2] * d[3];
+}
 
 /* BlockedConv: Y = activation(Conv(X, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
  * (M,C/group,kH,kW) and B (M); Y and Z are blocked. Attributes are FusedConv's, `block`, and

@@ -146,11 +146,13 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
         quit(&err);
     memcpy(weight->tensor.data, w, sni_tensor_bytes(&dw.tensor));
     sni_pack pack = {0};
+    sni_loans loans = {0};
     sni_choice choice = {.params = &params,
                          .n_in = 2,
                          .in = (const sni_type *const[]){&types[0], &types[1]},
                          .constants = (sni_const *const[]){weight, weight},
-                         .pack = &pack};
+                         .pack = &pack,
+                         .loans = &loans};
     direct_run r = {0};
     if (sni_cpu_conv_direct.prepare(&choice, &r.state, &err) != SN_OK) quit(&err);
     r.kernel = (sni_kernel){.params = &params,

@@ -219,15 +219,20 @@ static void moves_match(void **state) {
     for (int64_t channels = 1; channels < 50; channels += 7) {
         int64_t sizes[2] = {channels, 37}, indices[150];
         size_t n = (size_t)(channels * 3);
-        versus_start(&v, SNI_SINTER_DOMAIN, "ToBlocked");
-        versus_tensor(&v, SN_FLOAT32, 4, (int64_t[]){2, channels, 5, channels}, NULL);
-        eval_attr(&v.e, sni_attr_of_int("block", block));
-        versus_run(&v, 1, 0);
-        versus_start(&v, SNI_SINTER_DOMAIN, "FromBlocked");
-        blocked_tensor(2, channels, 9, channels, block);
-        eval_attr(&v.e, sni_attr_of_int("block", block));
-        eval_attr(&v.e, sni_attr_of_int("channels", channels));
-        versus_run(&v, 1, 0);
+        for (int last = 0; last < 2; last++) {
+            int64_t plain[4] = {2, channels, 5, channels}, turned[4] = {2, 9, 13, channels};
+            versus_start(&v, SNI_SINTER_DOMAIN, "ToBlocked");
+            versus_tensor(&v, SN_FLOAT32, 4, last ? turned : plain, NULL);
+            eval_attr(&v.e, sni_attr_of_int("block", block));
+            eval_attr(&v.e, sni_attr_of_int("channels_last", last));
+            versus_run(&v, 1, 0);
+            versus_start(&v, SNI_SINTER_DOMAIN, "FromBlocked");
+            blocked_tensor(2, channels, 9, channels, block);
+            eval_attr(&v.e, sni_attr_of_int("block", block));
+            eval_attr(&v.e, sni_attr_of_int("channels", channels));
+            eval_attr(&v.e, sni_attr_of_int("channels_last", last));
+            versus_run(&v, 1, 0);
+        }
         n -= n % (size_t)block; /* beyond the last channel both may write what they like */
         if (!n) continue;
         for (size_t i = 0; i < n; i++)

@@ -95,7 +95,7 @@ static void compare(const sn_value *got, const sn_value *want) {
                      (double)scale);
 }
 
-static int expanded; /* nodes of ExpandDepthwise that check() finds */
+static int expanded, to_blocked; /* nodes of ExpandDepthwise and ToBlocked that check() finds */
 
 /* Checks a body from x (channels, side, side) to y: conversions from blocked layout as told, none
  * to it, no convolution left in plain layout. */
@@ -117,7 +117,9 @@ static void check(const text *t, int channels, int side, const char *y_type, int
     for (size_t i = 0; i < sn_tensor_count(x); i++) data[i] = cosf((float)i * 0.7f);
     sn_value *want = run(model, 2, x, &plain), *got = run(model, 3, x, &blocked);
     compare(got, want);
-    if (count_of(blocked, "ToBlocked") != 0 || count_of(blocked, "FromBlocked") != from ||
+    if (count_of(blocked, "ToBlocked") != to_blocked ||
+        (to_blocked && count_of(blocked, "= Transpose")) ||
+        count_of(blocked, "FromBlocked") != from ||
         count_of(blocked, "GatherChannels") != gathers || count_of(blocked, "= Conv ") != 0 ||
         count_of(blocked, "ExpandDepthwise") != expanded || count_of(blocked, "FusedConv") != 0)
         fail_msg("%d gathers, %d and %d conversions in\n%s", count_of(blocked, "GatherChannels"),
@@ -183,6 +185,21 @@ static void inverted_residual(void **state) {
     expanded = 0;
 }
 
+/* Transposes around what takes channels last are part of the conversions. */
+static void channels_last(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 20, 3, 3, 1, 1);
+    conv(&t, "b", "a", 20, 1, 7, 1, 20);
+    NODE(&t, " c = Transpose<perm = [0, 2, 3, 1]>(b) d = Softmax<axis = -1>(c) "
+             "e = Transpose<perm = [0, 3, 1, 2]>(d)");
+    conv(&t, "f", "e", 20, 20, 3, 1, 1);
+    NODE(&t, " h = Add(a, f) y = GlobalAveragePool(h)");
+    to_blocked = 1;
+    check(&t, 3, 11, "float[1,20,1,1]", 2, 0);
+    to_blocked = 0;
+}
+
 static void channel_shuffle(void **state) {
     (void)state;
     text t = {0};
@@ -221,8 +238,8 @@ static void up_and_together(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(residual_blocks),   cmocka_unit_test(squeeze_and_excite),
-        cmocka_unit_test(inverted_residual), cmocka_unit_test(channel_shuffle),
-        cmocka_unit_test(up_and_together),
+        cmocka_unit_test(inverted_residual), cmocka_unit_test(channels_last),
+        cmocka_unit_test(channel_shuffle),   cmocka_unit_test(up_and_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

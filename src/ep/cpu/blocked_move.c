@@ -148,28 +148,62 @@ static void unblock_tiles(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Pixels of tile i of a tensor with its channels last: blocks are runs of each pixel. */
+static void last_tile(const convert_job *j, int64_t i, bool to) {
+    int64_t image = i / j->tiles, p0 = i % j->tiles * TILE;
+    int64_t p1 = p0 + TILE < j->pixels ? p0 + TILE : j->pixels;
+    for (int64_t b = 0; b < j->blocks; b++) {
+        int64_t first = b * j->block, left = j->channels - first;
+        size_t bytes = (size_t)(left < j->block ? left : j->block) * sizeof(float);
+        for (int64_t p = p0; p < p1; p++) {
+            int64_t plain = (image * j->pixels + p) * j->channels + first;
+            int64_t blocked = ((image * j->blocks + b) * j->pixels + p) * j->block;
+            if (to && left < j->block) memset(j->y + blocked, 0, (size_t)j->block * sizeof(float));
+            if (left >= 16 && j->block == 16) /* sizes that are no calls */
+                memcpy(j->y + (to ? blocked : plain), j->x + (to ? plain : blocked), 64);
+            else if (left >= 8 && j->block == 8)
+                memcpy(j->y + (to ? blocked : plain), j->x + (to ? plain : blocked), 32);
+            else
+                memcpy(j->y + (to ? blocked : plain), j->x + (to ? plain : blocked), bytes);
+        }
+    }
+}
+
+static void block_last(void *ctx, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) last_tile(ctx, i, true);
+}
+
+static void unblock_last(void *ctx, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) last_tile(ctx, i, false);
+}
+
+typedef void (*convert_fn)(void *ctx, int64_t begin, int64_t end);
+
 static sn_status convert(sni_kernel *k, const sni_tensor *plain, const sni_tensor *blocked,
-                         void (*fn)(void *ctx, int64_t begin, int64_t end)) {
+                         convert_fn fn, convert_fn last) {
+    const sni_blocked_params *p = k->params;
     convert_job j = {.x = sni_in(k, 0)->data,
                      .y = sni_out(k, 0)->data,
-                     .channels = plain->dims[1],
                      .blocks = blocked->dims[1],
-                     .pixels = plain->dims[2] * plain->dims[3],
                      .block = blocked->dims[4]};
+    if (!plain->count) return SN_OK;
+    sni_blocked_plain(p, plain, &j.channels, &j.pixels);
     j.tiles = (j.pixels + TILE - 1) / TILE;
-    int64_t each = (j.pixels < TILE ? j.pixels : TILE) * j.block;
-    if (plain->count)
-        sni_parallel_for(k->threads, plain->dims[0] * j.blocks * j.tiles, sni_cpu_grain(each), fn,
-                         &j);
+    int64_t tile = j.pixels < TILE ? j.pixels : TILE;
+    if (p->channels_last)
+        sni_blocked_for(k, plain->dims[0] * j.tiles, tile * j.channels, last, &j);
+    else
+        sni_parallel_for(k->threads, plain->dims[0] * j.blocks * j.tiles,
+                         sni_cpu_grain(tile * j.block), fn, &j);
     return SN_OK;
 }
 
 static sn_status to_run(sni_kernel *k) {
-    return convert(k, sni_in(k, 0), sni_out(k, 0), block_tiles);
+    return convert(k, sni_in(k, 0), sni_out(k, 0), block_tiles, block_last);
 }
 
 static sn_status from_run(sni_kernel *k) {
-    return convert(k, sni_out(k, 0), sni_in(k, 0), unblock_tiles);
+    return convert(k, sni_out(k, 0), sni_in(k, 0), unblock_tiles, unblock_last);
 }
 
 const sni_impl sni_cpu_to_blocked = {
