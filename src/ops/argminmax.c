@@ -1,9 +1,16 @@
 /* ArgMax and ArgMin: where the largest or smallest element along an axis stands. */
+#include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
 
 #include <inttypes.h>
+
+enum {
+    ARG_COLUMNS = 256, /* elements side by side at a time */
+    ARG_LANES = 32,    /* of a row at once */
+    GRAIN = 32768      /* elements worth a thread */
+};
 
 #define BODY "ops/argminmax.inc.c"
 #include "ops/each_number.inc.h"
@@ -13,7 +20,19 @@ typedef struct arg_params {
     int64_t axis, keepdims, select_last_index;
 } arg_params;
 
-typedef int64_t (*arg_fn)(const void *from, int64_t n, int64_t step, bool last);
+typedef void (*columns_fn)(const void *from, int64_t n, int64_t step, int64_t width, bool last,
+                           int64_t *out);
+typedef int64_t (*row_fn)(const void *from, int64_t n, bool last);
+
+typedef struct arg_job {
+    columns_fn columns;
+    row_fn row;
+    const void *x;
+    int64_t *y;
+    size_t width;
+    int64_t n, inner, groups; /* groups of ARG_COLUMNS in `inner` */
+    bool last;
+} arg_job;
 
 static sn_status arg_infer(sni_infer *c) {
     const arg_params *p = c->params;
@@ -32,33 +51,55 @@ static sn_status arg_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, n, dims);
 }
 
-static sn_status arg_run(sni_kernel *k, const arg_fn *fns) {
+/* Items are rows, or groups of columns. */
+static void arg_piece(void *ctx, int64_t begin, int64_t end) {
+    const arg_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        if (j->inner == 1) {
+            j->y[i] = j->row(sni_element(j->x, i * j->n, j->width), j->n, j->last);
+            continue;
+        }
+        int64_t outer = i / j->groups, column = i % j->groups * ARG_COLUMNS;
+        int64_t count = j->inner - column < ARG_COLUMNS ? j->inner - column : ARG_COLUMNS;
+        j->columns(sni_element(j->x, outer * j->n * j->inner + column, j->width), j->n, j->inner,
+                   count, j->last, j->y + outer * j->inner + column);
+    }
+}
+
+static sn_status arg_run(sni_kernel *k, const columns_fn *columns, const row_fn *rows) {
     const arg_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
-    int64_t *y = sni_out(k, 0)->data;
     if (x->count == 0) return SN_OK;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     bool narrow = sni_dtype_get(x->dtype)->cls == SNI_CLASS_S;
     sn_dtype dtype = narrow ? SN_FLOAT32 : x->dtype;
-    const void *from = x->data;
-    if (narrow) SN_TRY(sni_wide_in(k, x, &from));
-    int64_t n = x->dims[axis], inner = sni_tensor_span(x, axis + 1, x->rank);
-    for (int64_t i = 0; i < x->count / n; i++) {
-        int64_t at = i / inner * n * inner + i % inner;
-        y[i] = fns[dtype](sni_element(from, at, sni_dtype_width(dtype)), n, inner,
-                          p->select_last_index != 0);
-    }
+    arg_job j = {.columns = columns[dtype],
+                 .row = rows[dtype],
+                 .x = x->data,
+                 .y = sni_out(k, 0)->data,
+                 .width = sni_dtype_width(dtype),
+                 .n = x->dims[axis],
+                 .inner = sni_tensor_span(x, axis + 1, x->rank),
+                 .last = p->select_last_index != 0};
+    if (narrow) SN_TRY(sni_wide_in(k, x, &j.x));
+    if (j.inner > 1 && j.n > INT32_MAX)
+        return SNI_KERNEL_FAIL(k, "an axis of %" PRId64 " elements is too long", j.n);
+    j.groups = (j.inner - 1) / ARG_COLUMNS + 1;
+    int64_t items = x->count / (j.n * j.inner) * j.groups, each = x->count / items;
+    sni_parallel_for(k->threads, items, GRAIN / each + 1, arg_piece, &j);
     return SN_OK;
 }
 
 static sn_status argmax_ref(sni_kernel *k) {
-    static const arg_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmax)};
-    return arg_run(k, fns);
+    static const columns_fn columns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmax)};
+    static const row_fn rows[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmax_row)};
+    return arg_run(k, columns, rows);
 }
 
 static sn_status argmin_ref(sni_kernel *k) {
-    static const arg_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmin)};
-    return arg_run(k, fns);
+    static const columns_fn columns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmin)};
+    static const row_fn rows[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(argmin_row)};
+    return arg_run(k, columns, rows);
 }
 
 #define ARG_PARAMS                                                                      \

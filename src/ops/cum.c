@@ -14,6 +14,9 @@ typedef struct cum_params {
 } cum_params;
 
 typedef void (*cum_fn)(const void *from, void *to, int64_t n, int64_t step, bool exclusive);
+typedef void (*rows_fn)(const void *from, void *to, int64_t n, int64_t step, int64_t width);
+
+enum { NARROW = 4 }; /* elements side by side that are not worth going by rows */
 
 static sn_status cum_infer(sni_infer *c) {
     sni_list axis;
@@ -23,7 +26,7 @@ static sn_status cum_infer(sni_infer *c) {
     return sni_infer_same(c);
 }
 
-static sn_status cum_run(sni_kernel *k, const cum_fn *fns) {
+static sn_status cum_run(sni_kernel *k, const cum_fn *fns, const rows_fn *rows) {
     const cum_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
@@ -41,7 +44,12 @@ static sn_status cum_run(sni_kernel *k, const cum_fn *fns) {
     size_t width = sni_dtype_width(dtype);
     int64_t n = x->dims[axis], inner = sni_tensor_span(x, (int)axis + 1, x->rank);
     int64_t first = p->reverse ? (n - 1) * inner : 0, step = p->reverse ? -inner : inner;
-    for (int64_t i = 0; i < x->count / n; i++) {
+    bool by_rows = inner >= NARROW && !p->exclusive;
+    for (int64_t i = 0; by_rows && i < x->count / (n * inner); i++) {
+        int64_t at = i * n * inner + first;
+        rows[dtype](sni_element(from, at, width), sni_element(to, at, width), n, step, inner);
+    }
+    for (int64_t i = 0; !by_rows && i < x->count / n; i++) {
         int64_t at = i / inner * n * inner + i % inner + first;
         fns[dtype](sni_element(from, at, width), sni_element(to, at, width), n, step,
                    p->exclusive != 0);
@@ -52,12 +60,14 @@ static sn_status cum_run(sni_kernel *k, const cum_fn *fns) {
 
 static sn_status cumsum_ref(sni_kernel *k) {
     static const cum_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(cumsum)};
-    return cum_run(k, fns);
+    static const rows_fn rows[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(cumsum_rows)};
+    return cum_run(k, fns, rows);
 }
 
 static sn_status cumprod_ref(sni_kernel *k) {
     static const cum_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(cumprod)};
-    return cum_run(k, fns);
+    static const rows_fn rows[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(cumprod_rows)};
+    return cum_run(k, fns, rows);
 }
 
 #define CUM_PARAMS                                                           \

@@ -22,7 +22,10 @@ typedef struct row_job {
     size_t row;
 } row_job;
 
-enum { ROW_GRAIN = 65536 }; /* bytes worth a thread */
+enum {
+    ROW_GRAIN = 65536,    /* bytes worth a thread */
+    ELEMENT_GRAIN = 16384 /* single elements worth one */
+};
 
 static void copy_rows(void *ctx, int64_t begin, int64_t end) {
     const row_job *j = ctx;
@@ -135,26 +138,86 @@ static sn_status gather_elements_infer(sni_infer *c) {
     return SN_OK;
 }
 
+/* Rows along the last axis of the indices. */
+typedef struct element_job {
+    const sni_tensor *x, *index;
+    unsigned char *dst;
+    size_t width;
+    int64_t strides[SN_MAX_RANK]; /* of the data; 0 along the axis */
+    int64_t step, length;         /* of the axis */
+    int64_t own;                  /* elements from one index of a row to the next */
+    _Atomic bool outside;         /* an index is out of range */
+} element_job;
+
+/* One row; `width` and `wide` (int64 indices) are constants at every call. */
+static inline __attribute__((always_inline)) bool
+gather_row(const element_job *j, int64_t at, const unsigned char *src, size_t width, bool wide) {
+    const int64_t n = j->index->dims[j->index->rank - 1], length = j->length;
+    const int64_t step = j->step * (int64_t)width, own = j->own * (int64_t)width;
+    const int64_t *index64 = (const int64_t *)j->index->data + at;
+    const int32_t *index32 = (const int32_t *)j->index->data + at;
+    unsigned char *dst = j->dst + at * (int64_t)width;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v = wide ? index64[i] : index32[i];
+        v += v < 0 ? length : 0;
+        if ((uint64_t)v >= (uint64_t)length) return false;
+        memcpy(dst + i * (int64_t)width, src + v * step + i * own, width);
+    }
+    return true;
+}
+
+static inline bool gather_width(const element_job *j, int64_t at, const unsigned char *src,
+                                bool wide) {
+    switch (j->width) {
+    case 1:
+        return gather_row(j, at, src, 1, wide);
+    case 2:
+        return gather_row(j, at, src, 2, wide);
+    case 4:
+        return gather_row(j, at, src, 4, wide);
+    case 8:
+        return gather_row(j, at, src, 8, wide);
+    default:
+        return gather_row(j, at, src, 16, wide);
+    }
+}
+
+static void element_rows(void *ctx, int64_t begin, int64_t end) {
+    element_job *j = ctx;
+    int last = j->index->rank - 1;
+    int64_t n = j->index->dims[last];
+    for (int64_t r = begin; r < end; r++) {
+        int64_t rest = r, from = 0;
+        for (int d = last - 1; d >= 0; d--) {
+            from += rest % j->index->dims[d] * j->strides[d];
+            rest /= j->index->dims[d];
+        }
+        const unsigned char *src = sni_element(j->x->data, from, j->width);
+        bool fits = j->index->dtype == SN_INT64 ? gather_width(j, r * n, src, true)
+                                                : gather_width(j, r * n, src, false);
+        if (!fits) j->outside = true;
+    }
+}
+
 static sn_status gather_elements_ref(sni_kernel *k) {
     const axis_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
-    unsigned char *dst = sni_out(k, 0)->data;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     if (index->count == 0) return SN_OK;
-    size_t width = sni_dtype_width(x->dtype);
-    int64_t strides[SN_MAX_RANK];
-    sni_strides(x->rank, x->dims, strides);
-    int64_t step = strides[axis];
-    strides[axis] = 0;
-    sni_walk w;
-    sni_walk_init(&w, index->rank, index->dims, 1, (const int64_t *[]){strides});
-    int64_t i = 0;
-    do {
-        int64_t at;
-        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i++), x->dims[axis], &at));
-        sni_copy_element(dst, sni_element(x->data, w.offset[0] + at * step, width), width);
-        dst += width;
-    } while (sni_walk_next(&w));
+    element_job j = {.x = x,
+                     .index = index,
+                     .dst = sni_out(k, 0)->data,
+                     .width = sni_dtype_width(x->dtype),
+                     .length = x->dims[axis]};
+    sni_strides(x->rank, x->dims, j.strides);
+    j.step = j.strides[axis];
+    j.strides[axis] = 0;
+    j.own = axis == x->rank - 1 ? 0 : 1;
+    int64_t n = index->dims[x->rank - 1];
+    sni_parallel_for(k->threads, index->count / n, ELEMENT_GRAIN / n + 1, element_rows, &j);
+    int64_t at;
+    for (int64_t i = 0; j.outside && i < index->count; i++)
+        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), j.length, &at));
     return SN_OK;
 }
 

@@ -57,6 +57,7 @@ static sn_status unpool_ref(sni_kernel *k) {
     sni_tensor *y = sni_out(k, 0);
     size_t width = sni_dtype_width(x->dtype);
     int64_t natural[SN_MAX_RANK], strides[SN_MAX_RANK], count = 1;
+    bool same = true;
     sni_window w;
     SN_TRY(sni_window_init(&w, p, x->rank - 2, NULL, k->err));
     /* Indices count elements of the natural shape, whatever shape is asked for. */
@@ -65,6 +66,7 @@ static sn_status unpool_ref(sni_kernel *k) {
                            : (x->dims[i] - 1) * w.stride[i - 2] + sni_window_extent(&w, i - 2) -
                                  w.begin[i - 2] - w.end[i - 2];
         count *= natural[i];
+        same = same && natural[i] == y->dims[i];
     }
     sni_strides(y->rank, y->dims, strides);
     if (y->count) memset(y->data, 0, sni_tensor_bytes(y));
@@ -73,11 +75,12 @@ static sn_status unpool_ref(sni_kernel *k) {
         if (at < 0 || at >= count)
             return SNI_KERNEL_FAIL(k, "index %lld is outside 0 to %lld", (long long)at,
                                    (long long)count - 1);
-        for (int a = x->rank - 1; a >= 0; a--) {
+        if (same) to = at;
+        for (int a = same ? -1 : x->rank - 1; a >= 0; a--) {
             to += at % natural[a] * strides[a];
             at /= natural[a];
         }
-        memcpy(sni_element(y->data, to, width), sni_element(x->data, i, width), width);
+        sni_copy_element(sni_element(y->data, to, width), sni_element(x->data, i, width), width);
     }
     return SN_OK;
 }

@@ -1,12 +1,15 @@
 /* Pad: a tensor with more (or, where a pad is negative, fewer) elements at both ends of its axes.
  * CenterCropPad: the same on both sides of some axes, until they have a given length. */
 #include "base/checked.h"
+#include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
 #include <inttypes.h>
 
 enum { CONSTANT, REFLECT, EDGE, WRAP };
+
+enum { REPEAT_GRAIN = 16384 }; /* elements worth a thread */
 
 /* Writes the part of `x` that shifts into `y` when element 0 of x comes to position shift[axis] of
  * y; the rest of `y` stays. */
@@ -109,31 +112,64 @@ static void fill_map(int32_t mode, int64_t length, int64_t before, int64_t after
                      int64_t *map) {
     int64_t skip = before < 0 ? -before : 0, start = before > 0 ? before : 0;
     int64_t kept = length - skip + (after < 0 ? after : 0);
-    for (int64_t i = 0; i < out; i++) map[i] = skip + mirrored(mode, i - start, kept);
+    int64_t end = start + kept < out ? start + kept : out; /* those between lie as they did */
+    for (int64_t i = 0; i < start && i < out; i++) map[i] = skip + mirrored(mode, i - start, kept);
+    for (int64_t i = start; i < end; i++) map[i] = skip - start + i;
+    for (int64_t i = end > 0 ? end : 0; i < out; i++)
+        map[i] = skip + mirrored(mode, i - start, kept);
+}
+
+typedef struct repeat_job {
+    const sni_tensor *x;
+    sni_tensor *y;
+    int64_t *map[SN_MAX_RANK], strides[SN_MAX_RANK];
+    int64_t whole, length; /* elements of a row that lie as in the input: the first, how many */
+    size_t width;
+} repeat_job;
+
+/* Rows of y. */
+static void repeat_rows(void *ctx, int64_t begin, int64_t end) {
+    const repeat_job *j = ctx;
+    int last = j->x->rank - 1;
+    int64_t n = j->y->dims[last];
+    const int64_t *map = j->map[last];
+    for (int64_t r = begin; r < end; r++) {
+        int64_t rest = r, row = 0;
+        for (int d = last - 1; d >= 0; d--) {
+            row += j->map[d][rest % j->y->dims[d]] * j->strides[d];
+            rest /= j->y->dims[d];
+        }
+        const unsigned char *src = sni_element(j->x->data, row, j->width);
+        unsigned char *dst = sni_element(j->y->data, r * n, j->width);
+        for (int64_t i = 0; i < j->whole; i++)
+            sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
+                             j->width);
+        if (j->length)
+            memcpy(sni_element(dst, j->whole, j->width), sni_element(src, map[j->whole], j->width),
+                   (size_t)j->length * j->width);
+        for (int64_t i = j->whole + j->length; i < n; i++)
+            sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
+                             j->width);
+    }
 }
 
 /* Modes that repeat elements of the input: a map per axis, then rows. */
 static sn_status pad_repeat(sni_kernel *k, const int64_t *before, const int64_t *after) {
     const pad_params *p = k->params;
-    const sni_tensor *x = sni_in(k, 0);
-    sni_tensor *y = sni_out(k, 0);
-    int64_t *map[SN_MAX_RANK] = {0}, from[SN_MAX_RANK];
-    size_t width = sni_dtype_width(x->dtype);
-    sni_strides(x->rank, x->dims, from);
-    for (int i = 0; i < x->rank; i++) {
-        SN_TRY(sni_scratch_i64(k, y->dims[i], &map[i]));
-        fill_map(p->mode, x->dims[i], before[i], after[i], y->dims[i], map[i]);
+    repeat_job j = {.x = sni_in(k, 0), .y = sni_out(k, 0)};
+    int last = j.x->rank - 1;
+    j.width = sni_dtype_width(j.x->dtype);
+    sni_strides(j.x->rank, j.x->dims, j.strides);
+    for (int i = 0; i <= last; i++) {
+        SN_TRY(sni_scratch_i64(k, j.y->dims[i], &j.map[i]));
+        fill_map(p->mode, j.x->dims[i], before[i], after[i], j.y->dims[i], j.map[i]);
     }
-    int last = x->rank - 1;
-    unsigned char *dst = y->data;
-    sni_walk w;
-    sni_walk_init(&w, last, y->dims, 0, NULL);
-    do {
-        int64_t row = 0;
-        for (int i = 0; i < last; i++) row += map[i][w.position[i]] * from[i];
-        for (int64_t i = 0; i < y->dims[last]; i++, dst += width)
-            sni_copy_element(dst, sni_element(x->data, row + map[last][i], width), width);
-    } while (sni_walk_next(&w));
+    int64_t n = j.y->dims[last];
+    j.whole = before[last] < 0 ? 0 : before[last] < n ? before[last] : n;
+    while (j.whole + j.length < n &&
+           j.map[last][j.whole + j.length] == j.map[last][j.whole] + j.length)
+        j.length++;
+    sni_parallel_for(k->threads, j.y->count / n, REPEAT_GRAIN / n + 1, repeat_rows, &j);
     return SN_OK;
 }
 

@@ -10,10 +10,10 @@
  * largest. The complement rises with the value. */
 static inline uint32_t sni_falling_key(float value) {
     uint32_t bits;
-    float v = value == 0 ? 0 : value; /* -0 is 0 */
-    if (v != v) return 0;
+    float v = value + 0.0f; /* -0 is 0 */
     memcpy(&bits, &v, sizeof bits);
-    return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
+    bits = bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
+    return v != v ? 0 : bits;
 }
 
 /* Sorts n keys by their upper halves, keeping the order of equal ones. Both arrays have n elements;

@@ -1,4 +1,5 @@
 /* select.c - TopK of float32, NonZero, and GatherND of rows. */
+#include "base/threadpool.h"
 #include "ep/cpu/cpu_ep.h"
 #include "ep/cpu/keys.h"
 #include "ops/compute.h"
@@ -9,17 +10,93 @@
 
 /* ---- TopK ---- */
 
-enum { FEW = 16 }; /* up to one in so many is found quicker without sorting */
+enum {
+    FEW = 16,      /* up to one in so many is found quicker without sorting all ... */
+    SHORT = 256,   /* ... as it is in lanes of so many */
+    SKIP = 32,     /* keys looked at together */
+    GRAIN = 16384, /* elements worth a thread */
+};
+
+typedef struct topk_job {
+    const float *x;
+    float *values;    /* may be NULL */
+    int64_t *indices; /* may be NULL */
+    uint64_t *room;   /* 2 n for each part */
+    int64_t lanes, parts, n, take, inner;
+    bool largest;
+} topk_job;
 
 static bool topk_accepts(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32);
 }
 
 /* Keys of a lane's elements, in the order of the result once they are sorted. */
-static void make_keys(const float *lane, int64_t step, int64_t n, bool largest, uint64_t *keys) {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t key = sni_falling_key(lane[i * step]);
-        keys[i] = (uint64_t)(largest ? key : ~key) << 32 | (uint64_t)i;
+static void make_keys(const float *lane, int64_t step, int64_t n, bool largest, uint32_t *keys) {
+    const uint32_t turn = largest ? 0 : UINT32_MAX;
+    if (step == 1)
+        for (int64_t i = 0; i < n; i++) keys[i] = sni_falling_key(lane[i]) ^ turn;
+    else
+        for (int64_t i = 0; i < n; i++) keys[i] = sni_falling_key(lane[i * step]) ^ turn;
+}
+
+/* Lets heap[at] sink to its place among n; the root is the greatest. */
+static void sink(uint64_t *heap, int64_t n, int64_t at) {
+    uint64_t key = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && heap[child + 1] > heap[child]) child++;
+        if (heap[child] <= key) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = key;
+}
+
+/* The least `take` of n keys, which stand without their positions, in order. */
+static void least_keys(const uint32_t *keys, int64_t n, uint64_t *heap, int64_t take) {
+    for (int64_t i = 0; i < take; i++) heap[i] = (uint64_t)keys[i] << 32 | (uint64_t)i;
+    for (int64_t i = take / 2; i-- > 0;) sink(heap, take, i);
+    for (int64_t i = take; i < n; i += SKIP) {
+        int64_t end = i + SKIP < n ? i + SKIP : n;
+        uint32_t worst = (uint32_t)(heap[0] >> 32), some = 0;
+        if (end - i == SKIP)
+            for (int j = 0; j < SKIP; j++) some |= keys[i + j] < worst;
+        else
+            some = 1;
+        for (int64_t j = i; some && j < end; j++) { /* of equal ones the first stays */
+            if (keys[j] >= heap[0] >> 32) continue;
+            heap[0] = (uint64_t)keys[j] << 32 | (uint64_t)j;
+            sink(heap, take, 0);
+        }
+    }
+    for (int64_t m = take - 1; m > 0; m--) {
+        uint64_t last = heap[0];
+        heap[0] = heap[m];
+        heap[m] = last;
+        sink(heap, m, 0);
+    }
+}
+
+/* Parts of the lanes. */
+static void topk_piece(void *ctx, int64_t begin, int64_t end) {
+    const topk_job *j = ctx;
+    uint64_t *keys = j->room + begin * 2 * j->n, *other = keys + j->n;
+    bool few = j->take < j->n / FEW || j->n <= SHORT;
+    for (int64_t i = begin * j->lanes / j->parts; i < end * j->lanes / j->parts; i++) {
+        int64_t to = i / j->inner * j->take * j->inner + i % j->inner;
+        const float *lane = j->x + i / j->inner * j->n * j->inner + i % j->inner;
+        uint32_t *plain = (uint32_t *)keys;
+        make_keys(lane, j->inner, j->n, j->largest, plain);
+        const uint64_t *sorted = other;
+        if (few) {
+            least_keys(plain, j->n, other, j->take);
+        } else {
+            for (int64_t t = 0; t < j->n; t++) other[t] = (uint64_t)plain[t] << 32 | (uint64_t)t;
+            sorted = sni_sort_keys(other, keys, j->n);
+        }
+        for (int64_t t = 0; t < j->take; t++) {
+            int64_t at = (int64_t)(uint32_t)sorted[t];
+            if (j->indices) j->indices[to + t * j->inner] = at;
+            if (j->values) j->values[to + t * j->inner] = lane[at * j->inner];
+        }
     }
 }
 
@@ -30,24 +107,23 @@ static sn_status topk_run(sni_kernel *k) {
     const sni_tensor *shape = values ? values : indices;
     if (!shape || shape->count == 0) return SN_OK;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
-    int64_t n = x->dims[axis], take = shape->dims[axis];
-    int64_t inner = sni_tensor_span(x, axis + 1, x->rank);
-    if (take < n / FEW || n > INT32_MAX) return k->node->op->ref(k);
+    topk_job j = {.x = x->data,
+                  .values = values ? values->data : NULL,
+                  .indices = indices ? indices->data : NULL,
+                  .n = x->dims[axis],
+                  .take = shape->dims[axis],
+                  .inner = sni_tensor_span(x, axis + 1, x->rank),
+                  .largest = p->largest != 0};
+    if (j.n > INT32_MAX) return k->node->op->ref(k);
+    int64_t threads = k->threads > 0 ? k->threads : sni_threads_available();
+    j.lanes = shape->count / j.take;
+    j.parts = x->count / GRAIN + 1;
+    if (j.parts > threads) j.parts = threads;
+    if (j.parts > j.lanes) j.parts = j.lanes;
     void *room = NULL;
-    SN_TRY(sni_scratch_matrix(k, 2, n, sizeof(uint64_t), &room));
-    uint64_t *keys = room;
-    for (int64_t i = 0; i < shape->count / take; i++) {
-        if (i % 64 == 0) SN_TRY(sni_poll(k));
-        int64_t to = i / inner * take * inner + i % inner;
-        const float *lane = (const float *)x->data + i / inner * n * inner + i % inner;
-        make_keys(lane, inner, n, p->largest != 0, keys);
-        const uint64_t *sorted = sni_sort_keys(keys, keys + n, n);
-        for (int64_t j = 0; j < take; j++) {
-            int64_t at = (int64_t)(uint32_t)sorted[j];
-            if (indices) ((int64_t *)indices->data)[to + j * inner] = at;
-            if (values) ((float *)values->data)[to + j * inner] = lane[at * inner];
-        }
-    }
+    SN_TRY(sni_scratch_matrix(k, 2 * j.parts, j.n, sizeof(uint64_t), &room));
+    j.room = room;
+    sni_parallel_for(k->threads, j.parts, 1, topk_piece, &j);
     return SN_OK;
 }
 
