@@ -1,11 +1,11 @@
 /* dot.c - graphs as Graphviz's DOT language: a box for each node with what it does, its weights and
  * attributes; fused nodes with their parts below each other; edges with their types. */
 #include "model/model.h"
-#include "ops/op.h"
+#include "ops/group.h"
 
 #include <stdio.h>
 
-enum { ATTR_ELEMENTS = 8, TEXT_LIMIT = 60 };
+enum { ATTR_ELEMENTS = 8, TEXT_LIMIT = 60, MEMBERS_SHOWN = 24 };
 
 typedef struct drawer {
     sn_write_fn write;
@@ -93,6 +93,31 @@ static bool is_fused(const sni_node *n) {
     return n->domain.n && !sni_str_is(n->domain, "ai.onnx.ml");
 }
 
+/* A line for each member of a group, with the numbers among its operands. */
+static void put_members(drawer *d, const sni_graph *body) {
+    int rows = 0;
+    for (const sni_node *n = sni_graph_first(body); n && rows <= MEMBERS_SHOWN;
+         n = sni_graph_next(body, n), rows++) {
+        row_begin(d);
+        if (rows < MEMBERS_SHOWN)
+            put_text(d, n->type);
+        else
+            say(d, "...");
+        for (int32_t i = 0; i < n->n_in && rows < MEMBERS_SHOWN; i++) {
+            const sni_value *v = sni_graph_value(body, n->in[i]);
+            const sni_tensor *t;
+            char text[32];
+            if (!v || !v->constant || v->is_input || v->constant->tensor.count != 1 ||
+                v->constant->tensor.dtype != SN_FLOAT32 ||
+                sni_const_load(v->constant, &t, NULL) != SN_OK)
+                continue;
+            snprintf(text, sizeof text, " %g", (double)*(const float *)t->data);
+            put_cstr(d, text);
+        }
+        row_end(d);
+    }
+}
+
 /* The parts of a fused node: the operator itself, what is added, the activation. */
 static void put_parts(drawer *d, const sni_graph *g, const sni_node *n) {
     const sni_attr *activation = sni_node_attr(n, "activation");
@@ -145,7 +170,10 @@ static void put_node(drawer *d, const sni_graph *g, const sni_node *n, int numbe
     put_text(d, n->type);
     say(d, "</b>");
     row_end(d);
-    if (fused) put_parts(d, g, n);
+    if (sni_is_group(n) && sni_group_body(n))
+        put_members(d, sni_group_body(n));
+    else if (fused)
+        put_parts(d, g, n);
     for (int32_t i = 0; i < n->n_attrs; i++)
         if (!sni_str_is(n->attrs[i].name, "activation")) put_attr(d, &n->attrs[i]);
     put_weights(d, g, n);
@@ -203,7 +231,7 @@ static void put_edges(drawer *d, const sni_graph *g, int number) {
 
 static sn_status put_subgraphs(drawer *d, const sni_node *n, int depth) {
     char line[64];
-    for (int32_t i = 0; i < n->n_subgraphs; i++) {
+    for (int32_t i = 0; i < n->n_subgraphs && !sni_is_group(n); i++) {
         snprintf(line, sizeof line, "  subgraph cluster_%d {\n  label=<", d->graphs);
         say(d, line);
         put_text(d, n->type);

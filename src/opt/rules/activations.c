@@ -42,6 +42,7 @@ static bool is_last_flattened(sni_match *m) {
 #define SHIFTED "Sub(x, ReduceMax<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))"
 
 const sni_rule sni_rules_activations[] = {
+    {"sum-add", "Sum(x, y)", "Add(x, y)"},
     {"sigmoid", "Div(1, Add(Exp(Neg(x)), 1))", "Sigmoid(x)"},
     {"sigmoid-reciprocal", "Reciprocal(Add(Exp(Neg(x)), 1))", "Sigmoid(x)"},
     {"silu", "Mul(x, Sigmoid(x))", "Swish<alpha = 1>(x)"},
