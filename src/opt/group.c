@@ -5,7 +5,7 @@
  * All members of a group make values of one shape, that of the group; what is smaller comes in from
  * outside and is broadcast. Members are taken in as long as there is a place in the list of nodes
  * that lies behind everything the group reads and before everything that reads it: then it can
- * stand there, and there is no cycle. */
+ * stand there, and there is no cycle. At last one reduction of rows may come in. */
 #include "ops/group.h"
 
 #include "opt/opt.h"
@@ -166,9 +166,13 @@ static bool same_shape(const sni_type *a, const sni_type *b) {
 
 /* ---- What a group reads and who reads it ---- */
 
-/* True if the value comes into the body instead of being an input of the group. */
+/* True if the value comes into the body instead of being an input of the group: numbers and lists
+ * of axes. */
 static bool moves_in(const sni_graph *g, int32_t id) {
-    return is_scalar(g, id);
+    const sni_value *v = sni_graph_value(g, id);
+    if (is_scalar(g, id)) return true;
+    return v && v->constant && !v->is_input && v->type.dtype == SN_INT64 && v->type.rank == 1 &&
+           v->constant->tensor.count <= SN_MAX_RANK;
 }
 
 static bool is_used_outside(const grouper *p, const sni_value *v) {
@@ -209,16 +213,21 @@ static bool fits(grouper *p) {
 
 /* ---- Growing ---- */
 
-/* Takes a node in if it belongs to the group. */
-static bool try_member(grouper *p, sni_node *n, const sni_type *shape) {
-    if (!n || p->in[n->id] || p->count == SNI_GROUP_MEMBERS || !is_elementwise(p, n)) return false;
-    if (!same_shape(&p->g->values[n->out[0]]->type, shape)) return false;
+/* Takes a node in if there is a place for the group with it. */
+static bool admit(grouper *p, sni_node *n) {
     p->members[p->count++] = n;
     p->in[n->id] = true;
     if (fits(p)) return true;
     p->in[n->id] = false;
     p->count--;
     return false;
+}
+
+/* Takes a node in if it belongs to the group. */
+static bool try_member(grouper *p, sni_node *n, const sni_type *shape) {
+    if (!n || p->in[n->id] || p->count == SNI_GROUP_MEMBERS || !is_elementwise(p, n)) return false;
+    if (!same_shape(&p->g->values[n->out[0]]->type, shape)) return false;
+    return admit(p, n);
 }
 
 /* Tries the neighbours of member m; says whether one came in. */
@@ -235,6 +244,48 @@ static bool try_neighbours(grouper *p, int m, const sni_type *shape) {
     return grew;
 }
 
+/* ---- A reduction at the end ---- */
+
+/* True if the node reduces rows of float32: its axes are the last ones. */
+static bool reduces_rows(const sni_graph *g, const sni_node *n) {
+    static const char *const ops[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",
+                                      "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum"};
+    bool known = false, gone[SN_MAX_RANK] = {false};
+    const sni_tensor *axes;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        known = known || (!n->domain.n && sni_str_is(n->type, ops[i]));
+    if (!known || n->n_in != 2 || n->out[0] == SNI_NO_ID || !is_of(g, n->in[0], SN_FLOAT32) ||
+        !is_of(g, n->out[0], SN_FLOAT32) || !moves_in(g, n->in[1]))
+        return false;
+    int rank = g->values[n->in[0]]->type.rank;
+    if (sni_const_load(g->values[n->in[1]]->constant, &axes, NULL) != SN_OK || axes->count == 0 ||
+        axes->dtype != SN_INT64)
+        return false;
+    for (int64_t i = 0; i < axes->count; i++) {
+        int64_t axis = ((const int64_t *)axes->data)[i];
+        if (axis < -rank || axis >= rank) return false;
+        gone[axis < 0 ? axis + rank : axis] = true;
+    }
+    for (int i = 1; i < rank; i++)
+        if (gone[i - 1] && !gone[i]) return false;
+    return gone[rank - 1];
+}
+
+/* Takes in one reduction of a member's value. */
+static void try_reduction(grouper *p) {
+    int members = p->count;
+    for (int m = 0; m < members && p->count < SNI_GROUP_MEMBERS; m++) {
+        const sni_value *y = p->g->values[p->members[m]->out[0]];
+        for (int32_t i = 0; i < y->use_count; i++) {
+            sni_node *n = sni_graph_node(p->g, y->uses[i].node);
+            if (!n || p->in[n->id] || n->in[0] != y->id || !reduces_rows(p->g, n) ||
+                p->g->values[n->out[0]]->use_count > MOST_USES)
+                continue;
+            if (admit(p, n)) return;
+        }
+    }
+}
+
 static void grow(grouper *p, sni_node *seed) {
     const sni_type *shape = &p->g->values[seed->out[0]]->type;
     bool grew = try_member(p, seed, shape);
@@ -242,7 +293,9 @@ static void grow(grouper *p, sni_node *seed) {
         grew = false;
         for (int m = 0; m < p->count; m++) grew |= try_neighbours(p, m, shape);
     }
-    if (p->count) fits(p);
+    if (!p->count) return;
+    try_reduction(p);
+    fits(p);
 }
 
 /* ---- Making the node ---- */

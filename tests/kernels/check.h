@@ -66,6 +66,6 @@ typedef struct kernel_test {
 } kernel_test;
 
 /* Lists of the files in this folder; each ends with a NULL name. */
-extern const kernel_test gemm_tests[], conv_tests[], rnn_tests[], tree_tests[];
+extern const kernel_test gemm_tests[], conv_tests[], rnn_tests[], tree_tests[], map_tests[];
 
 #endif

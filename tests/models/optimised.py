@@ -3,7 +3,8 @@
 
 Each FOLDER holds exports of the zoo (bench/zoo/export.py). Asserts that no batch normalisation is left, that no
 activation stands alone after a convolution or dense layer, that each attention block and each normalisation is
-one node (with one more for each rotation of queries and keys), and that encoders keep no arithmetic on shapes. --markdown prints nodes before and after instead.
+one node (with one more for each rotation of queries and keys), that encoders keep no arithmetic on shapes, and that
+elementwise operators which are left over are in groups. --markdown prints nodes before and after instead.
 """
 
 import re
@@ -28,6 +29,9 @@ MODELS = {
     "llama_pairs": (2, 5, 4, False),
 }
 
+# Groups of elementwise operators: the sum of embeddings and the mask; corners of boxes.
+GROUPS = {"bert_base": 2, "yolov8n": 1}
+
 LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv", "ai.sinter.ExpandDepthwise"}
 ACTIVATIONS = {
     "Relu", "LeakyRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Tanh", "Elu", "Erf",
@@ -44,21 +48,21 @@ NODE = re.compile(r"^\s*(?:\[(?:%s)\] )?((?:%s)(?:, (?:%s))*) = ([A-Za-z0-9_.]+)
 
 
 def nodes(program, stage, model):
-    """[(outputs, operator, inputs, types)] of a stage."""
+    """[(outputs, operator, inputs, types)] of a stage, and those that are members of groups."""
     text = subprocess.run([program, "inspect", "--stage", stage, model], check=True, capture_output=True, text=True).stdout
-    found = []
-    group = None  # indentation of the group whose body is being skipped
+    found, members = [], []
+    group = None  # indentation of the group whose body these lines are
     for line in text.splitlines():
-        if group is not None:
-            group = None if line == group + ">" else group
-            continue
+        if group is not None and line == group + ">":
+            group = None
         m = NODE.match(line)
         if m:
+            names = [re.findall(NAME, part) for part in (m.group(1), m.group(3))]
+            into = found if group is None else members
+            into.append((names[0], m.group(2), names[1], m.group(4) or ""))
             if m.group(2) == "ai.sinter.Group":
                 group = line[: len(line) - len(line.lstrip())]
-            names = [re.findall(NAME, part) for part in (m.group(1), m.group(3))]
-            found.append((names[0], m.group(2), names[1], m.group(4) or ""))
-    return found
+    return found, members
 
 
 def complaints(name, graph):
@@ -78,6 +82,8 @@ def complaints(name, graph):
         for _, op, _, types in graph:
             if op == "Transpose" and types.count(",") == 3:
                 yield "a Transpose of heads"
+    if ops.count("ai.sinter.Group") != GROUPS.get(name, 0):
+        yield "%d groups instead of %d" % (ops.count("ai.sinter.Group"), GROUPS.get(name, 0))
     found = sum(op in NORMS for op in ops)
     if found != norms:
         yield "%d normalisations instead of %d" % (found, norms)
@@ -98,11 +104,11 @@ def main(program, *folders):
         row = ["`%s`" % name]
         for folder in folders:
             model = "%s/%s/model.onnx" % (folder, name)
-            before, after = nodes(program, "import", model), nodes(program, "opt", model)
+            (before, _), (after, members) = nodes(program, "import", model), nodes(program, "opt", model)
             if not before or not after:
                 sys.exit("%s: no nodes were read" % model)
             row += [str(len(before)), str(len(after))]
-            for text in complaints(name, after):
+            for text in complaints(name, after + members):
                 print("%s: %s" % (model, text), file=sys.stderr)
                 bad += 1
         if markdown:

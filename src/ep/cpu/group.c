@@ -2,14 +2,17 @@
  * hundred floats that stays in the first-level cache, so memory is read and written once. */
 #include "ep/cpu/group.h"
 
+#include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/tensor_util.h"
+#include "ops/wide.h"
 
 #include <stdlib.h>
 
 enum {
     MEMORY = 4096, /* floats of all buffers of a tile */
     MOST = 1024,   /* elements of a tile */
+    CHUNK = 32,    /* tiles of a row that are reduced together, whatever the number of threads */
     WORTH = 8192   /* elements worth a thread */
 };
 
@@ -23,7 +26,9 @@ typedef struct job {
     const sni_cpu_kernels *kernels;
     const void *in[SNI_GROUP_INPUTS];
     void *out[SNI_GROUP_OUTPUTS];
-    int rank;                                     /* at least 1 */
+    int shape_rank; /* of the group */
+    int64_t shape[SN_MAX_RANK], count;
+    int rank;                                     /* of the merged axes; at least 1 */
     int64_t dims[SN_MAX_RANK], span[SN_MAX_RANK]; /* span: elements from one index to the next */
     int64_t strides[SNI_GROUP_INPUTS][SN_MAX_RANK];
     layout lies[SNI_GROUP_INPUTS];
@@ -31,7 +36,17 @@ typedef struct job {
     int64_t range;  /* of a tile along axis `cut` */
     int64_t ranges; /* tiles along it */
     int64_t room;   /* floats of one buffer: a multiple of 16 */
+    /* Reductions: rows of `row` elements begin with merged axis `edge`. */
+    int kept; /* axes of the group */
+    int edge;
+    int64_t row;
+    int64_t per_row; /* tiles; 0: a tile has whole rows */
+    int64_t chunks;  /* of a row */
+    float *results;
+    unsigned char *partial; /* an accumulator for each chunk; NULL: one per row */
 } job;
+
+enum { ACC = SNI_REDUCE_ACC_MAX };
 
 /* ---- Inputs that are no rows of a tile as they lie ---- */
 
@@ -169,7 +184,7 @@ static void run_steps(const job *j, const tile *t, int64_t n) {
 static void store_outputs(const job *j, const tile *t, int64_t at, int64_t n) {
     const sni_group_program *p = j->p;
     for (int i = 0; i < p->n_out; i++) {
-        if (!p->late[i]) continue;
+        if (!p->late[i] || i == p->reduction) continue;
         if (p->out_type[i] == SN_BOOL)
             j->kernels->to_bools(t->at[p->out[i]], (uint8_t *)j->out[i] + at, n);
         else
@@ -177,61 +192,145 @@ static void store_outputs(const job *j, const tile *t, int64_t at, int64_t n) {
     }
 }
 
+/* Tile number `index`; returns how many elements it has. */
+static int64_t run_tile(const job *j, tile *t, int64_t index) {
+    const sni_group_program *p = j->p;
+    int64_t outer = index / j->ranges, start = index % j->ranges * j->range;
+    int64_t count = j->dims[j->cut] - start < j->range ? j->dims[j->cut] - start : j->range;
+    int64_t n = count * j->span[j->cut];
+    int64_t at = (outer * j->dims[j->cut] + start) * j->span[j->cut];
+    tile_load(j, t, outer, start, count);
+    for (int i = 0; i < p->n_out; i++)
+        if (!p->late[i]) t->at[p->out[i]] = (float *)j->out[i] + at;
+    run_steps(j, t, n);
+    store_outputs(j, t, at, n);
+    if (p->reducer && !j->per_row) { /* whole rows */
+        _Alignas(16) unsigned char acc[ACC];
+        for (int64_t r = 0; r < n / j->row; r++) {
+            p->reducer->init(acc, 1);
+            p->reducer->row(acc, t->at[p->reduced] + r * j->row, j->row);
+            p->reducer->finish(acc, j->results + at / j->row + r, 1, j->row);
+        }
+    }
+    return n;
+}
+
 static void run_tiles(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
-    const sni_group_program *p = j->p;
     _Alignas(SNI_ALIGN) float memory[MEMORY];
     tile t;
     tile_init(j, &t, memory);
-    for (int64_t index = begin; index < end; index++) {
-        int64_t outer = index / j->ranges, start = index % j->ranges * j->range;
-        int64_t count = j->dims[j->cut] - start < j->range ? j->dims[j->cut] - start : j->range;
-        int64_t n = count * j->span[j->cut];
-        int64_t at = (outer * j->dims[j->cut] + start) * j->span[j->cut];
-        tile_load(j, &t, outer, start, count);
-        for (int i = 0; i < p->n_out; i++)
-            if (!p->late[i]) t.at[p->out[i]] = (float *)j->out[i] + at;
-        run_steps(j, &t, n);
-        store_outputs(j, &t, at, n);
+    for (int64_t index = begin; index < end; index++) run_tile(j, &t, index);
+}
+
+/* Chunks of rows that are longer than a tile. */
+static void run_chunks(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const sni_reducer *reducer = j->p->reducer;
+    _Alignas(SNI_ALIGN) float memory[MEMORY];
+    _Alignas(16) unsigned char acc[ACC];
+    tile t;
+    tile_init(j, &t, memory);
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        int64_t row = chunk / j->chunks, first = chunk % j->chunks * CHUNK;
+        int64_t last = first + CHUNK < j->per_row ? first + CHUNK : j->per_row;
+        reducer->init(acc, 1);
+        for (int64_t i = first; i < last; i++) {
+            int64_t n = run_tile(j, &t, row * j->per_row + i);
+            reducer->row(acc, t.at[j->p->reduced], n);
+        }
+        if (j->partial)
+            memcpy(j->partial + chunk * ACC, acc, ACC);
+        else
+            reducer->finish(acc, j->results + row, 1, j->row);
     }
 }
 
-/* ---- The whole ---- */
+/* Puts the chunks' accumulators together, in their order. */
+static void join_chunks(const job *j, int64_t rows) {
+    for (int64_t row = 0; row < rows; row++) {
+        unsigned char *first = j->partial + row * j->chunks * ACC;
+        for (int64_t i = 1; i < j->chunks; i++) {
+            if (j->p->selects) {
+                j->p->reducer->row(first, first + i * ACC, 1);
+            } else {
+                double sum, more;
+                memcpy(&sum, first, sizeof sum);
+                memcpy(&more, first + i * ACC, sizeof more);
+                sum += more;
+                memcpy(first, &sum, sizeof sum);
+            }
+        }
+        j->p->reducer->finish(first, j->results + row, 1, j->row);
+    }
+}
 
-static bool fits_in(const sni_tensor *t, const sni_tensor *shape) {
-    int lead = shape->rank - t->rank;
-    if (lead < 0) return false;
-    for (int i = 0; i < t->rank; i++)
-        if (t->dims[i] != 1 && t->dims[i] != shape->dims[lead + i]) return false;
+/* ---- Shapes ---- */
+
+/* Broadcasts the inputs; false if they do not fit each other. */
+static bool find_shape(const sni_kernel *k, job *j) {
+    j->shape_rank = j->p->const_rank;
+    for (int i = 0; i < k->n_in; i++) {
+        const sni_tensor *x = sni_in(k, i);
+        if (!x || x->dtype != j->p->in_type[i]) return false;
+        if (x->rank > j->shape_rank) j->shape_rank = x->rank;
+        j->in[i] = x->data;
+    }
+    for (int axis = 0; axis < j->shape_rank; axis++) j->shape[axis] = 1;
+    for (int i = 0; i < k->n_in; i++) {
+        const sni_tensor *x = sni_in(k, i);
+        int64_t *shape = j->shape + j->shape_rank - x->rank;
+        for (int axis = 0; axis < x->rank; axis++) {
+            if (shape[axis] == 1) shape[axis] = x->dims[axis];
+            if (x->dims[axis] != 1 && x->dims[axis] != shape[axis]) return false;
+        }
+    }
+    j->count = 1;
+    for (int axis = 0; axis < j->shape_rank; axis++)
+        if (!sni_mul_i64(j->count, j->shape[axis], &j->count)) return false;
     return true;
 }
 
-static bool same_dims(const sni_tensor *a, const sni_tensor *b) {
-    if (a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i]) return false;
+/* Which axes are reduced: the last ones, or the program is not made for it. */
+static bool find_rows(job *j) {
+    bool gone[SN_MAX_RANK] = {false};
+    int rank = j->shape_rank;
+    for (int i = 0; i < j->p->n_axes; i++) {
+        int64_t axis = j->p->axes[i];
+        if (axis < -rank || axis >= rank) return false;
+        gone[axis < 0 ? axis + rank : axis] = true;
+    }
+    j->kept = 0;
+    while (j->kept < rank && !gone[j->kept]) j->kept++;
+    j->row = 1;
+    for (int axis = j->kept; axis < rank; axis++) {
+        if (!gone[axis]) return false;
+        j->row *= j->shape[axis];
+    }
     return true;
 }
 
 /* Fills in the operands; false if they are not what the program is made for. */
-static bool bind(sni_kernel *k, job *j) {
-    const sni_tensor *shape = sni_out(k, 0);
-    if (!shape) return false;
+static bool bind(const sni_kernel *k, job *j) {
+    if (!find_shape(k, j) || (j->p->reducer && !find_rows(j))) return false;
     for (int i = 0; i < k->n_out; i++) {
         sni_tensor *y = sni_out(k, i);
-        if (!y || y->dtype != j->p->out_type[i] || !same_dims(y, shape)) return false;
+        if (!y || y->dtype != j->p->out_type[i]) return false;
         j->out[i] = y->data;
-    }
-    for (int i = 0; i < k->n_in; i++) {
-        const sni_tensor *x = sni_in(k, i);
-        if (!x || x->dtype != j->p->in_type[i] || !fits_in(x, shape)) return false;
-        j->in[i] = x->data;
+        if (i == j->p->reduction) {
+            if (y->count * j->row != j->count) return false;
+            continue;
+        }
+        if (y->rank != j->shape_rank) return false;
+        for (int axis = 0; axis < y->rank; axis++)
+            if (y->dims[axis] != j->shape[axis]) return false;
     }
     return true;
 }
 
-static void add_axis(job *j, int64_t size, const int64_t *stride) {
-    bool merge = j->rank > 0;
+/* `apart`: not to be merged with the axis before. */
+static void add_axis(job *j, int64_t size, const int64_t *stride, bool apart) {
+    bool merge = j->rank > 0 && !apart;
     for (int i = 0; i < j->p->n_in && merge; i++)
         merge = j->strides[i][j->rank - 1] == stride[i] * size;
     if (!merge) j->dims[j->rank++] = 1;
@@ -239,26 +338,34 @@ static void add_axis(job *j, int64_t size, const int64_t *stride) {
     for (int i = 0; i < j->p->n_in; i++) j->strides[i][j->rank - 1] = stride[i];
 }
 
-static void merge_axes(sni_kernel *k, job *j) {
-    const sni_tensor *shape = sni_out(k, 0);
+static void merge_axes(const sni_kernel *k, job *j) {
     int64_t strides[SNI_GROUP_INPUTS][SN_MAX_RANK], stride[SNI_GROUP_INPUTS];
-    bool plain = true;
+    bool plain = !j->p->reducer;
     for (int i = 0; i < k->n_in; i++) {
         int64_t count = sni_in(k, i)->count;
-        stride[i] = count == shape->count;
-        plain = plain && (count == 1 || count == shape->count);
+        stride[i] = count == j->count;
+        plain = plain && (count == 1 || count == j->count);
     }
+    j->rank = 0;
     if (plain) { /* rows and single elements only */
-        add_axis(j, shape->count, stride);
+        add_axis(j, j->count, stride, false);
         return;
     }
+    bool apart = false;
     for (int i = 0; i < k->n_in; i++)
-        sni_broadcast_strides(sni_in(k, i), shape->rank, shape->dims, strides[i]);
-    for (int axis = 0; axis < shape->rank; axis++) {
-        if (shape->dims[axis] == 1) continue;
+        sni_broadcast_strides(sni_in(k, i), j->shape_rank, j->shape, strides[i]);
+    for (int axis = 0; axis < j->shape_rank; axis++) {
+        if (j->p->reducer && axis == j->kept) {
+            j->edge = j->rank;
+            apart = true;
+        }
+        if (j->shape[axis] == 1) continue;
         for (int i = 0; i < k->n_in; i++) stride[i] = strides[i][axis];
-        add_axis(j, shape->dims[axis], stride);
+        add_axis(j, j->shape[axis], stride, apart);
+        apart = false;
     }
+    if (j->rank == 0) add_axis(j, 1, stride, false);
+    if (j->p->reducer && j->row == 1) j->edge = j->rank;
 }
 
 /* How every input lies along the axes of a tile. */
@@ -297,15 +404,57 @@ static void cut_tiles(job *j, int64_t most) {
     j->room = most;
 }
 
+/* ---- The whole ---- */
+
+/* Where results go: not over an input, of which other rows may still need elements. */
+static sn_status place_results(sni_kernel *k, job *j, int64_t rows) {
+    sni_tensor *y = sni_out(k, j->p->reduction);
+    j->results = y->data;
+    for (int i = 0; i < k->n_in; i++)
+        if (sni_in(k, i)->data == y->data) {
+            void *p = NULL;
+            SN_TRY(sni_scratch_array(k, rows, sizeof(float), &p));
+            j->results = p;
+        }
+    return SN_OK;
+}
+
+static sn_status run_reduction(sni_kernel *k, job *j) {
+    int64_t rows = j->count / j->row, tiles = j->ranges;
+    SN_TRY(place_results(k, j, rows));
+    j->per_row = 0;
+    j->partial = NULL;
+    if (j->cut < j->edge) {
+        for (int axis = 0; axis < j->cut; axis++) tiles *= j->dims[axis];
+        sni_parallel_for(k->threads, tiles, WORTH / (j->range * j->span[j->cut]) + 1, run_tiles, j);
+    } else {
+        for (int axis = j->edge; axis < j->cut; axis++) tiles *= j->dims[axis];
+        j->per_row = tiles;
+        j->chunks = (tiles + CHUNK - 1) / CHUNK;
+        if (j->chunks > 1) {
+            void *p = NULL;
+            SN_TRY(sni_scratch_array(k, rows * j->chunks, ACC, &p));
+            j->partial = p;
+        }
+        int64_t size = j->row / j->chunks;
+        sni_parallel_for(k->threads, rows * j->chunks, WORTH / size + 1, run_chunks, j);
+        if (j->partial) join_chunks(j, rows);
+    }
+    void *y = sni_out(k, j->p->reduction)->data;
+    if (j->results != y) memcpy(y, j->results, (size_t)rows * sizeof(float));
+    return SN_OK;
+}
+
 static sn_status group_run(sni_kernel *k) {
     job j; /* filled in as far as it is needed */
     j.p = k->state;
     j.kernels = sni_cpu_kernels_get();
-    j.rank = 0;
     if (!bind(k, &j)) return k->node->op->ref(k);
-    if (sni_out(k, 0)->count == 0) return SN_OK;
+    if (j.count == 0 && !j.p->reducer) return SN_OK;
+    if (j.count == 0) return k->node->op->ref(k);
     merge_axes(k, &j);
     cut_tiles(&j, MOST);
+    if (j.p->reducer) return run_reduction(k, &j);
     int64_t outer = 1, size = j.range * j.span[j.cut];
     for (int axis = 0; axis < j.cut; axis++) outer *= j.dims[axis];
     sni_parallel_for(k->threads, outer * j.ranges, WORTH / size + 1, run_tiles, &j);

@@ -4,6 +4,7 @@
 #define SNI_EP_CPU_GROUP_H
 
 #include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/loops.h"
 #include "ops/group.h"
 
 enum { SNI_GROUP_STEPS = 3 * SNI_GROUP_MEMBERS, SNI_GROUP_SLOTS = 256 };
@@ -34,6 +35,14 @@ typedef struct sni_group_program {
     int16_t buffer[SNI_GROUP_SLOTS]; /* of a result; -1: none */
     bool is_const[SNI_GROUP_SLOTS];
     float constant[SNI_GROUP_SLOTS];
+    int const_rank; /* the highest of a constant */
+    /* A reduction of rows at the end; reducer NULL: none. */
+    const sni_reducer *reducer;
+    bool selects;              /* its accumulators are floats of which one is picked, not sums */
+    int16_t reduced;           /* slot */
+    int reduction;             /* output */
+    int64_t axes[SN_MAX_RANK]; /* as given */
+    int n_axes;
 } sni_group_program;
 
 /* Translates the body of a Group whose inputs have the types of `c`; false if that cannot be. */

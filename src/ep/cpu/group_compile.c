@@ -145,10 +145,55 @@ static int compile_one(compiler *c, const sni_node *n) {
     return add_map(c, act, p0, p1, x);
 }
 
+/* ---- A reduction ---- */
+
+static const sni_reducer *find_reducer(const sni_node *n, bool *selects) {
+    const sni_loops *l = sni_loops_get();
+    const struct {
+        const char *op;
+        const sni_reducer *const *table;
+        bool selects;
+    } known[] = {
+        {"ReduceSum", l->ReduceSum, false},       {"ReduceMean", l->ReduceMean, false},
+        {"ReduceL1", l->ReduceL1, false},         {"ReduceL2", l->ReduceL2, false},
+        {"ReduceMax", l->ReduceMax, true},        {"ReduceMin", l->ReduceMin, true},
+        {"ReduceLogSum", l->ReduceLogSum, false}, {"ReduceSumSquare", l->ReduceSumSquare, false}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!sni_str_is(n->type, known[i].op)) continue;
+        *selects = known[i].selects;
+        return known[i].table[SN_FLOAT32];
+    }
+    return NULL;
+}
+
+/* Nothing but the group's output may come of a reduction: its value has no slot. */
+static bool compile_reduction(compiler *c, const sni_node *n) {
+    sni_group_program *p = c->p;
+    const sni_tensor *axes;
+    int x = operand(c, n, 0, SN_FLOAT32);
+    const sni_value *list = n->n_in == 2 ? sni_graph_value(c->body, n->in[1]) : NULL;
+    if (x < 0 || p->reducer || !list || !list->constant || list->is_input ||
+        list->constant->tensor.dtype != SN_INT64 || list->constant->tensor.count < 1 ||
+        list->constant->tensor.count > SN_MAX_RANK ||
+        sni_const_load(list->constant, &axes, NULL) != SN_OK)
+        return false;
+    if (x < p->n_in || p->is_const[x]) x = add_map(c, SNI_ACT_NONE, 0, 0, x); /* a whole row */
+    if (x < 0) return false;
+    p->reducer = find_reducer(n, &p->selects);
+    p->reduced = (int16_t)x;
+    p->n_axes = (int)axes->count;
+    memcpy(p->axes, axes->data, (size_t)axes->count * sizeof *p->axes);
+    for (int i = 0; i < c->body->n_outputs; i++)
+        if (c->body->outputs[i] == n->out[0]) p->reduction = i;
+    return p->reduction >= 0;
+}
+
 static bool compile_node(compiler *c, const sni_node *n) {
     sn_dtype made = SN_FLOAT32;
+    bool selects;
     int s = -1;
     if (n->domain.n || n->n_out != 1 || n->out[0] == SNI_NO_ID || n->n_in < 1) return false;
+    if (find_reducer(n, &selects)) return compile_reduction(c, n);
     if (sni_str_is(n->type, "Cast")) {
         s = compile_cast(c, n, &made);
     } else if (sni_str_is(n->type, "Where")) {
@@ -194,6 +239,7 @@ static bool take_constants(compiler *c) {
         const sni_tensor *t;
         if (!v || !v->constant || v->is_input || v->constant->tensor.count != 1) continue;
         if (sni_const_load(v->constant, &t, NULL) != SN_OK) return false;
+        if (t->rank > c->p->const_rank) c->p->const_rank = t->rank;
         if (t->dtype != SN_FLOAT32 && t->dtype != SN_BOOL) continue;
         float number =
             t->dtype == SN_BOOL ? (float)(*(const uint8_t *)t->data != 0) : *(const float *)t->data;
@@ -222,6 +268,11 @@ static bool take_outputs(compiler *c) {
     bool taken[SNI_GROUP_SLOTS] = {false};
     for (int i = 0; i < p->n_out; i++) {
         int32_t id = c->body->outputs[i];
+        if (i == p->reduction) {
+            p->out[i] = p->reduced;
+            p->out_type[i] = SN_FLOAT32;
+            continue;
+        }
         int s = c->slot[id];
         if (s < 0 || (c->dtype[id] != SN_FLOAT32 && c->dtype[id] != SN_BOOL)) return false;
         if (s < p->n_in || p->is_const[s] || taken[s]) s = add_map(c, SNI_ACT_NONE, 0, 0, s);
@@ -232,7 +283,8 @@ static bool take_outputs(compiler *c) {
     }
     /* The planner may put output 0 in the memory of an input. */
     for (int i = 0; i < p->n_out; i++)
-        p->late[i] = p->out_type[i] != SN_FLOAT32 || (i == 0 && read_later(p, p->out[0]));
+        p->late[i] = i == p->reduction || p->out_type[i] != SN_FLOAT32 ||
+                     (i == 0 && read_later(p, p->out[0]));
     return true;
 }
 
@@ -241,7 +293,8 @@ static bool take_outputs(compiler *c) {
 static void find_last_uses(const sni_group_program *p, int *last) {
     for (int i = 0; i < p->n_steps; i++)
         for (int k = 0; k < 3; k++) last[p->steps[i].in[k]] = i;
-    for (int i = 0; i < p->n_out; i++) last[p->out[i]] = p->late[i] ? p->n_steps : -1;
+    for (int i = 0; i < p->n_out; i++)
+        if (p->late[i]) last[p->out[i]] = p->n_steps;
 }
 
 /* Results that are no outputs live in buffers, which are used again when they are over; a step may
@@ -252,7 +305,8 @@ static void place_results(sni_group_program *p) {
     int n_free = 0;
     bool direct[SNI_GROUP_SLOTS] = {false};
     find_last_uses(p, last);
-    for (int i = 0; i < p->n_out; i++) direct[p->out[i]] = !p->late[i];
+    for (int i = 0; i < p->n_out; i++)
+        if (!p->late[i]) direct[p->out[i]] = true;
     for (int i = 0; i < p->n_steps; i++) {
         const sni_group_step *s = &p->steps[i];
         for (int k = 0; k < 3; k++) {
@@ -267,6 +321,7 @@ static void place_results(sni_group_program *p) {
 
 static bool compile(compiler *c, const sni_choice *choice) {
     for (int32_t i = 0; i < c->body->value_count; i++) c->slot[i] = -1;
+    c->p->reduction = -1;
     if (!take_inputs(c, choice) || !take_constants(c)) return false;
     for (const sni_node *n = sni_graph_first(c->body); n; n = sni_graph_next(c->body, n))
         if (!compile_node(c, n)) return false;
