@@ -179,21 +179,25 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
     int64_t first = panel_row(g->m, s->row_panels, i);
     int64_t rows = panel_row(g->m, s->row_panels, i + 1) - first;
     kernels->tile[g->a_signed][rows](g->units, a, b, acc);
-    sni_int_row row = {.n = smaller(kernels->nr, g->n - n0),
-                       .add_n = g->col_add ? g->col_add + n0 : NULL,
-                       .mul_n = g->col_mul   ? g->col_mul + n0
-                                : g->row_mul ? sums
-                                             : NULL,
-                       .scale_n = g->col_scale ? g->col_scale + n0 : NULL,
-                       .bias_n = g->col_bias ? g->col_bias + n0 : NULL,
-                       .zero = g->zero,
-                       .low = g->low};
-    for (int64_t r = first; r < first + rows; r++) {
-        row.add = g->row_add ? (uint32_t)g->row_add[r] : 0;
-        row.mul = g->row_mul ? (uint32_t)g->row_mul[r] : 0;
-        row.scale = g->row_scale ? g->row_scale[r] : 1;
-        kernels->finish[g->kind](&row, acc + (r - first) * kernels->nr, at_element(g, r, n0));
-    }
+    sni_int_block block = {.rows = rows,
+                           .n = smaller(kernels->nr, g->n - n0),
+                           .acc = acc,
+                           .acc_step = kernels->nr,
+                           .add_m = g->row_add ? g->row_add + first : NULL,
+                           .mul_m = g->row_mul ? g->row_mul + first : NULL,
+                           .scale_m = g->row_scale ? g->row_scale + first : NULL,
+                           .m_step = 1,
+                           .add_n = g->col_add ? g->col_add + n0 : NULL,
+                           .mul_n = g->col_mul   ? g->col_mul + n0
+                                    : g->row_mul ? sums
+                                                 : NULL,
+                           .scale_n = g->col_scale ? g->col_scale + n0 : NULL,
+                           .bias_n = g->col_bias ? g->col_bias + n0 : NULL,
+                           .zero = g->zero,
+                           .low = g->low,
+                           .y = at_element(g, first, n0),
+                           .y_step = g->c_row};
+    kernels->finish[g->kind](&block);
 }
 
 static void run_share(const share *s) {

@@ -20,18 +20,23 @@ enum { SNI_INT_MR = 12, SNI_INT_NR = 32, SNI_INT_GROUP = 4 };
 
 typedef enum sni_int_kind { SNI_INT_SUMS, SNI_INT_FLOATS, SNI_INT_BYTES } sni_int_kind;
 
-/* What becomes of one row of sums: s = acc + add + add_n + mul * mul_n, then
+/* What becomes of a block of sums: s = acc + add_m + add_n + mul_m * mul_n, then
  * SUMS: s;  FLOATS: s * scale + bias;  BYTES: s * scale rounded to even, plus `zero`, in
  * [low, low + 255]. */
-typedef struct sni_int_row {
-    int64_t n;
-    uint32_t add, mul;
+typedef struct sni_int_block {
+    int64_t rows, n;
+    const int32_t *acc;
+    int64_t acc_step;             /* from row to row */
+    const int32_t *add_m, *mul_m; /* for each row; NULL: none */
+    const float *scale_m;         /* NULL: scale_n, or 1 */
+    int64_t m_step;               /* 1; 0 if all rows have the first of these */
     const int32_t *add_n, *mul_n; /* for each column; NULL: none */
-    float scale;
-    const float *scale_n; /* for each column, in place of `scale`; NULL: none */
-    const float *bias_n;  /* NULL: none */
+    const float *scale_n;         /* for each column, if scale_m is NULL */
+    const float *bias_n;          /* NULL: none */
     float zero, low;
-} sni_int_row;
+    void *y;
+    int64_t y_step; /* in elements */
+} sni_int_block;
 
 /* A row of sums of products over taps, as floats that hold integers: fewer than SNI_INT_TAPS taps
  * of bytes keep below 2^24, where floats are exact. Rows of x may be read, and y written, up to
@@ -43,6 +48,13 @@ typedef struct sni_int_taps {
     int64_t taps, n;
     int32_t *y;
 } sni_int_taps;
+
+/* y = (a - a_zero) * a_scale + (b - b_zero) * b_scale, or that times this times `scale`, plus zero,
+ * rounded to even, in [low, low + 255]. */
+typedef struct sni_int_pair {
+    bool is_signed, product;
+    float a_zero, a_scale, b_zero, b_scale, scale, zero, low;
+} sni_int_pair;
 
 typedef struct sni_int_kernels {
     int mr, nr, group;
@@ -57,9 +69,10 @@ typedef struct sni_int_kernels {
     /* sums[j] = the sum of column j of an unsigned panel of B. */
     void (*column_sums)(const int32_t *panel, int64_t units, int32_t *sums);
     int64_t (*byte_sum)(const uint8_t *x, int64_t n, uint8_t flip);
-    void (*finish[3])(const sni_int_row *r, const int32_t *acc, void *y); /* by kind */
-    /* Every `stride`-th byte. */
-    void (*copy_steps)(const uint8_t *from, int64_t stride, int64_t n, uint8_t *to);
+    void (*finish[3])(const sni_int_block *b); /* by kind */
+    /* Rows of n bytes, `stride` apart within a row. */
+    void (*copy_rows)(const uint8_t *from, int64_t from_step, int64_t stride, int64_t rows,
+                      int64_t n, uint8_t *to, int64_t to_step);
     /* nr bytes: from[i] where mask[i] is 255, `other` where it is 0. */
     void (*blend)(const uint8_t *from, const uint8_t *mask, uint8_t other, uint8_t *to);
     void (*widen)(const uint8_t *x, int64_t n, bool is_signed, float zero, float *y); /* x - zero */
@@ -68,6 +81,8 @@ typedef struct sni_int_kernels {
     void (*dequantize)(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
                        float *y);
     void (*quantize)(const float *x, int64_t n, float scale, float zero, float low, uint8_t *y);
+    void (*pair)(const sni_int_pair *p, const uint8_t *a, int64_t a_step, const uint8_t *b,
+                 int64_t b_step, uint8_t *y, int64_t n);
     void (*range)(const float *x, int64_t n, float *least,
                   float *most); /* NaN counts for nothing */
 } sni_int_kernels;

@@ -196,13 +196,53 @@ static int64_t byte_sum(const uint8_t *x, int64_t n, uint8_t flip) {
     return sum;
 }
 
-static void copy_steps(const uint8_t *from, int64_t stride, int64_t n, uint8_t *to) {
-    if (stride == 1)
+static inline void copy_row(const uint8_t *from, int64_t n, uint8_t *to) {
+#if LANES == 16
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64)
+        _mm512_storeu_si512(to + i, _mm512_loadu_si512((const void *)(from + i)));
+    if (i < n) {
+        __mmask64 some = ~0ull >> (64 - (n - i));
+        _mm512_mask_storeu_epi8(to + i, some, _mm512_maskz_loadu_epi8(some, from + i));
+    }
+#else
+    if (n < 8) {
         for (int64_t i = 0; i < n; i++) to[i] = from[i];
-    else if (stride == 2)
-        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
-    else
-        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+        return;
+    }
+    for (int64_t i = 0; i + 8 <= n; i += 8) memcpy(to + i, from + i, 8);
+    memcpy(to + n - 8, from + n - 8, 8);
+#endif
+}
+
+static inline void copy_every_second(const uint8_t *from, int64_t n, uint8_t *to) {
+    int64_t i = 0;
+#if LANES == 16 /* the last element of a vector is one that is not wanted: it must be there, too \
+                 */
+    for (; i + 32 < n; i += 32)
+        _mm256_storeu_si256((__m256i_u *)(to + i),
+                            _mm512_cvtepi16_epi8(_mm512_loadu_si512((const void *)(from + 2 * i))));
+    if (i < n) {
+        __mmask64 some = ~0ull >> (64 - (2 * (n - i) - 1));
+        __mmask32 kept = ~0u >> (32 - (n - i));
+        _mm512_mask_cvtepi16_storeu_epi8(to + i, kept, _mm512_maskz_loadu_epi8(some, from + 2 * i));
+    }
+#else
+    for (; i < n; i++) to[i] = from[2 * i];
+#endif
+}
+
+static void copy_rows(const uint8_t *from, int64_t from_step, int64_t stride, int64_t rows,
+                      int64_t n, uint8_t *to, int64_t to_step) {
+    if (n <= 0) return;
+    for (int64_t r = 0; r < rows; r++, from += from_step, to += to_step) {
+        if (stride == 1)
+            copy_row(from, n, to);
+        else if (stride == 2)
+            copy_every_second(from, n, to);
+        else
+            for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+    }
 }
 
 static void blend(const uint8_t *from, const uint8_t *mask, uint8_t other, uint8_t *to) {
@@ -222,19 +262,19 @@ static inline vf to_floats(vi v) {
 }
 
 /* v rounded to even plus zero, in [low, low + 255]; NaN gives low. */
-static inline vi rounded(vf v, vf zero, vf low) {
-    const vf limit = splat(200000), magic = splat(12582912);
-    v = select_vf(v > -limit, v, -limit);
-    v = min_vf(v, limit);
-    v = (v + magic) - magic + zero;
-    v = max_vf(v, low);
-    v = min_vf(v, low + 255.0f);
+static inline vi rounded(vf v, float zero, float low) {
+    vf least = splat(low - zero), most = splat(low + 255 - zero);
 #if LANES == 16
-    return (vi)_mm512_cvttps_epi32((__m512)v);
+    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)least), (__m512)most);
+    return (vi)_mm512_cvtps_epi32((__m512)v) + (int32_t)zero;
 #elif LANES == 8
-    return (vi)_mm256_cvttps_epi32((__m256)v);
+    v = (vf)_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)least), (__m256)most);
+    return (vi)_mm256_cvtps_epi32((__m256)v) + (int32_t)zero;
 #else
-    return __builtin_convertvector(v, vi);
+    const vf magic = splat(12582912);
+    v = select_vf(v > least, v, least);
+    v = min_vf(v, most);
+    return __builtin_convertvector((v + magic) - magic, vi) + (int32_t)zero;
 #endif
 }
 
@@ -254,64 +294,106 @@ static inline void store_bytes(uint8_t *y, vi v) {
 #endif
 }
 
-/* The sums of lanes [at, at + LANES) of a row, of which `n` are wanted. */
+static inline void store_some_bytes(uint8_t *y, int64_t n, vi v) {
+#if LANES == 16
+    _mm512_mask_cvtepi32_storeu_epi8(y, (__mmask16)((1u << n) - 1), (__m512i)v);
+#else
+    uint8_t some[LANES];
+    store_bytes(some, v);
+    memcpy(y, some, (size_t)n);
+#endif
+}
+
+/* Lanes [at, at + LANES) of a row, of which `n` are there. */
 static inline vi load_ints(const int32_t *p, int64_t at, int64_t n) {
     if (n >= LANES) return load_vi(p + at);
+#if LANES == 16
+    return (vi)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p + at);
+#else
     int32_t some[LANES] = {0};
     memcpy(some, p + at, (size_t)n * sizeof *some);
     return load_vi(some);
+#endif
 }
 
 static inline vf load_floats(const float *p, int64_t at, int64_t n) {
     return n >= LANES ? load(p + at) : load_some(p + at, n, 0);
 }
 
-static inline vi finished_sum(const sni_int_row *r, const int32_t *acc, int64_t at, int64_t n) {
-    vu s = (vu)load_ints(acc, at, n) + r->add;
-    if (r->add_n) s += (vu)load_ints(r->add_n, at, n);
-    if (r->mul_n) s += (vu)load_ints(r->mul_n, at, n) * r->mul;
+static inline vi finished_sum(const sni_int_block *b, int64_t row, int64_t at, int64_t n) {
+    vu s = (vu)load_ints(b->acc + row * b->acc_step, at, n);
+    int64_t m = row * b->m_step;
+    if (b->add_m) s += (uint32_t)b->add_m[m];
+    if (b->add_n) s += (vu)load_ints(b->add_n, at, n);
+    if (b->mul_n) s += (vu)load_ints(b->mul_n, at, n) * (uint32_t)b->mul_m[m];
     return (vi)s;
 }
 
-static inline vf finished_float(const sni_int_row *r, const int32_t *acc, int64_t at, int64_t n) {
-    return to_floats(finished_sum(r, acc, at, n)) *
-           (r->scale_n ? load_floats(r->scale_n, at, n) : splat(r->scale));
+static inline vf finished_float(const sni_int_block *b, int64_t row, int64_t at, int64_t n) {
+    vf v = to_floats(finished_sum(b, row, at, n));
+    if (b->scale_m) return v * b->scale_m[row * b->m_step];
+    return b->scale_n ? v * load_floats(b->scale_n, at, n) : v;
 }
 
-static void finish_sums(const sni_int_row *r, const int32_t *acc, void *y) {
-    int32_t *to = y;
-    for (int64_t at = 0; at < r->n; at += LANES) {
-        int32_t some[LANES];
-        int64_t n = r->n - at;
-        vi s = finished_sum(r, acc, at, n);
-        store_vi(n >= LANES ? to + at : some, s);
-        if (n < LANES) memcpy(to + at, some, (size_t)n * sizeof *some);
+static void finish_sums(const sni_int_block *b) {
+    int32_t *y = b->y;
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int32_t some[LANES];
+            int64_t n = b->n - at;
+            store_vi(n >= LANES ? y + at : some, finished_sum(b, r, at, n));
+            if (n < LANES) memcpy(y + at, some, (size_t)n * sizeof *some);
+        }
+}
+
+static void finish_floats(const sni_int_block *b) {
+    float *y = b->y;
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int64_t n = b->n - at;
+            vf v = finished_float(b, r, at, n);
+            if (b->bias_n) v += load_floats(b->bias_n, at, n);
+            if (n >= LANES)
+                store(y + at, v);
+            else
+                store_some(y + at, n, v);
+        }
+}
+
+/* Rows with a sum and a scale each, and nothing by column. */
+static void finish_rows(const sni_int_block *b) {
+    uint8_t *y = b->y;
+    const int32_t *acc = b->acc;
+    float zero = b->zero, low = b->low;
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step, acc += b->acc_step) {
+        vi add = splat_vi(b->add_m[r * b->m_step]);
+        vf scale = splat(b->scale_m[r * b->m_step]);
+        int64_t at = 0;
+        for (; at + LANES <= b->n; at += LANES) {
+            vi s = (vi)((vu)load_vi(acc + at) + (vu)add);
+            store_bytes(y + at, rounded(to_floats(s) * scale, zero, low));
+        }
+        if (at == b->n) continue;
+        vi s = (vi)((vu)load_ints(acc, at, b->n - at) + (vu)add);
+        store_some_bytes(y + at, b->n - at, rounded(to_floats(s) * scale, zero, low));
     }
 }
 
-static void finish_floats(const sni_int_row *r, const int32_t *acc, void *y) {
-    float *to = y;
-    for (int64_t at = 0; at < r->n; at += LANES) {
-        int64_t n = r->n - at;
-        vf v = finished_float(r, acc, at, n);
-        if (r->bias_n) v += load_floats(r->bias_n, at, n);
-        if (n >= LANES)
-            store(to + at, v);
-        else
-            store_some(to + at, n, v);
+static void finish_bytes(const sni_int_block *b) {
+    uint8_t *y = b->y;
+    if (b->add_m && b->scale_m && !b->add_n && !b->mul_n) {
+        finish_rows(b);
+        return;
     }
-}
-
-static void finish_bytes(const sni_int_row *r, const int32_t *acc, void *y) {
-    uint8_t *to = y;
-    vf zero = splat(r->zero), low = splat(r->low);
-    for (int64_t at = 0; at < r->n; at += LANES) {
-        uint8_t some[LANES];
-        int64_t n = r->n - at;
-        vi v = rounded(finished_float(r, acc, at, n), zero, low);
-        store_bytes(n >= LANES ? to + at : some, v);
-        if (n < LANES) memcpy(to + at, some, (size_t)n);
-    }
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int64_t n = b->n - at;
+            vi v = rounded(finished_float(b, r, at, n), b->zero, b->low);
+            if (n >= LANES)
+                store_bytes(y + at, v);
+            else
+                store_some_bytes(y + at, n, v);
+        }
 }
 
 /* ---- Rows of bytes and floats ---- */
@@ -346,12 +428,9 @@ static void widen(const uint8_t *x, int64_t n, bool is_signed, float zero, float
 
 static void quantize(const float *x, int64_t n, float scale, float zero, float low, uint8_t *y) {
     int64_t i = 0;
-    vf z = splat(zero), least = splat(low), s = splat(scale);
-    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, z, least));
-    if (i == n) return;
-    uint8_t some[LANES];
-    store_bytes(some, rounded(load_some(x + i, n - i, 0) / s, z, least));
-    memcpy(y + i, some, (size_t)(n - i));
+    vf s = splat(scale);
+    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, zero, low));
+    if (i < n) store_some_bytes(y + i, n - i, rounded(load_some(x + i, n - i, 0) / s, zero, low));
 }
 
 static void range(const float *x, int64_t n, float *least, float *most) {
@@ -369,6 +448,39 @@ static void range(const float *x, int64_t n, float *least, float *most) {
     }
     *least = -max_lanes(-low);
     *most = max_lanes(high);
+}
+
+/* n lanes of bytes that lie `step` (0 or 1) apart. */
+static inline vf load_operand(const uint8_t *p, int64_t step, int64_t n, bool is_signed) {
+    if (!step) return splat((float)element(*p, 0, is_signed));
+    if (n >= LANES) return to_floats(load_bytes(p, is_signed));
+    uint8_t some[LANES] = {0};
+    memcpy(some, p, (size_t)n);
+    return to_floats(load_bytes(some, is_signed));
+}
+
+static inline __attribute__((always_inline)) void pair_of(const sni_int_pair *p, const uint8_t *a,
+                                                          int64_t a_step, const uint8_t *b,
+                                                          int64_t b_step, uint8_t *y, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf u = load_operand(a + i * a_step, a_step, n - i, p->is_signed) - p->a_zero;
+        vf v = load_operand(b + i * b_step, b_step, n - i, p->is_signed) - p->b_zero;
+        vf s = p->product ? u * v * p->scale : u * p->a_scale + v * p->b_scale;
+        vi r = rounded(s + p->zero, 0, p->low);
+        if (n - i >= LANES)
+            store_bytes(y + i, r);
+        else
+            store_some_bytes(y + i, n - i, r);
+    }
+}
+
+static void pair(const sni_int_pair *p, const uint8_t *a, int64_t a_step, const uint8_t *b,
+                 int64_t b_step, uint8_t *y, int64_t n) {
+    if (a_step && b_step) {
+        pair_of(p, a, 1, b, 1, y, n);
+    } else {
+        pair_of(p, a, a_step, b, b_step, y, n);
+    }
 }
 
 /* ---- Taps ---- */
@@ -442,11 +554,12 @@ const sni_int_kernels PASTE(sni_int_kernels_, TIER) = {
     .finish = {[SNI_INT_SUMS] = finish_sums,
                [SNI_INT_FLOATS] = finish_floats,
                [SNI_INT_BYTES] = finish_bytes},
-    .copy_steps = copy_steps,
+    .copy_rows = copy_rows,
     .blend = blend,
     .widen = widen,
     .taps = taps,
     .dequantize = dequantize,
     .quantize = quantize,
+    .pair = pair,
     .range = range,
 };

@@ -245,9 +245,63 @@ static void products_match(void **state) {
                 cases[c](sizes[i][0], sizes[i][1], sizes[i][2], flags);
 }
 
+/* ---- Rows ---- */
+
+static const int64_t lengths[] = {0, 1, 7, 16, 33, 1000, 70001};
+
+static void rows_match(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int flags = 0; flags < 16; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "", "QuantizeLinear");
+            v.special = flags & 4 ? 9 : 0;
+            v.scale = 100;
+            versus_tensor(&v, SN_FLOAT32, 1, &lengths[i], NULL);
+            put_scale(flags & 8 ? 2.0f : 0.5f, 1, false);
+            if (is_signed || flags & 2) put_zero(is_signed, 1, false, false);
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "rows_i8");
+            versus_start(&v, "", "DequantizeLinear");
+            put_bytes(is_signed, 1, &lengths[i], false, 0);
+            put_scale(0.5f, 1, false);
+            if (flags & 2) put_zero(is_signed, 1, false, false);
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "rows_i8");
+            versus_start(&v, "", "DynamicQuantizeLinear");
+            v.special = flags & 4 ? 99 : 0;
+            v.scale = flags & 8 ? 0 : 3;
+            versus_tensor(&v, SN_FLOAT32, 1, &lengths[i], NULL);
+            versus_run(&v, 3, 0);
+            assert_string_equal(v.impl, "rows_i8");
+        }
+}
+
+static void pairs_match(void **state) {
+    (void)state;
+    static const int64_t shape_a[][3] = {
+        {1, 1, 1}, {2, 3, 50}, {2, 1, 17}, {4, 5, 1}, {1, 1, 40000}};
+    static const int64_t shape_b[][3] = {{1, 1, 1}, {2, 3, 50}, {2, 3, 17}, {4, 5, 9}, {1, 1, 1}};
+    for (size_t i = 0; i < sizeof shape_a / sizeof *shape_a; i++)
+        for (int flags = 0; flags < 16; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "com.microsoft", flags & 2 ? "QLinearMul" : "QLinearAdd");
+            put_bytes(is_signed, 3, flags & 8 ? shape_b[i] : shape_a[i], false, 0);
+            put_scale(0.03f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            put_bytes(is_signed, 3, flags & 8 ? shape_a[i] : shape_b[i], false, 0);
+            put_scale(0.03f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            put_scale(flags & 2 ? 0.2f : 0.05f, 1, false);
+            if (flags & 4) put_zero(is_signed, 1, false, false);
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "rows_i8");
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_match),
-                                       cmocka_unit_test(one_axis),
-                                       cmocka_unit_test(products_match)};
+                                       cmocka_unit_test(one_axis), cmocka_unit_test(products_match),
+                                       cmocka_unit_test(rows_match), cmocka_unit_test(pairs_match)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "cpu/igemm.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ops/quant.h"
 
 /* What is done to bytes of a type before they count as unsigned, or as signed. */
 static inline uint8_t sni_int_flip(sn_dtype dtype, bool to_signed) {
@@ -57,5 +58,10 @@ void sni_int_corrections(const sni_int_weights *w, int32_t a_zero, const int32_t
 
 /* (a * b[i]) / y for n channels; b has one element or n. */
 void sni_int_scales(float a, const sni_tensor *b, float y, int64_t n, float *out);
+
+/* A float32 tensor to bytes: on all threads, and the scale that DynamicQuantizeLinear gives it. */
+void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, float zero, float low,
+                      uint8_t *out);
+sni_dynamic_scale sni_int_dynamic_scale(const sni_kernel *k, const sni_tensor *x);
 
 #endif

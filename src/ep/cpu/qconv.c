@@ -1,9 +1,7 @@
 /* qconv.c - QLinearConv and ConvInteger: packed weights times patches of the input that are
  * gathered panel by panel, in bytes; and channels that see one channel each, row by row. */
-#include "base/checked.h"
-#include "base/threadpool.h"
-#include "ep/cpu/integer.h"
-#include "ops/conv_core.h"
+#include "ep/cpu/qconv.h"
+
 #include "ops/quant.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
@@ -17,13 +15,6 @@ typedef struct places {
 
 static const places linear = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 static const places integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
-
-typedef struct packed_conv {
-    sni_int_weights w;
-    int64_t groups, m;             /* output channels of a group */
-    int64_t taps, channels, depth; /* of a group; channels filled up to whole units */
-    float *taps_w;                 /* one input channel each: (output channel, tap), centered */
-} packed_conv;
 
 /* ---- Weights ---- */
 
@@ -62,7 +53,7 @@ static int weight_at(const void *ctx, int64_t i, int64_t p) {
     return (int8_t)(v->w[(i * v->channels + channel) * v->taps + tap] ^ v->flip);
 }
 
-static void fill_weights(packed_conv *p, const sni_tensor *w) {
+static void fill_weights(sni_qconv *p, const sni_tensor *w) {
     int64_t each = p->taps * p->channels;
     uint8_t flip = sni_int_flip(w->dtype, true);
     const uint8_t *data = w->data;
@@ -87,7 +78,7 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
     const sni_tensor *w = &c->constants[at->w]->tensor;
     int group = sni_int_kernels_get()->group;
     bool filled, taps_filled = true;
-    packed_conv p = {.groups = params->group, .channels = w->dims[1]};
+    sni_qconv p = {.groups = params->group, .channels = w->dims[1]};
     p.m = w->dims[0] / p.groups;
     p.taps = sni_tensor_span(w, 2, w->rank);
     p.depth = (p.channels + group - 1) / group * group;
@@ -101,7 +92,7 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
         SN_TRY(sni_cpu_weight(c, at->w, &w, err));
         fill_weights(&p, w);
     }
-    packed_conv *kept = malloc(sizeof *kept);
+    sni_qconv *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     *kept = p;
     *state = kept;
@@ -200,8 +191,8 @@ static const uint8_t *view_channel(const patches *p, const view *v, int64_t chan
     }
     if (!v->all) memset(copy, p->pad, (size_t)nr);
     for (int i = 0; i < v->n_runs; i++)
-        p->kernels->copy_steps(x + v->runs[i].from, p->w->stride[1], v->runs[i].count,
-                               copy + v->runs[i].to);
+        p->kernels->copy_rows(x + v->runs[i].from, 0, p->w->stride[1], 1, v->runs[i].count,
+                              copy + v->runs[i].to, 0);
     return copy;
 }
 
@@ -225,22 +216,8 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
 
 /* ---- Running ---- */
 
-/* What a call has besides its tensors. */
-typedef struct call {
-    const packed_conv *p;
-    sni_conv conv;
-    const sni_tensor *x;
-    sni_tensor *y;
-    int32_t x_zero;   /* of the bytes as they are */
-    int32_t *adds;    /* for each output channel */
-    float *scales;    /* NULL: sums are wanted */
-    int32_t *weights; /* minus the weights' zero points; NULL: all 0 */
-    sni_int_kind kind;
-    float zero, low;
-} call;
-
-static sn_status run_products(sni_kernel *k, call *c) {
-    const packed_conv *p = c->p;
+static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
+    const sni_qconv *p = c->p;
     const sni_window *w = &c->conv.window;
     int64_t pixels = w->out[0] * w->out[1], plane = w->in[0] * w->in[1];
     size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
@@ -282,140 +259,12 @@ static sn_status run_products(sni_kernel *k, call *c) {
     return SN_OK;
 }
 
-/* ---- One channel each ---- */
-
-/* A ring of rows of the input as floats minus the zero point; the elements of a row that one stride
- * leads through lie side by side (`phase` floats for each remainder). */
-typedef struct ring {
-    const call *c;
-    const sni_int_kernels *kernels;
-    const uint8_t *x; /* a channel's plane */
-    float *rows, *none;
-    int64_t count, phase, row; /* rows, floats of a remainder, floats of a row */
-    int64_t next;              /* first row that is not there yet */
-    uint8_t *bytes;            /* room for a row of the padded input */
-} ring;
-
-static void widen_row(ring *r, int64_t row) {
-    const sni_window *w = &r->c->conv.window;
-    int64_t stride = w->stride[1], width = r->phase * stride;
-    bool is_signed = r->c->x->dtype == SN_INT8;
-    float *to = r->rows + row % r->count * r->row;
-    int64_t inside = width - w->begin[1] < w->in[1] ? width - w->begin[1] : w->in[1];
-    memset(r->bytes, (uint8_t)r->c->x_zero, (size_t)width);
-    if (inside > 0) memcpy(r->bytes + w->begin[1], r->x + row * w->in[1], (size_t)inside);
-    if (stride == 1) {
-        r->kernels->widen(r->bytes, width, is_signed, (float)r->c->x_zero, to);
-        return;
-    }
-    uint8_t *turned = r->bytes + width;
-    for (int64_t s = 0; s < stride; s++)
-        r->kernels->copy_steps(r->bytes + s, stride, r->phase, turned + s * r->phase);
-    r->kernels->widen(turned, width, is_signed, (float)r->c->x_zero, to);
-}
-
-/* Where each tap is for output 0 of a row. */
-static void place_taps(ring *r, int64_t out_row, const float **x) {
-    const sni_window *w = &r->c->conv.window;
-    int64_t top = out_row * w->stride[0] - w->begin[0];
-    int64_t last = top + sni_window_extent(w, 0);
-    if (last > w->in[0]) last = w->in[0];
-    if (r->next < top) r->next = top;
-    for (; r->next < last; r->next++)
-        if (r->next >= 0) widen_row(r, r->next);
-    for (int64_t h = 0; h < w->kernel[0]; h++) {
-        int64_t row = top + h * w->dilation[0];
-        const float *from =
-            row >= 0 && row < w->in[0] ? r->rows + row % r->count * r->row : r->none;
-        for (int64_t t = 0; t < w->kernel[1]; t++) {
-            int64_t at = t * w->dilation[1];
-            *x++ = from + at % w->stride[1] * r->phase + at / w->stride[1];
-        }
-    }
-}
-
-typedef struct taps_job {
-    const call *c;
-    char *scratch;
-    size_t part_bytes;
-    int64_t phase, count;
-    int parts;
-} taps_job;
-
-static void run_plane(const call *c, ring *r, int64_t plane, int32_t *sums) {
-    const packed_conv *p = c->p;
-    const sni_window *w = &c->conv.window;
-    int64_t channel = plane % p->w.n, image = plane / p->w.n;
-    const float *x[SNI_INT_TAPS];
-    size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
-    r->x = (const uint8_t *)c->x->data + (image * p->groups + channel / p->m) * w->in[0] * w->in[1];
-    r->next = -w->begin[0];
-    sni_int_row row = {.n = w->out[1],
-                       .add = (uint32_t)c->adds[channel],
-                       .scale = c->scales ? c->scales[channel] : 1,
-                       .zero = c->zero,
-                       .low = c->low};
-    sni_int_taps t = {x, p->taps_w + channel * p->taps, p->taps, w->out[1], sums};
-    for (int64_t o = 0; o < w->out[0]; o++) {
-        place_taps(r, o, x);
-        r->kernels->taps(&t);
-        r->kernels->finish[c->kind](
-            &row, sums, (char *)c->y->data + (size_t)((plane * w->out[0] + o) * w->out[1]) * width);
-    }
-}
-
-static void run_planes(void *ctx, int64_t begin, int64_t end) {
-    const taps_job *j = ctx;
-    const sni_window *w = &j->c->conv.window;
-    int64_t planes = j->c->conv.batch * j->c->p->w.n;
-    for (int64_t part = begin; part < end; part++) {
-        ring r = {.c = j->c, .kernels = sni_int_kernels_get(), .count = j->count};
-        r.phase = j->phase;
-        r.row = j->phase * w->stride[1];
-        r.rows = (float *)(void *)(j->scratch + (size_t)part * j->part_bytes);
-        r.none = r.rows + r.count * r.row;
-        memset(r.none, 0, (size_t)r.row * sizeof(float));
-        int32_t *sums = (int32_t *)(void *)(r.none + r.row);
-        r.bytes = (uint8_t *)(sums + w->out[1] + SNI_INT_SLACK);
-        int64_t to = (part + 1) * planes / j->parts;
-        for (int64_t i = part * planes / j->parts; i < to; i++) run_plane(j->c, &r, i, sums);
-    }
-}
-
-/* Floats of the ring and what goes with it; false if that is out of proportion. */
-static bool ring_size(const sni_window *w, taps_job *j, int64_t *words) {
-    enum { MOST = 1 << 24 };
-    int64_t row, all, reach = sni_window_extent(w, 1) / w->stride[1] + 1;
-    j->count = sni_window_extent(w, 0);
-    j->phase = (w->out[1] + reach + 2 * SNI_INT_SLACK - 1) / SNI_INT_SLACK * SNI_INT_SLACK;
-    if (!sni_mul_i64(j->phase, w->stride[1], &row) || !sni_mul_i64(row, j->count + 2, &all) ||
-        all > MOST)
-        return false;
-    *words = all + w->out[1] + SNI_INT_SLACK;
-    return true;
-}
-
-static sn_status run_taps(sni_kernel *k, call *c) {
-    const sni_window *w = &c->conv.window;
-    int64_t planes = c->conv.batch * c->p->w.n, words;
-    int64_t parts = k->threads < 1 ? 1 : k->threads;
-    taps_job j = {.c = c};
-    if (!ring_size(w, &j, &words)) return k->node->op->ref(k);
-    if (planes * w->out[0] * w->out[1] * c->p->taps < 1 << 15) parts = 1;
-    j.parts = (int)(parts < planes ? parts : planes);
-    j.part_bytes = ((size_t)words * sizeof(float) + 63) / 64 * 64;
-    j.scratch = sni_scratch(k, j.part_bytes * (size_t)j.parts);
-    if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_parallel_for(j.parts, j.parts, 1, run_planes, &j);
-    return SN_OK;
-}
-
 /* ---- The operators ---- */
 
 /* What the zero points and the bias come to; weights[] only where zero points of weights are not 0.
  * Where taps are centered nothing but the bias is left. */
-static sn_status correct(sni_kernel *k, call *c, const sni_tensor *bias) {
-    const packed_conv *p = c->p;
+static sn_status correct(sni_kernel *k, sni_qconv_call *c, const sni_tensor *bias) {
+    const sni_qconv *p = c->p;
     void *ints;
     SN_TRY(sni_scratch_array(k, 2 * p->w.n, sizeof(int32_t), &ints));
     c->adds = ints;
@@ -431,7 +280,7 @@ static sn_status correct(sni_kernel *k, call *c, const sni_tensor *bias) {
     return SN_OK;
 }
 
-static sn_status run(sni_kernel *k, const places *at, call *c) {
+static sn_status run(sni_kernel *k, const places *at, sni_qconv_call *c) {
     c->p = k->state;
     c->x = sni_in(k, at->x);
     c->y = sni_out(k, 0);
@@ -441,15 +290,15 @@ static sn_status run(sni_kernel *k, const places *at, call *c) {
     if (c->x->count == 0) return k->node->op->ref(k);
     two_axes(&c->conv.window);
     SN_TRY(correct(k, c, at->bias < 0 ? NULL : sni_in(k, at->bias)));
-    return c->p->taps_w ? run_taps(k, c) : run_products(k, c);
+    return c->p->taps_w ? sni_qconv_run_taps(k, c) : run_products(k, c);
 }
 
 static sn_status linear_run(sni_kernel *k) {
-    const packed_conv *p = k->state;
+    const sni_qconv *p = k->state;
     const sni_tensor *y = sni_out(k, 0);
     void *scales;
     SN_TRY(sni_scratch_array(k, p->w.n, sizeof(float), &scales));
-    call c = {.kind = SNI_INT_BYTES, .scales = scales};
+    sni_qconv_call c = {.kind = SNI_INT_BYTES, .scales = scales};
     c.zero = (float)sni_zero_of(sni_in(k, linear.y_zero));
     c.low = y->dtype == SN_INT8 ? -128 : 0;
     sni_int_scales(*(const float *)sni_in(k, linear.x_scale)->data, sni_in(k, linear.w_scale),
@@ -458,7 +307,7 @@ static sn_status linear_run(sni_kernel *k) {
 }
 
 static sn_status integer_run(sni_kernel *k) {
-    call c = {.kind = SNI_INT_SUMS};
+    sni_qconv_call c = {.kind = SNI_INT_SUMS};
     return run(k, &integer, &c);
 }
 

@@ -227,8 +227,8 @@ static sn_status dynamic_run(sni_kernel *k) {
     const sni_tensor *a = sni_in(k, 0);
     void *bytes;
     SN_TRY(sni_scratch_array(k, a->count, 1, &bytes));
-    sni_dynamic_scale s = sni_dynamic_scale_of(a->data, a->count);
-    sni_dynamic_quantize(k, a, &s, bytes);
+    sni_dynamic_scale s = sni_int_dynamic_scale(k, a);
+    sni_int_quantize(k, a, s.scale, s.zero, 0, bytes);
     call c = call_of(k, &dynamic);
     c.a = bytes;
     c.a_type = SN_UINT8;
