@@ -76,6 +76,10 @@ static int32_t unit_at(const sni_int_kernels *kernels, sni_int_element_fn at, co
     return (int32_t)unit;
 }
 
+int32_t sni_int_unit(sni_int_element_fn at, const void *ctx, int64_t i, int64_t u) {
+    return unit_at(sni_int_kernels_get(), at, ctx, i, u);
+}
+
 void sni_igemm_pack_a(int64_t m, int64_t units, sni_int_element_fn at, const void *ctx,
                       int32_t *to) {
     const sni_int_kernels *kernels = sni_int_kernels_get();

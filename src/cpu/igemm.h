@@ -49,6 +49,22 @@ typedef struct sni_int_taps {
     int32_t *y;
 } sni_int_taps;
 
+/* Sums over windows of bytes: y[o, i] = the sum over kernel rows r of the products of w's row r and
+ * the bytes from x + (o * down + r) * x_row + i * across on. A row of w is `units` units of `group`
+ * signed elements. Rows of x may be read up to SNI_INT_SLACK bytes past the last window; rows of y
+ * are written up to the next multiple of 16. */
+typedef struct sni_int_windows {
+    const uint8_t *x;
+    int64_t x_row;
+    uint8_t flip; /* of x, to make it unsigned */
+    const int32_t *w;
+    int64_t kernel, units; /* rows of w, units of each */
+    int64_t down, across;  /* strides; across is 1 or 2 */
+    int64_t rows, n;
+    int32_t *y;
+    int64_t y_step;
+} sni_int_windows;
+
 /* y = (a - a_zero) * a_scale + (b - b_zero) * b_scale, or that times this times `scale`, plus zero,
  * rounded to even, in [low, low + 255]. */
 typedef struct sni_int_pair {
@@ -77,6 +93,7 @@ typedef struct sni_int_kernels {
     void (*blend)(const uint8_t *from, const uint8_t *mask, uint8_t other, uint8_t *to);
     void (*widen)(const uint8_t *x, int64_t n, bool is_signed, float zero, float *y); /* x - zero */
     void (*taps)(const sni_int_taps *t);
+    void (*windows)(const sni_int_windows *w);
     /* y = (x - zero) * scale; x / scale rounded to even, plus zero, in [low, low + 255]. */
     void (*dequantize)(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
                        float *y);
@@ -127,6 +144,7 @@ size_t sni_igemm_packed_b_size(int64_t n, int64_t units);
 /* An element of an operand to pack, for position p of so many of side i (a row of A, a column of
  * B); positions past the end give 0. */
 typedef int (*sni_int_element_fn)(const void *ctx, int64_t i, int64_t p);
+int32_t sni_int_unit(sni_int_element_fn at, const void *ctx, int64_t i, int64_t u); /* unit u */
 void sni_igemm_pack_a(int64_t m, int64_t units, sni_int_element_fn at, const void *ctx,
                       int32_t *to);
 void sni_igemm_pack_b(int64_t n, int64_t units, sni_int_element_fn at, const void *ctx,

@@ -228,6 +228,15 @@ static inline void copy_every_second(const uint8_t *from, int64_t n, uint8_t *to
         _mm512_mask_cvtepi16_storeu_epi8(to + i, kept, _mm512_maskz_loadu_epi8(some, from + 2 * i));
     }
 #else
+#if LANES == 8
+    const __m128i even = _mm_set1_epi16(255);
+    for (; i + 16 < n; i += 16) {
+        __m128i a = _mm_loadu_si128((const __m128i_u *)(from + 2 * i));
+        __m128i b = _mm_loadu_si128((const __m128i_u *)(from + 2 * i + 16));
+        _mm_storeu_si128((__m128i_u *)(to + i),
+                         _mm_packus_epi16(_mm_and_si128(a, even), _mm_and_si128(b, even)));
+    }
+#endif
     for (; i < n; i++) to[i] = from[2 * i];
 #endif
 }
@@ -360,7 +369,32 @@ static void finish_floats(const sni_int_block *b) {
         }
 }
 
-/* Rows with a sum and a scale each, and nothing by column. */
+/* Sums of one row, all with the same addend and scale. */
+static inline vi finished_lanes(const int32_t *acc, vi add, vf scale, float zero, float low) {
+    return rounded(to_floats((vi)((vu)load_vi(acc) + (vu)add)) * scale, zero, low);
+}
+
+#if LANES == 8
+/* Sixteen of them to bytes; saturating instructions keep them in range. */
+static inline void finish_16(const int32_t *acc, vi add, vf scale, const sni_int_block *b,
+                             uint8_t *y) {
+    const __m256 most = _mm256_set1_ps(65536);
+    __m256i v[2];
+    for (int i = 0; i < 2; i++) {
+        vf f = to_floats((vi)((vu)load_vi(acc + i * LANES) + (vu)add)) * scale;
+        v[i] = _mm256_cvtps_epi32(_mm256_min_ps(most, (__m256)f)); /* NaN: the lowest */
+    }
+    __m256i words = _mm256_packs_epi32(v[0], v[1]);
+    words = _mm256_adds_epi16(words, _mm256_set1_epi16((int16_t)b->zero));
+    words = _mm256_permute4x64_epi64(words, 0xd8);
+    __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    __m128i bytes = b->low < 0 ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
+    _mm_storeu_si128((__m128i_u *)y, bytes);
+}
+#endif
+
+/* Rows with a sum and a scale each, and nothing by column. The last vector of a row overlaps the
+ * one before. */
 static void finish_rows(const sni_int_block *b) {
     uint8_t *y = b->y;
     const int32_t *acc = b->acc;
@@ -369,11 +403,23 @@ static void finish_rows(const sni_int_block *b) {
         vi add = splat_vi(b->add_m[r * b->m_step]);
         vf scale = splat(b->scale_m[r * b->m_step]);
         int64_t at = 0;
-        for (; at + LANES <= b->n; at += LANES) {
-            vi s = (vi)((vu)load_vi(acc + at) + (vu)add);
-            store_bytes(y + at, rounded(to_floats(s) * scale, zero, low));
+#if LANES == 8
+        if (b->n >= 16) {
+            for (; at + 16 <= b->n; at += 16) finish_16(acc + at, add, scale, b, y + at);
+            if (at < b->n) finish_16(acc + b->n - 16, add, scale, b, y + b->n - 16);
+            continue;
         }
+#endif
+        for (; at + LANES <= b->n; at += LANES)
+            store_bytes(y + at, finished_lanes(acc + at, add, scale, zero, low));
         if (at == b->n) continue;
+#if LANES < 16
+        if (b->n > LANES) {
+            at = b->n - LANES;
+            store_bytes(y + at, finished_lanes(acc + at, add, scale, zero, low));
+            continue;
+        }
+#endif
         vi s = (vi)((vu)load_ints(acc, at, b->n - at) + (vu)add);
         store_some_bytes(y + at, b->n - at, rounded(to_floats(s) * scale, zero, low));
     }
@@ -527,6 +573,108 @@ static void taps(const sni_int_taps *t) {
     if (at < t->n) taps_of(t, at, 1);
 }
 
+/* ---- Windows ---- */
+
+/* Lane i: the unit of bytes from x + i * across on, across being 1 or 2. */
+#if LANES == 16
+static inline vi window(const uint8_t *x, int64_t across, vi flip) {
+    const __m512i one = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const __m512i two = _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+#if defined(__AVX512VNNI__)
+    const __m128i near = _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const __m128i far = _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+#else
+    const __m128i near = _mm_setr_epi8(0, -1, 1, -1, 1, -1, 2, -1, 2, -1, 3, -1, 3, -1, 4, -1);
+    const __m128i far = _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1);
+#endif
+    __m512i bytes = _mm512_xor_si512(_mm512_loadu_si512((const void *)x), (__m512i)flip);
+    bytes = _mm512_permutexvar_epi32(across == 1 ? one : two, bytes);
+    return (vi)_mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(across == 1 ? near : far));
+}
+#elif LANES == 8
+static inline vi window(const uint8_t *x, int64_t across, vi flip) {
+    const __m256i near = _mm256_setr_epi8(0, -1, 1, -1, 1, -1, 2, -1, 2, -1, 3, -1, 3, -1, 4, -1, 4,
+                                          -1, 5, -1, 5, -1, 6, -1, 6, -1, 7, -1, 7, -1, 8, -1);
+    const __m256i far = _mm256_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1, 8,
+                                         -1, 9, -1, 10, -1, 11, -1, 12, -1, 13, -1, 14, -1, 15, -1);
+    __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)x));
+    bytes = _mm256_xor_si256(bytes, (__m256i)flip);
+    return (vi)_mm256_shuffle_epi8(bytes, across == 1 ? near : far);
+}
+#else
+static inline vi window(const uint8_t *x, int64_t across, vi flip) {
+    vi units;
+    uint8_t f = (uint8_t)flip[0];
+    for (int i = 0; i < LANES; i++, x += across)
+        units[i] = (x[0] ^ f) | (int32_t)((uint32_t)(x[1] ^ f) << 16);
+    return units;
+}
+#endif
+
+enum { ROWS_AT_ONCE = 4 };
+
+/* One vector of outputs in `rows` (at most ROWS_AT_ONCE) rows; strides, kernel and rows are
+ * constants where it matters. Each row of x is looked at once. */
+static inline __attribute__((always_inline)) void windows_of(const sni_int_windows *w, int64_t at,
+                                                             int64_t row, int rows, int64_t kernel,
+                                                             int64_t down, int64_t across) {
+    vi sum[ROWS_AT_ONCE], flip = splat_vi((int32_t)(w->flip * 0x01010101u));
+    const uint8_t *x = w->x + row * down * w->x_row + at * across;
+    UNROLL
+    for (int o = 0; o < rows; o++) sum[o] = splat_vi(0);
+    for (int64_t u = 0; u < w->units; u++) {
+        UNROLL
+        for (int64_t r = 0; r < (rows - 1) * down + kernel; r++) {
+            vi units = window(x + r * w->x_row + u * GROUP, across, flip);
+            UNROLL
+            for (int o = 0; o < rows; o++) {
+                int64_t t = r - o * down;
+                if (t >= 0 && t < kernel)
+                    sum[o] = dot(sum[o], units, splat_vi(w->w[t * w->units + u]));
+            }
+        }
+    }
+    UNROLL
+    for (int o = 0; o < rows; o++) store_vi(w->y + (row + o) * w->y_step + at, sum[o]);
+}
+
+static inline __attribute__((always_inline)) void
+windows_as(const sni_int_windows *w, int64_t kernel, int64_t down, int64_t across) {
+    for (int64_t at = 0; at < w->n; at += LANES) {
+        int64_t row = 0;
+        for (; row + ROWS_AT_ONCE <= w->rows; row += ROWS_AT_ONCE)
+            windows_of(w, at, row, ROWS_AT_ONCE, kernel, down, across);
+        for (; row < w->rows; row++) windows_of(w, at, row, 1, kernel, down, across);
+    }
+}
+
+/* Any kernel, row by row. */
+static void windows_any(const sni_int_windows *w) {
+    for (int64_t row = 0; row < w->rows; row++)
+        for (int64_t at = 0; at < w->n; at += LANES) {
+            vi sum = splat_vi(0), flip = splat_vi((int32_t)(w->flip * 0x01010101u));
+            const uint8_t *x = w->x + row * w->down * w->x_row + at * w->across;
+            for (int64_t r = 0; r < w->kernel; r++)
+                for (int64_t u = 0; u < w->units; u++)
+                    sum = dot(sum, window(x + r * w->x_row + u * GROUP, w->across, flip),
+                              splat_vi(w->w[r * w->units + u]));
+            store_vi(w->y + row * w->y_step + at, sum);
+        }
+}
+
+static void windows(const sni_int_windows *w) {
+    if (w->kernel == 3 && w->down == 1 && w->across == 1)
+        windows_as(w, 3, 1, 1);
+    else if (w->kernel == 3 && w->down == 2 && w->across == 2)
+        windows_as(w, 3, 2, 2);
+    else if (w->kernel == 5 && w->down == 1 && w->across == 1)
+        windows_as(w, 5, 1, 1);
+    else if (w->kernel == 5 && w->down == 2 && w->across == 2)
+        windows_as(w, 5, 2, 2);
+    else
+        windows_any(w);
+}
+
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
@@ -558,6 +706,7 @@ const sni_int_kernels PASTE(sni_int_kernels_, TIER) = {
     .blend = blend,
     .widen = widen,
     .taps = taps,
+    .windows = windows,
     .dequantize = dequantize,
     .quantize = quantize,
     .pair = pair,

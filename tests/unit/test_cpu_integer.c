@@ -103,7 +103,7 @@ static void linear_conv_case(const shape *s, int flags) {
     put_bytes(w_signed, 4, (int64_t[]){s->m, s->c / s->groups, s->kh, s->kw}, true, flags);
     put_scale(0.01f, each, true);
     put_zero(w_signed, each, true, !(flags & W_ZERO));
-    put_scale(0.3f, 1, false);
+    put_scale(flags == (EXTREME | BIAS) ? 0 : 0.3f, 1, false); /* 0: sums become NaN or infinite */
     put_zero(x_signed, 1, false, false);
     if (flags & BIAS) put_ints(1, &s->m);
     put_window(s);
@@ -128,7 +128,7 @@ static void conv_integer_case(const shape *s, int flags) {
 static void convolutions_match(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int flags = (int)i % 3; flags < ALL_FLAGS; flags += 3) {
+        for (int flags = (int)i % 2; flags < ALL_FLAGS; flags += 2) {
             linear_conv_case(&shapes[i], flags);
             conv_integer_case(&shapes[i], flags);
         }

@@ -4,8 +4,8 @@
 #include "base/checked.h"
 #include "ops/quant.h"
 
-static sn_status alloc_ints(const sni_choice *c, size_t count, int32_t **out, bool *filled,
-                            sn_error *err) {
+sn_status sni_int_alloc(const sni_choice *c, size_t count, int32_t **out, bool *filled,
+                        sn_error *err) {
     void *data;
     size_t bytes;
     if (!sni_mul_size(count ? count : 1, sizeof(int32_t), &bytes))
@@ -29,9 +29,9 @@ sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t
     if (!sni_mul_size(w->size, (size_t)groups, &all))
         return sni_fail(err, SN_LIMIT, "the packed weights are too large");
     SN_TRY(sni_cpu_weight(c, zero, &z, err));
-    SN_TRY(alloc_ints(c, all, &w->panels, filled, err));
-    SN_TRY(alloc_ints(c, (size_t)w->n, &w->sums, &one, err));
-    SN_TRY(alloc_ints(c, (size_t)w->n, &w->zeros, &two, err));
+    SN_TRY(sni_int_alloc(c, all, &w->panels, filled, err));
+    SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->sums, &one, err));
+    SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->zeros, &two, err));
     *filled = *filled && one && two;
     for (int64_t i = 0; i < w->n; i++) {
         int32_t moved = sni_int_moved(z ? zero_at(z, i) : 0, dtype, true);

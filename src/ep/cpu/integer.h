@@ -47,6 +47,10 @@ typedef struct sni_int_weights {
     int32_t *zeros;  /* zero points */
 } sni_int_weights;
 
+/* `count` integers of packed data; see sni_pack_alloc(). At least one is given. */
+sn_status sni_int_alloc(const sni_choice *c, size_t count, int32_t **out, bool *filled,
+                        sn_error *err);
+
 /* Asks for the packed memory of w->n channels with `groups` groups of panels; `zero` is the input
  * of zero points. Fills `zeros` unless *filled. */
 sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,

@@ -53,13 +53,34 @@ static int weight_at(const void *ctx, int64_t i, int64_t p) {
     return (int8_t)(v->w[(i * v->channels + channel) * v->taps + tap] ^ v->flip);
 }
 
+typedef struct row_view {
+    const uint8_t *w; /* a row of a channel's taps */
+    uint8_t flip;
+    int64_t taps;
+} row_view;
+
+static int tap_at(const void *ctx, int64_t i, int64_t p) {
+    const row_view *v = ctx;
+    (void)i;
+    return p < v->taps ? (int8_t)(v->w[p] ^ v->flip) : 0;
+}
+
+/* Rows of taps as units. */
+static void fill_rows(sni_qconv *p, const sni_tensor *w) {
+    row_view v = {w->data, sni_int_flip(w->dtype, true), w->dims[w->rank - 1]};
+    int64_t rows = w->count / v.taps;
+    for (int64_t r = 0; r < rows; r++, v.w += v.taps)
+        for (int64_t u = 0; u < p->row_units; u++)
+            p->rows_w[r * p->row_units + u] = sni_int_unit(tap_at, &v, 0, u);
+}
+
 static void fill_weights(sni_qconv *p, const sni_tensor *w) {
     int64_t each = p->taps * p->channels;
     uint8_t flip = sni_int_flip(w->dtype, true);
     const uint8_t *data = w->data;
     for (int64_t g = 0; g < p->groups && p->w.panels; g++) {
         weight_view v = {data + g * p->m * each, flip, p->taps, p->channels, p->depth};
-        if (!p->taps_w)
+        if (p->w.size)
             sni_igemm_pack_a(p->m, p->w.units, weight_at, &v, p->w.panels + (size_t)g * p->w.size);
     }
     for (int64_t i = 0; i < p->w.n; i++) {
@@ -71,6 +92,26 @@ static void fill_weights(sni_qconv *p, const sni_tensor *w) {
         }
         p->w.sums[i] = sum;
     }
+    if (p->rows_w) fill_rows(p, w);
+}
+
+/* Kernels that windows of bytes are made for: no zero points, no gaps between taps. */
+static bool takes_windows(const sni_conv_params *p, const sni_int_weights *w) {
+    const sni_window_params *v = &p->window;
+    for (size_t i = 0; i < v->dilations.n; i++)
+        if (v->dilations.v[i] != 1) return false;
+    return !w->has_zero && (v->strides.n == 0 || (v->strides.v[v->strides.n - 1] <= 2));
+}
+
+/* Memory for channels that see one channel each. */
+static sn_status alloc_taps(const sni_choice *c, const sni_tensor *w, sni_qconv *p, bool *filled,
+                            sn_error *err) {
+    int group = sni_int_kernels_get()->group;
+    if (!takes_windows(c->params, &p->w))
+        return sni_cpu_floats(c, (size_t)w->count, &p->taps_w, filled, err);
+    int64_t taps = w->dims[w->rank - 1];
+    p->row_units = (taps + group - 1) / group;
+    return sni_int_alloc(c, (size_t)(w->count / taps * p->row_units), &p->rows_w, filled, err);
 }
 
 static sn_status prepare(const sni_choice *c, const places *at, void **state, sn_error *err) {
@@ -87,7 +128,7 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
     p.w.units = p.taps * p.depth / group;
     p.w.size = one ? 0 : sni_igemm_packed_a_size(p.m, p.w.units);
     SN_TRY(sni_int_weights_alloc(c, at->w, at->w_zero, p.groups, &p.w, &filled, err));
-    if (one) SN_TRY(sni_cpu_floats(c, (size_t)w->count, &p.taps_w, &taps_filled, err));
+    if (one) SN_TRY(alloc_taps(c, w, &p, &taps_filled, err));
     if (!filled || !taps_filled) {
         SN_TRY(sni_cpu_weight(c, at->w, &w, err));
         fill_weights(&p, w);
@@ -128,6 +169,8 @@ typedef struct patches {
     int64_t channels, depth, plane;
     uint8_t flip, pad;
     bool straight; /* stride 1, and rows of input and output are equally long */
+    /* For each tap of a row: the outputs that it has input for, and where output 0's would be. */
+    int64_t *low, *high, *shift;
 } patches;
 
 /* What one tap sees for the columns of a panel: runs of bytes of a channel's plane, padding
@@ -148,9 +191,8 @@ typedef struct view {
 static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t first, int64_t count,
                      int64_t to, view *v) {
     const sni_window *w = p->w;
-    int64_t lo, hi, shift;
+    int64_t lo = p->low[tap], hi = p->high[tap], shift = p->shift[tap];
     if (in_row < 0 || in_row >= w->in[0]) return;
-    sni_window_span(w, tap, &lo, &hi, &shift);
     if (lo < first) lo = first;
     if (hi > first + count) hi = first + count;
     if (hi <= lo) return;
@@ -159,10 +201,11 @@ static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t firs
     memset(v->mask + to + lo - first, 255, (size_t)(hi - lo));
 }
 
-static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0, int64_t cols,
-                     view *v) {
+/* The panel starts at output (row, at), which is number n0. */
+static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0, int64_t row,
+                     int64_t at, int64_t cols, view *v) {
     const sni_window *w = p->w;
-    int64_t row = n0 / w->out[1], at = n0 % w->out[1], found = 0;
+    int64_t found = 0;
     v->n_runs = 0;
     memset(v->mask, 0, sizeof v->mask);
     int64_t down = tap_h * w->dilation[0] - w->begin[0];
@@ -201,11 +244,12 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
     int group = p->kernels->group;
     uint8_t copies[SNI_INT_GROUP][SNI_INT_NR], none[SNI_INT_NR];
     const uint8_t *rows[SNI_INT_GROUP];
+    int64_t row = n0 / p->w->out[1], at = n0 % p->w->out[1];
     view v;
     memset(none, p->flip, sizeof none);
     for (int64_t h = 0; h < p->w->kernel[0]; h++)
         for (int64_t w = 0; w < p->w->kernel[1]; w++) {
-            view_tap(p, h, w, n0, cols, &v);
+            view_tap(p, h, w, n0, row, at, cols, &v);
             for (int64_t c = 0; c < p->depth; c += group, panel += p->kernels->nr) {
                 for (int g = 0; g < group; g++)
                     rows[g] = c + g < p->channels ? view_channel(p, &v, c + g, copies[g]) : none;
@@ -215,6 +259,18 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
 }
 
 /* ---- Running ---- */
+
+static sn_status place_spans(sni_kernel *k, patches *p) {
+    void *spans;
+    int64_t taps = p->w->kernel[1];
+    SN_TRY(sni_scratch_array(k, 3 * taps, sizeof(int64_t), &spans));
+    p->low = spans;
+    p->high = p->low + taps;
+    p->shift = p->high + taps;
+    for (int64_t t = 0; t < taps; t++)
+        sni_window_span(p->w, t, &p->low[t], &p->high[t], &p->shift[t]);
+    return SN_OK;
+}
 
 static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
     const sni_qconv *p = c->p;
@@ -243,6 +299,7 @@ static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
                    .zero = c->zero,
                    .low = c->low,
                    .c_row = pixels};
+    SN_TRY(place_spans(k, &from));
     void *scratch = sni_scratch(k, sni_igemm_scratch_size(&g, k->threads));
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     for (int64_t i = 0; i < c->conv.batch * p->groups; i++) {
@@ -290,7 +347,7 @@ static sn_status run(sni_kernel *k, const places *at, sni_qconv_call *c) {
     if (c->x->count == 0) return k->node->op->ref(k);
     two_axes(&c->conv.window);
     SN_TRY(correct(k, c, at->bias < 0 ? NULL : sni_in(k, at->bias)));
-    return c->p->taps_w ? sni_qconv_run_taps(k, c) : run_products(k, c);
+    return c->p->taps_w || c->p->rows_w ? sni_qconv_run_taps(k, c) : run_products(k, c);
 }
 
 static sn_status linear_run(sni_kernel *k) {

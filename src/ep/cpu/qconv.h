@@ -9,7 +9,9 @@ typedef struct sni_qconv {
     sni_int_weights w;
     int64_t groups, m;             /* output channels of a group */
     int64_t taps, channels, depth; /* of a group; channels filled up to whole units */
-    float *taps_w;                 /* one input channel each: (output channel, tap), centered */
+    float *taps_w;                 /* one input channel each: (output channel, tap), centered; or */
+    int32_t *rows_w;               /* (output channel, kernel row, unit) */
+    int64_t row_units;
 } sni_qconv;
 
 /* What a call has besides its tensors. */
@@ -26,7 +28,7 @@ typedef struct sni_qconv_call {
     float zero, low;
 } sni_qconv_call;
 
-/* Channels that see one channel each (p->taps_w is set). */
+/* Channels that see one channel each (p->taps_w or p->rows_w is set). */
 sn_status sni_qconv_run_taps(sni_kernel *k, const sni_qconv_call *c);
 
 #endif
