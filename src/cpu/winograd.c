@@ -204,7 +204,7 @@ size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *fo
 static double stream_cost(double bytes) {
     const double mega = 1 << 20;
     if (bytes <= (double)sni_cpu_cache(2) / 2) return 0;
-    return bytes / (bytes <= 8 * mega ? 8 : bytes <= 48 * mega ? 4.5 : 2.5);
+    return bytes / (bytes <= 8 * mega ? 8 : bytes <= 12 * mega ? 4.5 : 2.5);
 }
 
 /* Work and streams go on side by side, but not wholly. */

@@ -2,8 +2,10 @@
  * weights. Every output is the same sum in the same order whatever the number of threads. */
 #include "base/threadpool.h"
 #include "ep/cpu/blocked.h"
+#include "ops/compute.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Weights ---- */
 
@@ -111,6 +113,7 @@ typedef struct direct_job {
     float *y;
     bool plain, flat, outputs_first;
     bool pointwise; /* one tap: input blocks take the place of taps */
+    bool framed;    /* x is a copy with zeros to the left and right */
     sni_conv_step step;
     int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
     int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
@@ -173,6 +176,58 @@ static bool is_flat(const sni_conv_geometry *g) {
            g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
 }
 
+/* A small picture is copied with its padding: no tile has taps beside the picture then, and the
+ * sums of all its rows stay in the first cache, which lets them take few weights at a time. */
+enum { FRAME_W = 16, FRAME = 1 << 18, NEAR = 6144 /* floats: of weights that all rows take */ };
+
+static int64_t frame_w(const sni_conv_geometry *g) {
+    return (g->out_w - 1) * g->stride_w + g->kernel_w;
+}
+
+static bool is_framed(const direct_job *j) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t last = frame_w(g) - g->pad_left;
+    return !j->plain && g->kernel_w > 1 && g->dilation_w == 1 && g->out_w <= FRAME_W &&
+           g->out_h > 3 && (g->pad_left > 0 || last > g->in_w) &&
+           g->in_h * frame_w(g) * j->in_blocks * j->block <= FRAME;
+}
+
+typedef struct frame_job {
+    const sni_conv_geometry *g;
+    const float *x;
+    float *to;
+    int64_t block, width, inside; /* columns of a row: all, and those that are copied */
+} frame_job;
+
+static void frame_rows(void *ctx, int64_t begin, int64_t end) {
+    const frame_job *f = ctx;
+    int64_t left = f->g->pad_left * f->block, inside = f->inside * f->block;
+    int64_t line = f->width * f->block;
+    for (int64_t i = begin; i < end; i++) {
+        float *to = f->to + i * line;
+        memset(to, 0, (size_t)left * sizeof *to);
+        memcpy(to + left, f->x + i * f->g->in_w * f->block, (size_t)inside * sizeof *to);
+        memset(to + left + inside, 0, (size_t)(line - left - inside) * sizeof *to);
+    }
+}
+
+/* Lets j->x be the copy, in scratch, and the geometry be its. */
+static sn_status frame(sni_kernel *k, direct_job *j) {
+    sni_conv_geometry *g = &j->g;
+    frame_job f = {.g = g, .x = j->x, .block = j->block, .width = frame_w(g)};
+    int64_t rows = g->n * j->weights->groups * j->in_blocks * g->in_h;
+    void *room;
+    if (g->pad_left > f.width) f.width = g->pad_left;
+    f.inside = least(g->in_w, f.width - g->pad_left);
+    SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &room));
+    f.to = room;
+    sni_parallel_for(k->threads, rows, sni_cpu_grain(f.width * j->block), frame_rows, &f);
+    j->x = f.to;
+    g->in_w = f.width;
+    g->pad_left = 0;
+    return SN_OK;
+}
+
 /* Cuts a picture of `pixels` (of `depth` input channels each) into spans that fit into the cache, a
  * multiple of `parts` of them where they are few. */
 static void cut_flat(direct_job *j, int64_t pixels, int64_t depth, int64_t cache, int64_t parts) {
@@ -210,7 +265,8 @@ static void cut_items(direct_job *j, int threads) {
     j->tiles = ceil_div(j->out_blocks, j->width);
     bool by_tiles = !by_rows && is_even(images * j->tiles, threads);
     int64_t parts = (by_rows && !by_image) || (!by_rows && !by_tiles) ? threads : 1;
-    j->chunk = cache / (j->width * j->block * j->weights->in_block * taps);
+    int64_t near = j->framed ? NEAR : cache;
+    j->chunk = near / (j->width * j->block * j->weights->in_block * taps);
     if (j->chunk < 1) j->chunk = 1;
     j->chunk = ceil_div(j->in_blocks, ceil_div(j->in_blocks, j->chunk));
     if (j->flat)
@@ -236,6 +292,7 @@ static void cut(direct_job *j, int threads) {
     j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);
     j->out_blocks = sni_blocks(j->weights->out, j->block);
     j->step = step_of(j);
+    j->framed = is_framed(j);
     j->x_pixel = g->stride_w * (j->plain ? 1 : j->block);
     if (j->flat) {
         g->in_w *= g->in_h;
@@ -243,6 +300,7 @@ static void cut(direct_job *j, int threads) {
         g->in_h = g->out_h = 1;
     }
     choose_width(j, g->out_w);
+    if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
     cut_items(j, threads);
 }
 
@@ -451,6 +509,7 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
                     .plain = call.plain,
                     .block = kernels->block};
     cut(&j, k->threads > 0 ? k->threads : sni_threads_available());
+    if (j.framed) SN_TRY(frame(k, &j));
     sni_parallel_for(k->threads, j.g.n * w->groups * j.item_rows * j.tiles, j.grain, run_items, &j);
     return SN_OK;
 }
