@@ -35,7 +35,8 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* SN_UNSUPPORTED if the optimised graph holds operators that no other tool knows. */
+/* SN_UNSUPPORTED if the file, with its functions inlined, holds operators that no other tool knows.
+ */
 static sn_status check_portable(const sn_model *optimised, sn_error *err) {
     sn_operator_use use;
     for (size_t i = 0; sn_model_operator(optimised, i, &use); i++)
@@ -116,30 +117,35 @@ static int by_count(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-static size_t add_rows(const sn_model *model, bool after, row *rows, size_t count) {
-    sn_operator_use use;
-    for (size_t i = 0; sn_model_operator(model, i, &use); i++) {
-        row r = {0};
-        snprintf(r.name, sizeof r.name, "%s%s%s", use.domain, use.domain[0] ? "." : "", use.name);
-        size_t at = 0;
-        while (at < count && strcmp(rows[at].name, r.name) != 0) at++;
-        if (at == count) rows[count++] = r;
-        *(after ? &rows[at].after : &rows[at].before) = use.count;
-    }
-    return count;
+/* The row of an operator, which is new at rows[*count]. */
+static row *row_of(row *rows, size_t *count, const sn_operator_use *use) {
+    row r = {0};
+    size_t at = 0;
+    snprintf(r.name, sizeof r.name, "%s%s%s", use->domain, use->domain[0] ? "." : "", use->name);
+    while (at < *count && strcmp(rows[at].name, r.name) != 0) at++;
+    if (at == *count) rows[(*count)++] = r;
+    return &rows[at];
 }
 
-static void show_table(cli_text *out, const sn_model *before, const sn_model *after) {
-    sn_model_info a, b;
+/* Operators of the model and of the optimised graph. A fused one may stand in the file as a call of
+ * a function that spells it out. */
+static void show_table(cli_text *out, const sn_model *before, const sn_session *after) {
+    sn_model_info a;
+    sn_operator_use use;
+    size_t count = 0, made = 0, nodes;
     sn_model_get_info(before, &a);
-    sn_model_get_info(after, &b);
-    row *rows = cli_alloc(a.operator_count + b.operator_count + 1, sizeof *rows);
-    size_t count = add_rows(after, true, rows, add_rows(before, false, rows, 0));
+    sn_session_node_counts(after, NULL, &nodes);
+    while (sn_session_operator(after, made, &use)) made++;
+    row *rows = cli_alloc(a.operator_count + made + 1, sizeof *rows);
+    for (size_t i = 0; sn_model_operator(before, i, &use); i++)
+        row_of(rows, &count, &use)->before = use.count;
+    for (size_t i = 0; sn_session_operator(after, i, &use); i++)
+        row_of(rows, &count, &use)->after = use.count;
     qsort(rows, count, sizeof *rows, by_count);
     cli_text_addf(out, "  %-36s %8s %8s\n", "operator", "before", "after");
     for (size_t i = 0; i < count; i++)
         cli_text_addf(out, "  %-36s %8zu %8zu\n", rows[i].name, rows[i].before, rows[i].after);
-    cli_text_addf(out, "  %-36s %8zu %8zu\n", "all nodes", a.node_count, b.node_count);
+    cli_text_addf(out, "  %-36s %8zu %8zu\n", "all nodes", a.node_count, nodes);
     free(rows);
 }
 
@@ -181,7 +187,7 @@ static int check_and_show(const settings *s, const cli_loaded *l, const sn_model
     if (status != SN_OK) return cli_complain_error("optimize", &err, CLI_RUN_FAILED);
     cli_text_add_name(out, s->path);
     cli_text_addf(out, "\n");
-    show_table(out, l->model, again);
+    show_table(out, l->model, l->session);
     show_costs(out, &before, &after);
     show_rules(out, l->session, s->explain);
     bool same = agree(got, want, &why);

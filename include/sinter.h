@@ -435,6 +435,9 @@ SN_API bool sn_session_rule(const sn_session *session, size_t index, const char 
 SN_API bool sn_session_rewrite(const sn_session *session, size_t index, const char **rule,
                                const char **node);
 SN_API void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after);
+/* Operators of the optimised graph and its subgraphs, in the order of their first nodes; false past
+ * the end. Borrowed. */
+SN_API bool sn_session_operator(const sn_session *session, size_t index, sn_operator_use *out);
 
 /* Memory of the plan that ran last: bytes of its arena, and the least that its tensors' lifetimes
  * allow. 0 before the first run. */

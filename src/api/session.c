@@ -475,6 +475,38 @@ bool sn_session_rewrite(const sn_session *session, size_t index, const char **ru
     return true;
 }
 
+enum { KINDS = 256, KIND_DEPTH = 64 };
+
+/* Operators and how many nodes each has; those beyond KINDS are not counted. */
+typedef struct kinds {
+    const sni_op *op[KINDS];
+    size_t count[KINDS], n;
+} kinds;
+
+static void count_kinds(const sni_graph *g, kinds *k, int depth) {
+    for (const sni_node *n = sni_graph_first(g); n && depth < KIND_DEPTH;
+         n = sni_graph_next(g, n)) {
+        size_t i = 0;
+        for (int32_t sub = 0; sub < n->n_subgraphs; sub++)
+            count_kinds(n->subgraphs[sub], k, depth + 1);
+        while (i < k->n && k->op[i] != n->op) i++;
+        if (i == KINDS || !n->op) continue;
+        k->op[i] = n->op;
+        k->count[i]++;
+        if (i == k->n) k->n++;
+    }
+}
+
+bool sn_session_operator(const sn_session *session, size_t index, sn_operator_use *out) {
+    kinds k = {.n = 0};
+    if (!session || !out) return false;
+    count_kinds(session->graph, &k, 0);
+    if (index >= k.n) return false;
+    const char *domain = k.op[index]->domain;
+    *out = (sn_operator_use){domain ? domain : "", k.op[index]->name, k.count[index], true};
+    return true;
+}
+
 void sn_session_node_counts(const sn_session *session, size_t *before, size_t *after) {
     if (before) *before = session ? session->report.nodes_before : 0;
     if (after) *after = session ? session->report.nodes_after : 0;
@@ -537,7 +569,9 @@ static sn_status write_plan(void *ctx, const sni_plan *plan) {
 static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
                                  void *ctx, sn_error *err) {
     const sni_model *m = s->model->model;
-    if (format == SN_FORMAT_ONNX) return sni_write_onnx(s->graph, m, write, ctx, err);
+    if (format == SN_FORMAT_ONNX)
+        return (s->options.portable ? sni_write_portable : sni_write_onnx)(s->graph, m, write, ctx,
+                                                                           err);
     if (format == SN_FORMAT_DOT) return sni_write_dot(s->graph, NULL, write, ctx, err);
     return sni_write_text(s->graph, m, write, ctx, err);
 }

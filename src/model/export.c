@@ -112,6 +112,7 @@ static sn_status name_graph(const scope *outer, const sni_node *owner, const sni
                       .outputs = SNI_NEW_ARRAY(arena, sni_str, g->n_outputs),
                       .nodes = SNI_NEW_ARRAY(arena, sni_str, g->node_count),
                       .copied = SNI_NEW_ARRAY(arena, bool, g->n_outputs),
+                      .calls = SNI_NEW_ARRAY(arena, sni_str, g->node_count),
                       .subgraphs = SNI_NEW_ARRAY(arena, sni_export *, g->node_count)};
     scope s = {.e = e,
                .outer = outer,
@@ -119,7 +120,8 @@ static sn_status name_graph(const scope *outer, const sni_node *owner, const sni
                .serial = serial,
                .arena = arena,
                .err = err};
-    if (!e->values || !e->outputs || !e->nodes || !e->copied || !e->subgraphs || !s.is_output)
+    if (!e->values || !e->outputs || !e->calls || !e->nodes || !e->copied || !e->subgraphs ||
+        !s.is_output)
         return sni_fail_memory(err);
     sn_status status = name_values(&s, owner);
     if (status == SN_OK) status = name_nodes(&s);
@@ -135,7 +137,7 @@ static void set_places(sni_export *e, const sni_places *places) {
 }
 
 sn_status sni_export_names(const sni_graph *g, const sni_places *places, sni_arena *arena,
-                           const sni_export **out, sn_error *err) {
+                           sni_export **out, sn_error *err) {
     sni_export *e = SNI_NEW(arena, sni_export);
     if (!e) return sni_fail_memory(err);
     unsigned serial = 0;

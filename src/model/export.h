@@ -15,11 +15,13 @@ typedef struct sni_export {
     bool *copied;     /* by output: its value has another name and must be copied to this one */
     const sni_places *places;      /* constants that are written elsewhere; NULL: none */
     struct sni_export **subgraphs; /* by node id: n_subgraphs in a row; NULL if none */
+    sni_str
+        *calls; /* by node id: the function of ai.sinter that is called in its place; n 0: none */
 } sni_export;
 
 /* Names for a main graph and all its subgraphs, in `arena`. */
 sn_status sni_export_names(const sni_graph *g, const sni_places *places, sni_arena *arena,
-                           const sni_export **out, sn_error *err);
+                           sni_export **out, sn_error *err);
 
 /* The type to declare for output `i` of a main graph: inferred, or as `model` (may be NULL) says
  * where that tells more. */
@@ -32,8 +34,20 @@ typedef struct sni_export_versions {
 } sni_export_versions;
 
 /* The lowest operator sets under which every node, as it stands, means what it does here: not below
- * those that `model` (may be NULL) imports. */
-sn_status sni_export_choose(const sni_graph *g, const sni_model *model, sni_arena *arena,
-                            sni_export_versions *out, sn_error *err);
+ * those that `model` (may be NULL) imports. With `spell`, nodes that can be spelled out
+ * (model/spell.h) need none. */
+sn_status sni_export_choose(const sni_graph *g, const sni_model *model, bool spell,
+                            sni_arena *arena, sni_export_versions *out, sn_error *err);
+
+/* A function of the file, FunctionProto. */
+typedef struct sni_export_function {
+    sni_str name, text, bytes;
+    struct sni_export_function *next;
+} sni_export_function;
+
+/* Sets e->calls of a graph and its subgraphs, and declares the domain of the functions that nodes
+ * become. */
+sn_status sni_export_spell(sni_export *e, sni_export_versions *versions, sni_arena *arena,
+                           sni_export_function **out, sn_error *err);
 
 #endif

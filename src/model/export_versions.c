@@ -1,6 +1,12 @@
 /* export_versions.c - the operator sets to declare in a file or text made of a graph. */
 #include "model/export.h"
+#include "model/spell.h"
+#include "model/text.h"
 #include "ops/op.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
 
 /* Operators whose newest versions only take more element types or have new attributes and inputs
  * that are optional: a node that uses none of those reads the same since an earlier version. */
@@ -68,6 +74,7 @@ static const old_form old_forms[] = {
     {"RandomUniformLike", 1},
     {"Range", 11, 0, "stash_type"},
     {"Reshape", 14},
+    {"Resize", 13, 0, "antialias axes keep_aspect_ratio_policy"},
     {"RoiAlign", 16},
     {"Round", 11},
     {"Scan", 11},
@@ -130,6 +137,7 @@ static size_t find(const sni_opset *opsets, size_t n, sni_str domain) {
 typedef struct collection {
     sni_arena *arena;
     const sni_model *model;
+    bool spell;
     sni_opset *opsets;
     size_t n, capacity;
     sn_error *err;
@@ -158,7 +166,10 @@ static sn_status need(collection *c, sni_str domain, int64_t version) {
 
 static sn_status collect(collection *c, const sni_graph *g) {
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
-        SN_TRY(need(c, n->domain, c->model || !n->op ? needed_version(n) : sni_op_version(n->op)));
+        sni_str body;
+        if (!c->spell || !sni_spell(g, n, LOWEST_OPSET, c->arena, &body))
+            SN_TRY(
+                need(c, n->domain, c->model || !n->op ? needed_version(n) : sni_op_version(n->op)));
         for (int32_t i = 0; i < n->n_subgraphs; i++) SN_TRY(collect(c, n->subgraphs[i]));
     }
     return SN_OK;
@@ -174,11 +185,99 @@ static int64_t ir_version_of(int64_t opset) {
     return 7;
 }
 
-sn_status sni_export_choose(const sni_graph *g, const sni_model *model, sni_arena *arena,
-                            sni_export_versions *out, sn_error *err) {
-    collection c = {.arena = arena, .model = model, .err = err};
+sn_status sni_export_choose(const sni_graph *g, const sni_model *model, bool spell,
+                            sni_arena *arena, sni_export_versions *out, sn_error *err) {
+    collection c = {.arena = arena, .model = model, .spell = spell, .err = err};
     SN_TRY(need(&c, SNI_STR(""), LOWEST_OPSET));
     SN_TRY(collect(&c, g));
     *out = (sni_export_versions){ir_version_of(c.opsets[0].version), c.opsets, c.n};
     return SN_OK;
+}
+
+/* ---- Functions ---- */
+
+enum { FUNCTION_IR = 8 }; /* the file format that has functions */
+
+/* Names of what a node has of its inputs or outputs: "x0, x2". */
+static sni_str list_names(sni_arena *arena, char letter, const int32_t *ids, int32_t n) {
+    sni_str text = SNI_STR("");
+    for (int32_t i = 0; i < n && text.p; i++)
+        if (ids[i] != SNI_NO_ID)
+            text = sni_arena_printf(arena, "%.*s%s%c%d", (int)text.n, text.p, text.n ? ", " : "",
+                                    letter, (int)i);
+    return text;
+}
+
+static sn_status add_function(const sni_node *n, sni_str text, int64_t opset, size_t number,
+                              sni_arena *arena, sni_export_function **out, sn_error *err) {
+    sni_export_function *f = SNI_NEW(arena, sni_export_function);
+    sni_text_bytes bytes;
+    if (!f) return sni_fail_memory(err);
+    f->text = text;
+    f->name = sni_arena_printf(arena, "%.*s_%zu", (int)n->type.n, n->type.p, number);
+    sni_str whole = sni_arena_printf(
+        arena, "<domain: \"ai.sinter\", opset_import: [\"\" : %" PRId64 "]> %.*s %.*s", opset,
+        (int)f->name.n, f->name.p, (int)text.n, text.p);
+    if (!f->name.p || !whole.p) return sni_fail_memory(err);
+    SN_TRY(sni_text_function(whole, &bytes, err));
+    char *copy = sni_arena_alloc(arena, bytes.n + 1);
+    if (copy) memcpy(copy, bytes.p, bytes.n);
+    free(bytes.p);
+    if (!copy) return sni_fail_memory(err);
+    f->bytes = (sni_str){copy, bytes.n};
+    *out = f;
+    return SN_OK;
+}
+
+static sn_status spell_graph(sni_export *e, int64_t opset, sni_arena *arena,
+                             sni_export_function **list, sn_error *err) {
+    const sni_graph *g = e->graph;
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        sni_str body;
+        size_t number = 1;
+        for (int32_t i = 0; i < n->n_subgraphs; i++)
+            SN_TRY(spell_graph(&e->subgraphs[n->id][i], opset, arena, list, err));
+        if (!sni_spell(g, n, opset, arena, &body)) continue;
+        sni_str in = list_names(arena, 'x', n->in, n->n_in);
+        sni_str out = list_names(arena, 'y', n->out, n->n_out);
+        sni_str text = sni_arena_printf(arena, "(%.*s) => (%.*s) {\n%.*s}\n", (int)in.n, in.p,
+                                        (int)out.n, out.p, (int)body.n, body.p);
+        if (!in.p || !out.p || !text.p) return sni_fail_memory(err);
+        sni_export_function *f = *list, **last = list;
+        while (f && !sni_str_eq(f->text, text)) {
+            number++;
+            last = &f->next;
+            f = f->next;
+        }
+        if (!f) {
+            SN_TRY(add_function(n, text, opset, number, arena, &f, err));
+            *last = f;
+        }
+        e->calls[n->id] = f->name;
+    }
+    return SN_OK;
+}
+
+sn_status sni_export_spell(sni_export *e, sni_export_versions *versions, sni_arena *arena,
+                           sni_export_function **out, sn_error *err) {
+    sni_export_function *list = NULL;
+    locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (!c_locale) return sni_fail_memory(err);
+    locale_t old = uselocale(c_locale); /* numbers have a point, whatever the user's locale */
+    sn_status status = spell_graph(e, versions->opsets[0].version, arena, &list, err);
+    uselocale(old);
+    freelocale(c_locale);
+    if (status == SN_OK && list) {
+        collection c = {.arena = arena,
+                        .opsets = versions->opsets,
+                        .n = versions->n_opsets,
+                        .capacity = versions->n_opsets,
+                        .err = err};
+        SN_TRY(need(&c, SNI_STR("ai.sinter"), 1));
+        versions->opsets = c.opsets;
+        versions->n_opsets = c.n;
+        if (versions->ir_version < FUNCTION_IR) versions->ir_version = FUNCTION_IR;
+    }
+    if (status == SN_OK) *out = list;
+    return status;
 }

@@ -77,6 +77,10 @@ sn_status sni_model_watch(const sni_model *model, sn_error *err);
  * none. Canonical operators are written with the opset that has them. */
 sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_write_fn write,
                          void *ctx, sn_error *err);
+/* The same where operators that other programs do not know, or that the model's opset does not
+ * have, are calls of functions with bodies of those that it has (model/spell.h). */
+sn_status sni_write_portable(const sni_graph *graph, const sni_model *model, sn_write_fn write,
+                             void *ctx, sn_error *err);
 sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_write_fn write,
                          void *ctx, sn_error *err);
 

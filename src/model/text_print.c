@@ -328,13 +328,13 @@ sn_status sni_write_text(const sni_graph *graph, const sni_model *model, sn_writ
                          void *ctx, sn_error *err) {
     sni_arena arena;
     sni_arena_init(&arena, 0);
-    const sni_export *e;
+    sni_export *e;
     sni_export_versions versions;
     sni_out out;
     locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     sn_status status = c_locale ? SN_OK : sni_fail_memory(err);
     if (status == SN_OK) status = sni_export_names(graph, NULL, &arena, &e, err);
-    if (status == SN_OK) status = sni_export_choose(graph, model, &arena, &versions, err);
+    if (status == SN_OK) status = sni_export_choose(graph, model, false, &arena, &versions, err);
     if (status == SN_OK) {
         locale_t old = uselocale(c_locale); /* numbers have a point, whatever the user's locale */
         sni_out_init(&out, write, ctx, err);

@@ -11,6 +11,7 @@ typedef struct model_parts {
     const sni_export *e;
     const sni_model *model; /* may be NULL */
     sni_export_versions versions;
+    const sni_export_function *functions;
 } model_parts;
 
 typedef struct graph_parts {
@@ -257,9 +258,24 @@ static void put_ids(sni_out *out, uint32_t field, const sni_export *e, const int
         sni_put_str(out, field, ids[i] == SNI_NO_ID ? SNI_STR("") : e->values[ids[i]]);
 }
 
+/* A call has what the node has of inputs and outputs, and no attributes. */
+static void put_call(sni_out *out, const sni_export *e, const sni_node *n) {
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != SNI_NO_ID) put_ids(out, ONNX_NODE_INPUT, e, &n->in[i], 1);
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != SNI_NO_ID) put_ids(out, ONNX_NODE_OUTPUT, e, &n->out[i], 1);
+    if (e->nodes[n->id].n) sni_put_str(out, ONNX_NODE_NAME, e->nodes[n->id]);
+    sni_put_str(out, ONNX_NODE_OP_TYPE, e->calls[n->id]);
+    sni_put_str(out, ONNX_NODE_DOMAIN, SNI_STR("ai.sinter"));
+}
+
 static void emit_node(sni_out *out, const void *message) {
     const node_parts *p = message;
     const sni_node *n = p->node;
+    if (p->e->calls[n->id].n) {
+        put_call(out, p->e, n);
+        return;
+    }
     put_ids(out, ONNX_NODE_INPUT, p->e, n->in, n->n_in);
     put_ids(out, ONNX_NODE_OUTPUT, p->e, n->out, n->n_out);
     if (p->e->nodes[n->id].n) sni_put_str(out, ONNX_NODE_NAME, p->e->nodes[n->id]);
@@ -344,27 +360,47 @@ static void put_model(sni_out *out, const model_parts *p) {
             sni_put_message(out, ONNX_MODEL_METADATA, emit_entry, &m->metadata[i]);
     }
     sni_put_message(out, ONNX_MODEL_GRAPH, emit_graph, &(graph_parts){p->e, m});
+    for (const sni_export_function *f = p->functions; f; f = f->next)
+        sni_put_str(out, ONNX_MODEL_FUNCTION, f->bytes);
 }
 
-sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_write_fn write,
-                         void *ctx, sn_error *err) {
-    return sni_write_onnx_beside(graph, model, NULL, write, ctx, err);
-}
-
-sn_status sni_write_onnx_beside(const sni_graph *graph, const sni_model *model,
-                                const sni_places *places, sn_write_fn write, void *ctx,
-                                sn_error *err) {
+static sn_status write_model(const sni_graph *graph, const sni_model *model,
+                             const sni_places *places, bool spell, sn_write_fn write, void *ctx,
+                             sn_error *err) {
     sni_arena arena;
     sni_arena_init(&arena, 0);
     model_parts parts = {.model = model};
-    sn_status status = sni_export_names(graph, places, &arena, &parts.e, err);
-    if (status == SN_OK) status = sni_export_choose(graph, model, &arena, &parts.versions, err);
+    sni_export *e = NULL;
+    sni_export_function *functions = NULL;
+    sn_status status = sni_export_names(graph, places, &arena, &e, err);
+    if (status == SN_OK)
+        status = sni_export_choose(graph, model, spell, &arena, &parts.versions, err);
+    if (status == SN_OK && spell)
+        status = sni_export_spell(e, &parts.versions, &arena, &functions, err);
     if (status == SN_OK) {
         sni_out out;
+        parts.e = e;
+        parts.functions = functions;
         sni_out_init(&out, write, ctx, err);
         put_model(&out, &parts);
         status = sni_out_finish(&out);
     }
     sni_arena_free(&arena);
     return status;
+}
+
+sn_status sni_write_onnx(const sni_graph *graph, const sni_model *model, sn_write_fn write,
+                         void *ctx, sn_error *err) {
+    return write_model(graph, model, NULL, false, write, ctx, err);
+}
+
+sn_status sni_write_portable(const sni_graph *graph, const sni_model *model, sn_write_fn write,
+                             void *ctx, sn_error *err) {
+    return write_model(graph, model, NULL, true, write, ctx, err);
+}
+
+sn_status sni_write_onnx_beside(const sni_graph *graph, const sni_model *model,
+                                const sni_places *places, sn_write_fn write, void *ctx,
+                                sn_error *err) {
+    return write_model(graph, model, places, false, write, ctx, err);
 }

@@ -94,6 +94,7 @@ const sni_op sni_op_sinter_Linear = {
                          {"activation", SNI_ATTR_STRING, FIELD(name)},
                          {"activation_params", SNI_ATTR_FLOATS, FIELD(coefficients)}),
     .params_size = sizeof(sni_linear_params),
+    .flags = SNI_OP_SPELLED,
     .prepare = linear_prepare,
     .infer = linear_infer,
     .ref = linear_ref,

@@ -129,6 +129,7 @@ enum {                       /* flags of an operator */
        SNI_OP_JOINS = 64,    /* output 0 is all inputs one after the other along attribute `axis` */
        SNI_OP_DECLARES = 32, /* the shapes that its subgraphs' inputs are declared with count; those
                                 of other subgraphs are found by inference alone */
+       SNI_OP_SPELLED = 256, /* of ai.sinter, but model/spell.c can say it in ONNX */
        SNI_OP_CUSTOM = 128   /* not of this library: its attributes are its own business, and its
                                  kernel gives memory to outputs whose shape was not known */
 };

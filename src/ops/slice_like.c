@@ -40,6 +40,7 @@ const sni_op sni_op_sinter_SliceLike = {
     .params = SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(slice_like_params, axis)},
                          {"like_axis", SNI_ATTR_INT, offsetof(slice_like_params, like_axis)}),
     .params_size = sizeof(slice_like_params),
+    .flags = SNI_OP_SPELLED,
     .infer = slice_like_infer,
     .ref = slice_like_ref,
 };

@@ -174,11 +174,22 @@ static sn_status run_stages(pipeline *p, sni_graph *g) {
     return SN_OK;
 }
 
-/* Whether a pass (rule NULL) or rule is left out. */
-static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_rule *rule) {
+/* True if a replacement makes a node that no file can say. */
+static bool is_internal(const sni_pat *p) {
+    if (p->kind != SNI_PAT_NODE) return false;
+    const sni_op *op = p->ops[0];
+    if (op->domain && strcmp(op->domain, "ai.sinter") == 0 && !(op->flags & SNI_OP_SPELLED))
+        return true;
+    for (int i = 0; i < p->n_in; i++)
+        if (is_internal(p->in[i])) return true;
+    return false;
+}
+
+/* Whether a pass (compiled NULL) or rule is left out. */
+static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_compiled *compiled) {
+    const sni_rule *rule = compiled ? compiled->rule : NULL;
     int needed = rule ? (rule->level ? rule->level : 2) : pass->level;
-    bool internal =
-        rule ? strstr(rule->replacement, "ai.sinter") != NULL : pass->stage >= SNI_STAGE_LAYOUT;
+    bool internal = rule ? is_internal(compiled->replacement) : pass->stage >= SNI_STAGE_LAYOUT;
     return needed > o->level || (o->portable && internal) ||
            is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
 }
@@ -196,8 +207,8 @@ sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_repo
     p.off = SNI_NEW_ARRAY(&g->store->arena, bool, names);
     if (!report->counts || !p.off) return sni_fail_memory(err);
     for (size_t i = 0; i < names; i++)
-        p.off[i] = i < PASSES ? is_off(o, &passes[i], NULL)
-                              : is_off(o, NULL, p.rules->rules[i - PASSES].rule);
+        p.off[i] =
+            i < PASSES ? is_off(o, &passes[i], NULL) : is_off(o, NULL, &p.rules->rules[i - PASSES]);
     if (o->level > 0) SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;

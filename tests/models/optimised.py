@@ -4,12 +4,17 @@
 Each FOLDER holds exports of the zoo (bench/zoo/export.py). Asserts that no batch normalisation is left, that no
 activation stands alone after a convolution or dense layer, that each attention block and each normalisation is
 one node (with one more for each rotation of queries and keys), that encoders keep no arithmetic on shapes, and that
-elementwise operators which are left over are in groups. --markdown prints nodes before and after instead.
+elementwise operators which are left over are in groups; and that the file that `sinter optimize` writes is valid and
+has these nodes, too. --markdown prints nodes before and after instead.
 """
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
+
+import onnx
 
 # Model: attention blocks, normalisations, rotations of queries and keys, whether no arithmetic on shapes may be left.
 MODELS = {
@@ -96,6 +101,31 @@ def complaints(name, graph):
                 yield "%s makes %s, %s" % (op, outs[0], types)
 
 
+def written(program, name, model):
+    """Complaints about the file that `sinter optimize` writes: it must be valid, agree, and have fused nodes as
+    operators or calls of functions."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "optimised.onnx")
+        run = subprocess.run([program, "optimize", model, "-o", path], capture_output=True, text=True)
+        if run.returncode or "outputs on random inputs agree" not in run.stdout:
+            yield "sinter optimize: %s %s" % (run.stdout[-200:], run.stderr)
+            return
+        file = onnx.load(path)
+    try:
+        onnx.checker.check_model(file)
+    except onnx.checker.ValidationError as e:
+        yield "the written file is not valid: %s" % e
+    calls = [n.op_type.split("_")[0] for n in file.graph.node]
+    blocks, _, rotations, _ = MODELS[name]
+    if calls.count("Attention") != blocks or calls.count("RotaryEmbedding") != rotations:
+        yield "the written file has %d Attention and %d RotaryEmbedding" % (
+            calls.count("Attention"), calls.count("RotaryEmbedding"))
+    if blocks and "Linear" not in calls:
+        yield "the written file has no Linear"
+    if "BatchNormalization" in calls:
+        yield "the written file has BatchNormalization"
+
+
 def main(program, *folders):
     markdown = "--markdown" in folders
     folders = [f for f in folders if f != "--markdown"]
@@ -108,7 +138,7 @@ def main(program, *folders):
             if not before or not after:
                 sys.exit("%s: no nodes were read" % model)
             row += [str(len(before)), str(len(after))]
-            for text in complaints(name, after + members):
+            for text in [*complaints(name, after + members), *([] if markdown else written(program, name, model))]:
                 print("%s: %s" % (model, text), file=sys.stderr)
                 bad += 1
         if markdown:
