@@ -15,29 +15,60 @@ static inline void taps_of(const sni_pool_row *r, int64_t o, int64_t *lo, int64_
     if (*hi > r->taps) *hi = r->taps;
 }
 
-static inline void pool_pixel(const sni_pool_row *r, int64_t o, int64_t lo, int64_t hi) {
+/* One pixel, from taps [lo, hi); what is constant at a call is so in the loops. */
+static inline __attribute__((always_inline)) void
+pool_pixel(const sni_pool_row *r, bool mean, int64_t o, int64_t lo, int64_t hi, int64_t dilation) {
     vf sum[VECTORS];
-    const bool mean = r->columns != NULL;
-    const int64_t at = o * r->stride - r->pad;
+    const float *x = r->x + (o * r->stride - r->pad) * BLOCK;
     for (int v = 0; v < VECTORS; v++) sum[v] = splat(mean ? 0 : -__builtin_inff());
-    for (int64_t row = 0; row < r->rows; row++)
+    for (int64_t row = 0; row < r->rows; row++, x += r->x_row) {
+        UNROLL
         for (int64_t tap = lo; tap < hi; tap++)
             for (int v = 0; v < VECTORS; v++) {
-                vf next =
-                    load(r->x + row * r->x_row + (at + tap * r->dilation) * BLOCK + v * LANES);
+                vf next = load(x + tap * dilation * BLOCK + v * LANES);
                 sum[v] = mean ? sum[v] + next : max_vf(sum[v], next);
             }
+    }
     for (int v = 0; v < VECTORS; v++)
         store(r->y + o * BLOCK + v * LANES,
               mean ? sum[v] / splat(r->divisor * r->columns[o]) : sum[v]);
 }
 
-static void pool_row(const sni_pool_row *r) {
-    for (int64_t o = 0; o < r->out_w; o++) {
+/* Pixels [from, to) that have all their taps in the row. */
+static inline __attribute__((always_inline)) void pool_inside(const sni_pool_row *r, bool mean,
+                                                              int64_t from, int64_t to) {
+    int64_t taps = r->dilation == 1 ? r->taps : 0;
+    if (taps == 2)
+        for (int64_t o = from; o < to; o++) pool_pixel(r, mean, o, 0, 2, 1);
+    else if (taps == 3)
+        for (int64_t o = from; o < to; o++) pool_pixel(r, mean, o, 0, 3, 1);
+    else if (taps == 5)
+        for (int64_t o = from; o < to; o++) pool_pixel(r, mean, o, 0, 5, 1);
+    else
+        for (int64_t o = from; o < to; o++) pool_pixel(r, mean, o, 0, r->taps, r->dilation);
+}
+
+static void pool_edge(const sni_pool_row *r, int64_t from, int64_t to) {
+    for (int64_t o = from; o < to; o++) {
         int64_t lo, hi;
         taps_of(r, o, &lo, &hi);
-        pool_pixel(r, o, lo, hi > lo ? hi : lo);
+        pool_pixel(r, r->columns != NULL, o, lo, hi > lo ? hi : lo, r->dilation);
     }
+}
+
+static void pool_row(const sni_pool_row *r) {
+    int64_t from = (r->pad + r->stride - 1) / r->stride;
+    int64_t room = r->in_w + r->pad - (r->taps - 1) * r->dilation - 1;
+    int64_t to = room >= 0 ? room / r->stride + 1 : 0;
+    if (from > r->out_w) from = r->out_w;
+    if (to > r->out_w) to = r->out_w;
+    if (to < from) to = from;
+    pool_edge(r, 0, from);
+    if (r->columns)
+        pool_inside(r, true, from, to);
+    else
+        pool_inside(r, false, from, to);
+    pool_edge(r, to, r->out_w);
 }
 
 enum { CHAINS = 4 }; /* sums that run side by side */

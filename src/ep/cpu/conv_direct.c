@@ -99,6 +99,7 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
 
 enum {
     PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
+    FEW = 12,             /* pixels that take no longer than fetching the weights */
     ROW_PIXELS = 48       /* pixels for each thread from which all of them read all weights */
 };
 
@@ -126,6 +127,10 @@ typedef struct direct_job {
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -279,7 +284,7 @@ static void cut_items(direct_job *j, int threads) {
     j->item_rows = ceil_div(j->spans, j->item_spans);
     j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
     int64_t items = images * j->item_rows * j->tiles;
-    int64_t macs = pixels * images * j->weights->in * j->weights->out * taps / items;
+    int64_t macs = greatest(pixels, FEW) * images * j->weights->in * j->weights->out * taps / items;
     j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
     if ((by_rows || is_even(items, threads)) && j->grain < items / threads)
         j->grain = items / threads;
