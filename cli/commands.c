@@ -153,6 +153,7 @@ static const cli_option profile_options[] = {
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
