@@ -45,6 +45,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_conv_integer,
     &sni_cpu_qlinear_matmul,
     &sni_cpu_matmul_integer,
+    &sni_cpu_qlinear_matmul_stack,
+    &sni_cpu_matmul_integer_stack,
     &sni_cpu_qgemm,
     &sni_cpu_matmul_integer_to_float,
     &sni_cpu_dynamic_quantize_matmul,

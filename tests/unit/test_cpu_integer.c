@@ -245,6 +245,39 @@ static void products_match(void **state) {
                 cases[c](sizes[i][0], sizes[i][1], sizes[i][2], flags);
 }
 
+/* Neither operand is part of the model. */
+static void stacks_match(void **state) {
+    (void)state;
+    static const int64_t dims[][6] = {{1, 1, 5, 7, 9, 1},  {2, 3, 17, 33, 40, 1},
+                                      {5, 1, 1, 64, 3, 1}, {2, 2, 30, 5, 65, 0},
+                                      {1, 3, 0, 4, 4, 1},  {1, 1, 3, 0, 4, 1}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        for (int flags = 0; flags < ALL_FLAGS; flags++) {
+            const int64_t *d = dims[i];
+            bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED);
+            bool is_linear = flags & BY_CHANNEL;
+            versus_start(&v, "", is_linear ? "QLinearMatMul" : "MatMulInteger");
+            put_bytes(a_signed, 4, (int64_t[]){d[0], d[1], d[2], d[3]}, false, flags);
+            if (is_linear) {
+                put_scale(0.02f, 1, false);
+                put_zero(a_signed, 1, false, false);
+            }
+            if (d[5])
+                put_bytes(b_signed, 4, (int64_t[]){d[0], 1, d[3], d[4]}, false, flags);
+            else
+                put_bytes(b_signed, 2, (int64_t[]){d[3], d[4]}, false, flags);
+            if (is_linear) put_scale(0.01f, 1, false);
+            if (!is_linear) put_zero(a_signed, 1, false, false);
+            put_zero(b_signed, 1, false, !(flags & W_ZERO));
+            if (is_linear) {
+                put_scale(0.3f, 1, false);
+                put_zero(a_signed, 1, false, false);
+            }
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "gemm_i8");
+        }
+}
+
 /* ---- Rows ---- */
 
 static const int64_t lengths[] = {0, 1, 7, 16, 33, 1000, 70001};
@@ -300,8 +333,9 @@ static void pairs_match(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_match),
-                                       cmocka_unit_test(one_axis), cmocka_unit_test(products_match),
-                                       cmocka_unit_test(rows_match), cmocka_unit_test(pairs_match)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_match), cmocka_unit_test(one_axis),
+        cmocka_unit_test(products_match),     cmocka_unit_test(stacks_match),
+        cmocka_unit_test(rows_match),         cmocka_unit_test(pairs_match)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

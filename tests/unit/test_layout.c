@@ -1,8 +1,6 @@
 /* test_layout.c - blocked layout over typical bodies of networks: no conversion inside, one
  * implementation or the other, the same results as in plain layout. */
-#include "unit.h"
-
-#include "sinter.h"
+#include "sink.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -44,21 +42,6 @@ static void conv(text *t, const char *y, const char *x, int out, int in, int ker
          pad, pad, pad, stride, stride, groups, x, i);
 }
 
-typedef struct sink {
-    char *p;
-    size_t n;
-} sink;
-
-static int append(void *ctx, const void *bytes, size_t size) {
-    sink *s = ctx;
-    s->p = realloc(s->p, s->n + size + 1);
-    assert_non_null(s->p);
-    memcpy(s->p + s->n, bytes, size);
-    s->n += size;
-    s->p[s->n] = 0;
-    return 0;
-}
-
 static int count_of(const char *all, const char *word) {
     int n = 0;
     for (const char *at = all; (at = strstr(at, word)) != NULL; at += strlen(word)) n++;
@@ -74,7 +57,7 @@ static sn_value *run(const sn_model *model, int level, const sn_value *x, char *
     sn_session_options_init(&options, sizeof options);
     options.optimize = level;
     if (sn_session_create(model, &options, &session, &err) != SN_OK) fail_msg("%s", err.message);
-    if (sn_session_write(session, SN_STAGE_OPT, SN_FORMAT_TEXT, append, &s, &err) != SN_OK)
+    if (sn_session_write(session, SN_STAGE_OPT, SN_FORMAT_TEXT, sink_append, &s, &err) != SN_OK)
         fail_msg("%s", err.message);
     sn_binding in = {.name = "x", .value = (sn_value *)x}, out = {.name = "y"};
     if (sn_session_run(session, NULL, &in, 1, &out, 1, &err) != SN_OK) fail_msg("%s", err.message);

@@ -327,6 +327,9 @@ const sni_rule sni_rules_qlinear[] = {
      .where = is_pair, .steps = 1,
      .sample = "x=uint8[N,3,8] w=uint8[3,1] " X_U8 "%sw=0.05 %zw=uint8:90 " Y_U8
                "; x=int8[N,3,8] w=int8[N,3,8] " X_S8 "%sw=0.07 %zw=int8:5 " Y_S8},
+    {"quantised-where", Q("Where(c, " X ", " W ")"),
+     MS "QLinearWhere(c, x, sx, zx, w, sw, zw, sy, zy)", .where = is_pair, .steps = 1,
+     .sample = "c=bool[N,3,8] x=uint8[N,3,8] w=uint8[3,1] " X_U8 "%sw=0.05 %zw=uint8:90 " Y_U8},
     {"quantised-sigmoid", Q("Sigmoid(" X ")"), UNARY("Sigmoid"), .where = is_unary, .steps = 1,
      .sample = "x=uint8[N,3,8] " X_U8 "%sy=0.004 %zy=uint8:0; x=int8[N,8] " X_S8
                "%sy=0.004 %zy=int8:-128"},
