@@ -102,7 +102,15 @@ static void pack_straight(const sni_loose_float *from, int64_t k_step, int64_t c
         return;
     }
     for (int64_t p = 0; p < k; p++, from += k_step, to += width) {
-        memcpy(to, from, (size_t)count * sizeof *to);
-        for (int64_t i = count; i < width; i++) to[i] = 0;
+        for (int64_t i = 0; i < width; i += LANES) {
+            vf v = i + LANES <= count ? load(from + i)
+                   : i < count        ? load_some(from + i, count - i, 0)
+                                      : splat(0);
+            /* A store may run into the next row's place, which is written later. */
+            if (i + LANES <= width || p + 1 < k)
+                store(to + i, v);
+            else
+                store_some(to + i, width - i, v);
+        }
     }
 }

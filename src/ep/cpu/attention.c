@@ -28,6 +28,7 @@ typedef struct attend_job {
     int64_t panels;         /* of a group's queries; of single queries: as many */
     int64_t v_panels;       /* row panels of output^T */
     bool biased, same_bias; /* masks count; they are the same for all queries of a head */
+    bool plain_bias;        /* there is a mask of floats for each query and nothing else */
     float *k, *v;           /* packed, by batch and group */
     size_t k_size, v_size;  /* floats of one */
     float *scratch;
@@ -69,26 +70,31 @@ static void seen(const sni_attention *a, int64_t b, int64_t q, int64_t *lo, int6
     if (a->right >= 0) *hi = smaller(*hi, own + a->right + 1);
 }
 
+static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) {
+    return b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2];
+}
+
 /* What is added to the scores of keys [j0, j0 + n) for query q of head h. */
 static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, int64_t j0,
                       int64_t n, float *out) {
-    int64_t at = b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2];
-    int64_t length = a->mask ? a->mask_length : a->total, lo, hi;
+    int64_t at = mask_at(a, b, h, q) + j0, lo, hi;
+    int64_t masked = a->mask ? larger(0, smaller(n, a->mask_length - j0)) : 0;
+    if (a->mask && a->bool_mask) {
+        const uint8_t *m = (const uint8_t *)a->mask + at;
+        for (int64_t i = 0; i < masked; i++) out[i] = m[i] ? 0 : -INFINITY;
+    } else if (masked) {
+        memcpy(out, (const float *)a->mask + at, (size_t)masked * sizeof *out);
+    }
+    for (int64_t i = masked; i < n; i++) out[i] = a->mask ? -INFINITY : 0;
+    if (a->padding) {
+        const float *p =
+            (const float *)a->padding + b * a->padding_stride[0] + q * a->padding_stride[1] + j0;
+        for (int64_t i = 0; i < n; i++) out[i] += p[i];
+    }
     const float hidden = a->lowest ? -FLT_MAX : -INFINITY;
     seen(a, b, q, &lo, &hi);
-    for (int64_t i = 0, j = j0; i < n; i++, j++) {
-        float v = 0;
-        if (j >= length)
-            v = -INFINITY;
-        else if (a->mask && a->bool_mask)
-            v = ((const uint8_t *)a->mask)[at + j] ? 0 : -INFINITY;
-        else if (a->mask)
-            v = ((const float *)a->mask)[at + j];
-        if (a->padding)
-            v += ((const float *)
-                      a->padding)[b * a->padding_stride[0] + q * a->padding_stride[1] + j];
-        out[i] = j >= lo && j < hi ? v : hidden;
-    }
+    for (int64_t i = 0; i < smaller(n, lo - j0); i++) out[i] = hidden;
+    for (int64_t i = larger(0, hi - j0); i < n; i++) out[i] = hidden;
 }
 
 /* Keys [*lo, *hi) that any of the queries [t0, t1) of a group sees. */
@@ -149,6 +155,18 @@ static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int
     j->kernels->pack_turned(w->rows, d, t1 - t0, j->kernels->nr, d, w->packed);
 }
 
+/* A float mask that alone counts, read where it lies. */
+static void turn_mask(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
+                      int64_t t1, int64_t at, int64_t n) {
+    const sni_attention *a = j->a;
+    for (int64_t t = t0, next; t < t1; t = next) {
+        next = smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+        int64_t from = mask_at(a, b, g * j->group + t / a->q_length, t % a->q_length) + at;
+        j->kernels->turn_matrix((const float *)a->mask + from, a->mask_stride[2], next - t, n,
+                                w->turned + (t - t0), j->kernels->nr);
+    }
+}
+
 /* Masks of keys [at, at + n) for the panel, as its block wants them. */
 static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
                        int64_t t1, int64_t at, int64_t n, sni_attend_block *block) {
@@ -156,6 +174,12 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
     int nr = j->kernels->nr;
     block->key_bias = block->bias = NULL;
     if (!j->biased) return;
+    if (t1 - t0 < nr && !j->same_bias) memset(w->turned, 0, (size_t)(n * nr) * sizeof *w->turned);
+    if (j->plain_bias && at + n <= a->mask_length) {
+        turn_mask(j, w, b, g, t0, t1, at, n);
+        block->bias = w->turned;
+        return;
+    }
     int64_t distinct = j->same_bias ? 1 : t1 - t0;
     for (int64_t t = t0; t < t0 + distinct; t++)
         make_bias(a, b, g * j->group + t / a->q_length, t % a->q_length, at, n,
@@ -164,7 +188,6 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
         block->key_bias = w->bias;
         return;
     }
-    if (t1 - t0 < nr) memset(w->turned, 0, (size_t)(n * nr) * sizeof *w->turned);
     j->kernels->turn_matrix(w->bias, KEYS, t1 - t0, n, w->turned, nr);
     block->bias = w->turned;
 }
@@ -319,6 +342,8 @@ static void plan_job(attend_job *j) {
     j->same_bias = !moving &&
                    !(a->mask && (a->mask_stride[2] || (a->mask_stride[1] && j->group > 1))) &&
                    !(a->padding && a->padding_stride[1]);
+    j->plain_bias =
+        a->mask && !a->bool_mask && !a->padding && !moving && !a->lengths && !j->same_bias;
     j->k_size = (size_t)((a->total + mr - 1) / mr * mr * a->head_size);
     j->v_size = (size_t)(a->total * j->v_panels * mr);
 }
