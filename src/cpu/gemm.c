@@ -13,6 +13,7 @@
 
 enum {
     NC = 1024,            /* rounded down to whole panels */
+    MANY_PANELS = 16,     /* of rows in a part that are worth reading all of B for */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
     STREAM = 1 << 21      /* elements of a large operand that are packed at once */
@@ -308,12 +309,14 @@ static void run_share(const share *s) {
 static void run_row(const share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    for (int64_t p = 0; p < g->k; p += s->kc) {
-        int64_t kc = smaller(s->kc, g->k - p);
-        const float *b = g->packed_b + p * round_up(g->n, nr);
-        for (int64_t j = s->n0; j < s->n1; j += nr)
-            run_tile(s, g->a + p, b + j * kc, kc, 0, 1, j, smaller(nr, s->n1 - j), p > 0 || g->add,
-                     NULL);
+    int64_t panels = ceil_div(s->n1 - s->n0, nr);
+    for (int64_t i = 0; i < panels; i++) {
+        int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr, cols = smaller(nr, s->n1 - j);
+        for (int64_t p = 0; p < g->k; p += s->kc) {
+            int64_t kc = smaller(s->kc, g->k - p);
+            run_tile(s, g->a + p, g->packed_b + p * round_up(g->n, nr) + j * kc, kc, 0, 1, j, cols,
+                     p > 0 || g->add, NULL);
+        }
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
 }
@@ -352,7 +355,9 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
     return (a_block_size(g, k) + b_block_size(g, k)) * (size_t)(threads < 1 ? 1 : threads);
 }
 
-/* Cuts along the side that gives parts of most equal size; columns if equal. */
+/* Cuts along the side that gives parts of most equal size. If they are equal: along the rows where
+ * there are many, so that each is packed once, otherwise along the columns, so that each weight is
+ * read once. */
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
     int64_t parts = threads;
@@ -361,7 +366,8 @@ static void cut(job *j, int threads) {
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
     int64_t by_rows = ceil_div(j->row_panels, smaller(parts, j->row_panels)) * j->col_panels;
     int64_t by_cols = ceil_div(j->col_panels, smaller(parts, j->col_panels)) * j->row_panels;
-    j->by_rows = by_rows < by_cols;
+    bool many = j->row_panels >= MANY_PANELS * parts && !g->packed_a;
+    j->by_rows = many ? by_rows <= by_cols : by_rows < by_cols;
     j->parts = (int)smaller(parts, j->by_rows ? j->row_panels : j->col_panels);
 }
 

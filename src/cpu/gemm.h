@@ -27,7 +27,10 @@ typedef struct sni_gemm_f32 {
     const void *fill_ctx;
     float *c;
     int64_t c_row;
-    bool add;    /* C += instead of C =, before the epilogue */
+    bool add; /* C += instead of C =, before the epilogue */
+    /* A single row takes packed B from its end: what the caches kept of its last time comes first
+     * then. */
+    bool backwards;
     float scale; /* of the product, before the epilogue; 0 stands for 1 */
     sni_epilogue epilogue;
 } sni_gemm_f32;

@@ -11,7 +11,7 @@ enum {
     NR = NV * LANES,
     STEPS = 4,        /* of k in one round of the loop */
     FETCH_STEPS = 16, /* of k for which lines are fetched at once */
-    AHEAD = 256       /* rows of B that gemm_row has fetched beforehand */
+    WAYS = 4          /* steps of k that gemm_row adds up apart */
 };
 
 /* One step of k. */
@@ -95,32 +95,33 @@ TILE(14)
 #endif
 #undef TILE
 
-/* One row of C: A's row is read where it lies. Even and odd steps have sums of their own, so that
+/* One row of C: A's row is read where it lies. Each of WAYS steps has sums of its own, so that
  * additions need not wait for each other. */
 static void gemm_row(int64_t k, const float *restrict a, const float *restrict b, float *restrict c,
                      bool add) {
-    vf even[NV], odd[NV];
+    vf sum[WAYS][NV];
     UNROLL
-    for (int j = 0; j < NV; j++) even[j] = odd[j] = splat(0);
+    for (int w = 0; w < WAYS; w++) UNROLL
+    for (int j = 0; j < NV; j++) sum[w][j] = splat(0);
     int64_t p = 0;
-    for (; p + 2 <= k; p += 2, b += 2 * NR) {
-        vf x = splat(a[p]), y = splat(a[p + 1]);
+    for (; p + WAYS <= k; p += WAYS, b += WAYS * NR) {
         UNROLL
-        for (int j = 0; j < 2 * NR; j += 16) __builtin_prefetch(b + AHEAD * NR + j, 0, 2);
-        UNROLL
-        for (int j = 0; j < NV; j++) {
-            even[j] += x * load(b + j * LANES);
-            odd[j] += y * load(b + NR + j * LANES);
+        for (int w = 0; w < WAYS; w++) {
+            vf x = splat(a[p + w]);
+            UNROLL
+            for (int j = 0; j < NV; j++) sum[w][j] += x * load(b + w * NR + j * LANES);
         }
     }
     for (; p < k; p++, b += NR) {
         vf x = splat(a[p]);
         UNROLL
-        for (int j = 0; j < NV; j++) even[j] += x * load(b + j * LANES);
+        for (int j = 0; j < NV; j++) sum[0][j] += x * load(b + j * LANES);
     }
     UNROLL
     for (int j = 0; j < NV; j++) {
-        vf sum = even[j] + odd[j];
-        store(c + j * LANES, add ? load(c + j * LANES) + sum : sum);
+        vf total = sum[0][j];
+        UNROLL
+        for (int w = 1; w < WAYS; w++) total += sum[w][j];
+        store(c + j * LANES, add ? load(c + j * LANES) + total : total);
     }
 }

@@ -33,9 +33,14 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
         sni_gemm_stream_b(loan->tensor.data, row, col, p.k, p.n, p.panels, drop_weights, loan);
         for (size_t at = 0; alpha != 1.0f && at < size; at++) p.panels[at] *= alpha;
     }
-    sni_dense *kept = malloc(sizeof *kept);
+    struct {
+        sni_dense dense;
+        atomic_uint turns;
+    } *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
-    *kept = p;
+    kept->dense = p;
+    kept->dense.turns = &kept->turns;
+    atomic_init(&kept->turns, 0);
     *state = kept;
     return SN_OK;
 }

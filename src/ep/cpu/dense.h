@@ -8,10 +8,13 @@
 #include "ops/activation.h"
 #include "ops/matmul.h"
 
+#include <stdatomic.h>
+
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
     float *panels;
+    atomic_uint *turns; /* of single rows, which go through the columns to and fro */
 } sni_dense;
 
 /* True if input i is a float32 matrix that is part of the model. */

@@ -18,6 +18,7 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
                       .c = y->data,
                       .c_row = w->n,
                       .epilogue = *e};
+    if (g.m == 1) g.backwards = atomic_fetch_add_explicit(w->turns, 1, memory_order_relaxed) & 1;
     return sni_dense_run(k, &g);
 }
 
