@@ -26,6 +26,16 @@ static void *map_pages(size_t bytes) {
     return p + before;
 }
 
+/* Has the system map a piece of a file at once instead of fault by fault. */
+static void *map_in(void *data, size_t bytes) {
+#ifdef MADV_POPULATE_READ
+    uintptr_t first = (uintptr_t)data & ~(uintptr_t)4095;
+    if (bytes >= LARGE / 16)
+        madvise((void *)first, (uintptr_t)data + bytes - first, MADV_POPULATE_READ);
+#endif
+    return data;
+}
+
 static void *zeros(size_t bytes) {
     void *p = aligned_alloc(SNI_ALIGN, bytes);
     if (p) memset(p, 0, bytes);
@@ -74,7 +84,7 @@ sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *f
     const sni_piece *given = pack->count < pack->n_given ? &pack->given[pack->count] : NULL;
     sni_piece piece = {.bytes = bytes, .mapped = given && given->bytes == bytes};
     if (piece.mapped)
-        piece.data = given->data;
+        piece.data = map_in(given->data, bytes);
     else
         SN_TRY(allocate(pack, bytes, &piece.data, err));
     pack->pieces[pack->count++] = piece;

@@ -2,6 +2,7 @@
 #include "exec/pool.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum {
     PATIENCE = 64,           /* workspaces taken until one that was not among them is freed */
@@ -84,11 +85,24 @@ static void grow_scratch(sni_workspace *w) {
     if (sni_buffer_new(w->scratch_wanted, NULL, &bigger, NULL) == SN_OK) w->scratch = bigger;
 }
 
+/* Asks for large pages where they fit into the memory: fewer faults when it is first used, and
+ * fewer translations. */
+static void spread(sni_buffer *b) {
+#ifdef MADV_HUGEPAGE
+    enum { HUGE_PAGE = 2 << 20 };
+    uintptr_t first = ((uintptr_t)b->data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)b->data + b->bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
+    if (end > first) madvise((void *)first, end - first, MADV_HUGEPAGE);
+#endif
+}
+
 static sn_status grow_arena(sni_workspace *w, size_t bytes, sn_error *err) {
     if (w->arena && w->arena->bytes >= bytes) return SN_OK;
     sni_buffer_release(w->arena);
     w->arena = NULL;
-    return sni_buffer_new(bytes, NULL, &w->arena, err);
+    SN_TRY(sni_buffer_new(bytes, NULL, &w->arena, err));
+    spread(w->arena);
+    return SN_OK;
 }
 
 sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out, sn_error *err) {
@@ -114,6 +128,17 @@ sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out,
     }
     *out = w;
     return SN_OK;
+}
+
+void sni_workspace_keep(sni_workspace *w, sni_buffer *extra) {
+    if (extra->bytes > bytes_of(w->scratch) && extra->bytes <= KEPT_SCRATCH) {
+        sni_buffer *smaller = w->scratch;
+        sni_budget_give(extra->budget, extra->bytes);
+        extra->budget = NULL;
+        w->scratch = extra;
+        extra = smaller;
+    }
+    sni_buffer_release(extra);
 }
 
 void sni_pool_return(sni_pool *pool, sni_workspace *w) {

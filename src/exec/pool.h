@@ -37,6 +37,12 @@ void sni_pool_free(sni_pool *pool); /* when no workspace is taken any more */
 
 /* A workspace with at least `arena_bytes` of arena. Thread-safe. */
 sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out, sn_error *err);
+
+/* Offers the workspace memory that a step took beside its scratch: it becomes the scratch if it is
+ * the larger one, no longer charged to a budget, and goes otherwise. */
+void sni_workspace_keep(sni_workspace *w, sni_buffer *extra);
+
+/* Hands a workspace back. Thread-safe. */
 void sni_pool_return(sni_pool *pool, sni_workspace *w);
 
 /* Frees every idle workspace; returns the bytes. Thread-safe. */

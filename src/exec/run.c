@@ -110,10 +110,10 @@ static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
 /* ---- Steps ---- */
 
 static void end_step(activation *a, const sni_step *s) {
-    for (int i = 0; i < a->n_extra; i++) sni_buffer_release(a->extra[i]);
+    sni_workspace *w = a->frame->workspace;
+    for (int i = 0; i < a->n_extra; i++) sni_workspace_keep(w, a->extra[i]);
     a->n_extra = 0;
     a->scratch_used = 0;
-    sni_workspace *w = a->frame->workspace;
     if (a->scratch_asked > w->scratch_wanted) w->scratch_wanted = a->scratch_asked;
     a->scratch_asked = 0;
     for (int32_t i = 0; i < s->n_release; i++) sni_datum_clear(&a->frame->slots[s->release[i]]);
