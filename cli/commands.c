@@ -11,6 +11,8 @@
     { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
 #define OPTION_DISABLE_RULE \
     { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
+#define OPTION_CACHE \
+    { OPT_CACHE, 0, "cache", "DIR", "keep the compiled model in DIR, and use it from there" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
 #define OPTION_SHAPE \
@@ -74,6 +76,7 @@ static const cli_option run_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_CACHE,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
@@ -125,6 +128,7 @@ static const cli_option bench_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_CACHE,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,

@@ -46,6 +46,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.portable = m->portable;
     options.disabled_rules = m->disabled.names;
     options.disabled_rule_count = m->disabled.count;
+    options.cache_folder = m->cache;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }

@@ -19,6 +19,7 @@ typedef struct cli_model_args {
     int threads;
     int optimize;
     cli_rule_names disabled;
+    const char *cache;      /* value of --cache; NULL: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
     const char **files; /* values of -i */

@@ -141,6 +141,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
         }
         m->model = value;
         break;
+    case OPT_CACHE:
+        m->cache = value;
+        break;
     case OPT_OP_LIBRARY:
         m->libraries[m->library_count++] = value;
         break;

@@ -33,7 +33,7 @@ fuzz() {
     mkdir -p "$out/corpus/$name" "$out/found"
     local kept=("$seeds/models")
     [ "$name" = fuzz_text ] && kept=("$seeds/texts")
-    case "$name" in fuzz_http | fuzz_json | fuzz_grpc) kept=() ;; esac
+    case "$name" in fuzz_http | fuzz_json | fuzz_grpc | fuzz_compiled) kept=() ;; esac
     [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
     if "$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then

@@ -3,6 +3,7 @@
 
 #include "api/custom.h"
 #include "api/value.h"
+#include "exec/compiled_format.h"
 
 #include <stdlib.h>
 
@@ -158,6 +159,16 @@ static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_st
     return SN_OK;
 }
 
+static uint64_t hash_dimensions(const sn_load_options *o) {
+    uint64_t sum = o->dimension_count;
+    for (size_t i = 0; i < o->dimension_count; i++) {
+        const sn_dimension *d = &o->dimensions[i];
+        sum = sni_checksum(sum, d->name, strlen(d->name) + 1);
+        sum = sni_checksum(sum, &d->size, sizeof d->size);
+    }
+    return sum;
+}
+
 static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
                         const sn_load_options *o, sni_mapping *file, const char *base_path,
                         sn_model **out, sn_error *err) {
@@ -185,7 +196,16 @@ static sn_status import(const unsigned char *bytes, size_t size, sni_store *stor
     sni_model *imported;
     status = sni_model_import(bytes, size, store, &options, &imported, err);
     free(given);
-    return status == SN_OK ? sni_model_make(imported, out, err) : status;
+    if (status == SN_OK) status = sni_model_make(imported, out, err);
+    if (status != SN_OK) return status;
+    (*out)->cacheable = !o->operators && !o->weight_count && !o->file_count;
+    (*out)->sizes = hash_dimensions(o);
+    if (!file) {
+        (*out)->bytes = bytes;
+        (*out)->byte_count = size;
+        if (imported->n_mappings) (*out)->cacheable = false; /* one name for both is not worth it */
+    }
+    return SN_OK;
 }
 
 static void close_mapping(void *mapping) {
@@ -244,7 +264,8 @@ sn_status sn_model_load_memory(const void *bytes, size_t size, const sn_load_opt
     sni_store *store;
     SN_TRY(sni_store_new(NULL, 0, &store, err));
     if (!o.borrow) {
-        void *copy = malloc(size + 1);
+        size_t room = (size / SNI_ALIGN + 1) * SNI_ALIGN;
+        void *copy = room > size ? aligned_alloc(SNI_ALIGN, room) : NULL;
         sn_status status = copy ? sni_store_own(store, copy, free, err) : sni_fail_memory(err);
         if (status != SN_OK) {
             sni_store_release(store);

@@ -21,8 +21,12 @@ struct sn_model {
     atomic_int refs; /* the caller's and each session's */
     sni_model *model;
     bool is_compiled;
-    sni_compiled compiled; /* its bytes are the model's store's */
-    sni_arena arena;       /* of the tables below */
+    sni_compiled compiled;      /* its bytes are the model's store's */
+    bool cacheable;             /* what it is follows from its files or bytes alone, and `sizes` */
+    const unsigned char *bytes; /* it was loaded from memory: kept by the store; NULL: from files */
+    size_t byte_count;
+    uint64_t sizes;  /* of the dimensions that the caller gave when loading */
+    sni_arena arena; /* of the tables below */
     sni_port *inputs, *outputs;
     size_t n_inputs, n_outputs;
     sn_model_info info;

@@ -1,4 +1,5 @@
 /* session.c - sessions: options, runs, and what can be asked of them. */
+#include "api/cache.h"
 #include "api/custom.h"
 #include "api/model.h"
 #include "api/value.h"
@@ -20,6 +21,9 @@ struct sn_session {
     bool has_pool;
     sni_program *program;
     sn_session_options options; /* strings not kept */
+    sn_model *kept;             /* the compiled form of the model from the cache; NULL: none */
+    char *cache_path;           /* where to write it after the first run; NULL: nowhere */
+    atomic_bool cached;         /* that has been seen to */
     sni_opt_report report;
 };
 
@@ -84,12 +88,26 @@ static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
     return share < PLAN_CACHE_MOST ? (size_t)share : PLAN_CACHE_MOST;
 }
 
+/* Looks for the model's compiled form in the cache, or remembers where it will go. */
+static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error *err) {
+    enum { LONGEST = 4096 };
+    char path[LONGEST];
+    if (!o->cache_folder || !sni_cache_path(s->model, o, path, sizeof path)) return SN_OK;
+    s->kept = sni_cache_open(path, s->model);
+    log_line(s, SN_LOG_INFO, s->kept ? "found in the cache" : "not in the cache");
+    if (s->kept) return SN_OK;
+    s->cache_path = strdup(path);
+    return s->cache_path ? SN_OK : sni_fail_memory(err);
+}
+
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
-    const sni_graph *imported = s->model->model->graph;
+    SN_TRY(use_cache(s, o, err));
+    const sn_model *source = s->kept ? s->kept : s->model;
+    const sni_graph *imported = source->model->graph;
     SN_TRY(check_operators(imported, 0, err));
-    SN_TRY(sni_store_new(s->model->model->store, 0, &s->store, err));
+    SN_TRY(sni_store_new(source->model->store, 0, &s->store, err));
     SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
-    int level = s->model->is_compiled ? 0 : o->optimize; /* that has been done */
+    int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     uint64_t deadline = deadline_in(o->prepare_limit_ns);
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
@@ -101,10 +119,10 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(sni_custom_prepare(s->graph, err));
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
-    if (s->model->is_compiled) s->pool.finished = &s->model->compiled.finished;
+    if (source->is_compiled) s->pool.finished = &source->compiled.finished;
     SN_TRY(sni_program_new(s->graph, &s->pool, &s->program, err));
     report_optimisation(s);
-    return sni_model_intact(s->model->model, err);
+    return sni_model_intact(source->model, err);
 }
 
 sn_status sn_session_create(const sn_model *model, const sn_session_options *options,
@@ -124,6 +142,8 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     s->model = sni_model_retain((sn_model *)model);
     s->options = o;
     s->options.disabled_rules = NULL;
+    s->options.cache_folder = NULL;
+    atomic_init(&s->cached, false);
     sn_status status = prepare(s, &o, err);
     if (status == SN_OK)
         *out = s;
@@ -137,7 +157,9 @@ void sn_session_destroy(sn_session *session) {
     sni_program_free(session->program);
     if (session->has_pool) sni_pool_free(&session->pool);
     sni_store_release(session->store);
+    sn_model_destroy(session->kept);
     sn_model_destroy(session->model);
+    free(session->cache_path);
     free(session);
 }
 
@@ -385,7 +407,8 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
         status = SN_BAD_DATA;
         if (c->err) c->err->status = status;
     }
-    if (status == SN_OK) status = sni_model_watch(c->s->model->model, c->err);
+    if (status == SN_OK)
+        status = sni_model_watch((c->s->kept ? c->s->kept : c->s->model)->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
     for (int32_t i = 0; i < c->s->graph->n_outputs; i++) sni_datum_clear(&c->out[i]);
     sni_arena_free(&run.text);
@@ -407,6 +430,17 @@ static sn_status check_run_arguments(const sn_session *s, const sn_binding *inpu
     return SN_OK;
 }
 
+/* After a run: what it packed goes to the cache, once. */
+static void fill_cache(sn_session *s) {
+    sn_error err = {0};
+    char line[sizeof err.message + 32];
+    if (!s->cache_path || atomic_exchange(&s->cached, true)) return;
+    bool done = sni_cache_write(s->cache_path, s, &err) == SN_OK;
+    snprintf(line, sizeof line, "%s%s",
+             done ? "written to the cache" : "not cached: ", done ? "" : err.message);
+    log_line(s, done ? SN_LOG_INFO : SN_LOG_WARNING, line);
+}
+
 sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                          const sn_binding *inputs, size_t input_count, sn_binding *outputs,
                          size_t output_count, sn_error *err) {
@@ -426,6 +460,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
         c.values && c.in && c.ins && c.out && c.out_port && made ? SN_OK : sni_fail_memory(err);
     if (status == SN_OK)
         status = run_call(&c, &o, inputs, input_count, outputs, output_count, made);
+    if (status == SN_OK) fill_cache(session);
     for (size_t i = 0; made && i < output_count; i++) {
         if (status == SN_OK && made[i])
             outputs[i].value = made[i];

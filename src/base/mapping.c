@@ -25,6 +25,7 @@ struct sni_mapping {
     bool mapped; /* false: `bytes` is on the heap, or static if the file is empty */
     int fd;      /* kept to notice changes; -1 if not mapped */
     struct timespec mtime;
+    uint64_t device, inode;
     atomic_bool damaged;
     _Atomic(int64_t) looked; /* tick of the clock at which sni_mapping_watch() last examined it */
     struct guard_slot *slot;
@@ -206,6 +207,8 @@ static sn_status mapping_from_fd(int fd, const char *path, int flags, bool one_n
         m->fd = -1;
         m->size = (size_t)st.st_size;
         m->mtime = st.st_mtim;
+        m->device = st.st_dev;
+        m->inode = st.st_ino;
         memcpy(m->path, path, length + 1);
         if (m->size && (flags & SNI_OPEN_COPY))
             status = read_all(m, fd, err);
@@ -315,6 +318,14 @@ const unsigned char *sni_mapping_bytes(const sni_mapping *mapping) {
 
 size_t sni_mapping_size(const sni_mapping *mapping) {
     return mapping->size;
+}
+
+sni_file_identity sni_mapping_identity(const sni_mapping *mapping) {
+    return (sni_file_identity){.device = mapping->device,
+                               .inode = mapping->inode,
+                               .size = mapping->size,
+                               .changed = (uint64_t)mapping->mtime.tv_sec * 1000000000u +
+                                          (uint64_t)mapping->mtime.tv_nsec};
 }
 
 sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err) {

@@ -27,6 +27,13 @@ sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int
 const unsigned char *sni_mapping_bytes(const sni_mapping *mapping);
 size_t sni_mapping_size(const sni_mapping *mapping);
 
+/* What tells the file from others and from itself before a change: device, inode, bytes and the
+ * time of its last change in nanoseconds. */
+typedef struct sni_file_identity {
+    uint64_t device, inode, size, changed;
+} sni_file_identity;
+sni_file_identity sni_mapping_identity(const sni_mapping *mapping);
+
 /* SN_OK, or SN_IO if the file shrank or was changed since it was opened. */
 sn_status sni_mapping_intact(const sni_mapping *mapping, sn_error *err);
 

@@ -3,77 +3,43 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "exec/compiled_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    FORMAT = 1,
-    PAGE = 4096,      /* sections begin at a multiple of it */
-    LEAST_BYTES = 256 /* smaller constants stay in the graph */
+    PAGE = 4096,       /* sections begin at a multiple of it */
+    LEAST_BYTES = 256, /* smaller constants stay in the graph */
+    FORMAT = SNI_COMPILED_FORMAT
 };
 
-typedef enum part { TABLE, GRAPH, WEIGHTS, PACKED, PARTS } part;
-
-typedef struct section {
-    uint64_t offset, size, checksum;
-} section;
-
-typedef struct header {
-    char magic[8];
-    uint32_t format;
-    uint32_t order; /* ORDER as the machine that wrote it stores it */
-    char version[32], isa[32];
-    uint32_t pack_version, reserved;
-    uint64_t file_size;
-    section parts[PARTS];
-    uint64_t checksum; /* of all the above */
-} header;
-
-typedef struct entry {
-    sni_finished_key key;
-    uint64_t offset, bytes; /* in the packed section */
-} entry;
-
-static const char MAGIC[8] = {'S', 'I', 'N', 'T', 'E', 'R', 'M', '\n'};
-static const uint32_t ORDER = 0x01020304;
-
-/* ---- Checksums ---- */
-
-/* A running checksum over 8 bytes at a time; a short last word is filled with zeros. */
-static uint64_t checksum(uint64_t sum, const void *bytes, size_t size) {
-    const unsigned char *p = bytes;
-    for (; size; size -= size < 8 ? size : 8, p += 8) {
-        uint64_t word = 0;
-        memcpy(&word, p, size < 8 ? size : 8);
-        sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
-        sum ^= sum >> 32;
-    }
-    return sum;
-}
+typedef sni_compiled_part part;
+typedef sni_compiled_header header;
+typedef sni_compiled_entry entry;
 
 /* ---- Reading ---- */
 
 bool sni_compiled_is(const unsigned char *bytes, size_t size) {
-    return size >= sizeof MAGIC && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+    return size >= 8 && memcmp(bytes, SNI_COMPILED_MAGIC, 8) == 0;
 }
 
 static sn_status read_header(const unsigned char *bytes, size_t size, header *h, sn_error *err) {
     if (size < sizeof *h)
         return sni_fail(err, SN_MALFORMED, "a compiled model of %zu bytes has no header", size);
     memcpy(h, bytes, sizeof *h);
-    if (h->order != ORDER || h->format != FORMAT)
+    if (h->order != SNI_COMPILED_ORDER || h->format != FORMAT)
         return sni_fail(err, SN_UNSUPPORTED,
                         "it is a compiled model of format %u where this library reads %d",
                         h->format, FORMAT);
-    if (h->checksum != checksum(0, bytes, offsetof(header, checksum)))
+    if (h->checksum != sni_checksum(0, bytes, offsetof(header, checksum)))
         return sni_fail(err, SN_MALFORMED, "the header of the compiled model is damaged");
     if (h->file_size != size)
         return sni_fail(err, SN_MALFORMED,
                         "the compiled model has %zu bytes where its header says %llu", size,
                         (unsigned long long)h->file_size);
-    for (int i = 0; i < PARTS; i++) {
-        const section *s = &h->parts[i];
+    for (int i = 0; i < SNI_PARTS; i++) {
+        const sni_section *s = &h->parts[i];
         if (s->offset > size || s->size > size - s->offset || s->offset % SNI_ALIGN)
             return sni_fail(err, SN_MALFORMED, "section %d of the compiled model is misplaced", i);
     }
@@ -94,14 +60,19 @@ static sn_status check_fit(const header *h, sn_error *err) {
 
 static sn_status check_sum(const unsigned char *bytes, const header *h, part i, sn_error *err) {
     static const char *const names[] = {"table", "graph", "weights", "packed weights"};
-    const section *s = &h->parts[i];
-    if (checksum(0, bytes + s->offset, (size_t)s->size) == s->checksum) return SN_OK;
+    const sni_section *s = &h->parts[i];
+    if (sni_checksum(0, bytes + s->offset, (size_t)s->size) == s->checksum) return SN_OK;
     return sni_fail(err, SN_MALFORMED, "the %s of the compiled model are damaged", names[i]);
+}
+
+static int by_place(const sni_finished_key *a, const sni_finished_key *b) {
+    if (a->graph != b->graph) return a->graph < b->graph ? -1 : 1;
+    return (a->node > b->node) - (a->node < b->node);
 }
 
 static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_compiled *c,
                              sn_error *err) {
-    const section *table = &h->parts[TABLE], *packed = &h->parts[PACKED];
+    const sni_section *table = &h->parts[SNI_PART_TABLE], *packed = &h->parts[SNI_PART_PACKED];
     size_t count = (size_t)table->size / sizeof(entry);
     if (table->size % sizeof(entry))
         return sni_fail(err, SN_MALFORMED, "the table of the compiled model has a broken entry");
@@ -113,6 +84,8 @@ static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_co
         memcpy(&e, bytes + table->offset + i * sizeof e, sizeof e);
         if (e.offset > packed->size || e.bytes > packed->size - e.offset || e.offset % SNI_ALIGN)
             return sni_fail(err, SN_MALFORMED, "packed piece %zu lies outside its section", i);
+        if (i && by_place(&c->keys[i - 1], &e.key) > 0)
+            return sni_fail(err, SN_MALFORMED, "packed piece %zu is out of order", i);
         c->keys[i] = e.key;
         c->keys[i].impl[SNI_IMPL_NAME - 1] = 0;
         c->pieces[i] = (sni_piece){.data = (void *)(bytes + packed->offset + e.offset),
@@ -128,27 +101,28 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
     header h;
     sni_compiled c = {0};
     SN_TRY(read_header(bytes, size, &h, err));
-    SN_TRY(check_sum(bytes, &h, TABLE, err));
-    SN_TRY(check_sum(bytes, &h, GRAPH, err));
+    SN_TRY(check_sum(bytes, &h, SNI_PART_TABLE, err));
+    SN_TRY(check_sum(bytes, &h, SNI_PART_GRAPH, err));
     if (verify) {
-        SN_TRY(check_sum(bytes, &h, WEIGHTS, err));
-        SN_TRY(check_sum(bytes, &h, PACKED, err));
+        SN_TRY(check_sum(bytes, &h, SNI_PART_WEIGHTS, err));
+        SN_TRY(check_sum(bytes, &h, SNI_PART_PACKED, err));
     }
     sn_error misfit;
     sn_status fits = check_fit(&h, &misfit);
     if (fits != SN_OK && !repack) return sni_fail(err, fits, "%s", misfit.message);
-    if (fits == SN_OK) {
+    /* Pieces are used where they stand: memory of a caller that is not aligned has none. */
+    if (fits == SN_OK && (uintptr_t)bytes % SNI_ALIGN == 0) {
         sn_status status = read_pieces(bytes, &h, &c, err);
         if (status != SN_OK) {
             sni_compiled_free(&c);
             return status;
         }
     }
-    c.graph = bytes + h.parts[GRAPH].offset;
-    c.graph_size = (size_t)h.parts[GRAPH].size;
+    c.graph = bytes + h.parts[SNI_PART_GRAPH].offset;
+    c.graph_size = (size_t)h.parts[SNI_PART_GRAPH].size;
     c.weights = (sn_file){.name = "weights",
-                          .bytes = bytes + h.parts[WEIGHTS].offset,
-                          .size = (size_t)h.parts[WEIGHTS].size};
+                          .bytes = bytes + h.parts[SNI_PART_WEIGHTS].offset,
+                          .size = (size_t)h.parts[SNI_PART_WEIGHTS].size};
     *out = c;
     return SN_OK;
 }
@@ -263,10 +237,31 @@ static sn_status add_piece(void *ctx, const sni_finished_key *key, const sni_pie
     w->entries = a;
     w->pieces = b;
     if (status != SN_OK) return status;
-    const entry *last = w->n_pieces ? &w->entries[w->n_pieces - 1] : NULL;
-    uint64_t at = last ? aligned(last->offset + last->bytes, SNI_ALIGN) : 0;
-    w->entries[w->n_pieces] = (entry){.key = *key, .offset = at, .bytes = piece->bytes};
+    /* The offset is that in the list until all are known. */
+    w->entries[w->n_pieces] = (entry){.key = *key, .offset = w->n_pieces, .bytes = piece->bytes};
     w->pieces[w->n_pieces++] = piece;
+    return SN_OK;
+}
+
+static int by_entry(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    int order = by_place(&x->key, &y->key);
+    return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Puts the pieces in order and gives them their places. */
+static sn_status place_pieces(writer *w) {
+    const sni_piece **ordered = calloc(w->n_pieces + 1, sizeof *ordered);
+    if (!ordered) return sni_fail_memory(w->err);
+    if (w->n_pieces) qsort(w->entries, w->n_pieces, sizeof *w->entries, by_entry);
+    uint64_t at = 0;
+    for (size_t i = 0; i < w->n_pieces; i++) {
+        ordered[i] = w->pieces[w->entries[i].offset];
+        w->entries[i].offset = at;
+        at = aligned(at + w->entries[i].bytes, SNI_ALIGN);
+    }
+    free(w->pieces);
+    w->pieces = ordered;
     return SN_OK;
 }
 
@@ -286,8 +281,8 @@ static void put(sink *s, const void *bytes, size_t size) {
     size_t rest = (size_t)(aligned(size, SNI_ALIGN) - size), whole = size / 8 * 8;
     unsigned char tail[8 + SNI_ALIGN] = {0};
     if (size) memcpy(tail, (const unsigned char *)bytes + whole, size - whole);
-    if (size) s->sum = checksum(s->sum, bytes, whole);
-    s->sum = checksum(s->sum, tail, size - whole + rest);
+    if (size) s->sum = sni_checksum(s->sum, bytes, whole);
+    s->sum = sni_checksum(s->sum, tail, size - whole + rest);
     s->at += size + rest;
     if (!s->write || s->failed) return;
     if (size) s->failed = s->write(s->ctx, bytes, size);
@@ -303,13 +298,13 @@ static void pad(const sink *s, int *failed, uint64_t *position, uint64_t at) {
 
 static sn_status put_part(const writer *w, part which, sink *s) {
     switch (which) {
-    case TABLE:
+    case SNI_PART_TABLE:
         put(s, w->entries, w->n_pieces * sizeof(entry));
         break;
-    case GRAPH:
+    case SNI_PART_GRAPH:
         put(s, w->onnx, w->onnx_size);
         break;
-    case WEIGHTS:
+    case SNI_PART_WEIGHTS:
         for (size_t i = 0; i < w->places.count; i++) {
             sni_loan loan;
             SN_TRY(sni_const_borrow(w->places.constants[i], true, &loan, w->err));
@@ -328,24 +323,24 @@ static sn_status put_part(const writer *w, part which, sink *s) {
  * its contents; what fills it up to the alignment is part of the checksum only where it lies
  * between pieces. */
 static sn_status make_header(const writer *w, header *h, sn_error *err) {
-    *h = (header){.format = FORMAT, .order = ORDER, .pack_version = SNI_PACK_VERSION};
-    memcpy(h->magic, MAGIC, sizeof MAGIC);
+    *h = (header){.format = FORMAT, .order = SNI_COMPILED_ORDER, .pack_version = SNI_PACK_VERSION};
+    memcpy(h->magic, SNI_COMPILED_MAGIC, sizeof h->magic);
     snprintf(h->version, sizeof h->version, "%s", sn_version());
     snprintf(h->isa, sizeof h->isa, "%s", sni_isa_name(sni_cpu_isa()));
     uint64_t at = aligned(sizeof *h, PAGE);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < SNI_PARTS; i++) {
         sink s = {0};
         sn_status status = put_part(w, (part)i, &s);
         if (status != SN_OK) return sni_fail_context(err, status, "compiling");
-        h->parts[i] = (section){.offset = at, .size = s.at, .checksum = s.sum};
+        h->parts[i] = (sni_section){.offset = at, .size = s.at, .checksum = s.sum};
         at = aligned(at + s.at, PAGE);
     }
-    h->parts[TABLE].size = w->n_pieces * sizeof(entry);
-    h->parts[GRAPH].size = w->onnx_size;
-    h->parts[TABLE].checksum = checksum(0, w->entries, w->n_pieces * sizeof(entry));
-    h->parts[GRAPH].checksum = checksum(0, w->onnx, w->onnx_size);
+    h->parts[SNI_PART_TABLE].size = w->n_pieces * sizeof(entry);
+    h->parts[SNI_PART_GRAPH].size = w->onnx_size;
+    h->parts[SNI_PART_TABLE].checksum = sni_checksum(0, w->entries, w->n_pieces * sizeof(entry));
+    h->parts[SNI_PART_GRAPH].checksum = sni_checksum(0, w->onnx, w->onnx_size);
     h->file_size = at;
-    h->checksum = checksum(0, h, offsetof(header, checksum));
+    h->checksum = sni_checksum(0, h, offsetof(header, checksum));
     return SN_OK;
 }
 
@@ -355,7 +350,7 @@ static sn_status write_file(const writer *w, sn_write_fn write, void *ctx, sn_er
     sink s = {.write = write, .ctx = ctx};
     uint64_t position = sizeof h;
     s.failed = write(ctx, &h, sizeof h);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < SNI_PARTS; i++) {
         pad(&s, &s.failed, &position, h.parts[i].offset);
         s.at = 0;
         SN_TRY(put_part(w, (part)i, &s));
@@ -374,6 +369,7 @@ sn_status sni_compiled_write(const sni_graph *g, const sni_model *model, sni_pro
         status = sni_write_onnx_beside(g, model, &w.places, keep_onnx, &w, err);
     }
     if (status == SN_OK) status = sni_program_packed(program, add_piece, &w);
+    if (status == SN_OK) status = place_pieces(&w);
     if (status == SN_OK) status = write_file(&w, write, ctx, err);
     free(w.places.constants);
     free(w.places.offsets);

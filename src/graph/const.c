@@ -1,6 +1,8 @@
 /* const.c - tensors that are part of a model. */
 #include "graph/graph.h"
 
+#include "base/mapping.h"
+
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
     sn_status status = SN_OK;
     pthread_mutex_lock(&c->store->lock);

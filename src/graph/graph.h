@@ -7,7 +7,6 @@
 #ifndef SNI_GRAPH_GRAPH_H
 #define SNI_GRAPH_GRAPH_H
 
-#include "base/mapping.h"
 #include "base/tensor.h"
 #include "graph/store.h"
 #include "graph/symbol.h"
@@ -15,7 +14,8 @@
 typedef struct sni_graph sni_graph;
 typedef struct sni_node sni_node;
 typedef struct sni_value sni_value;
-struct sni_op; /* ops/op.h */
+struct sni_op;      /* ops/op.h */
+struct sni_mapping; /* base/mapping.h */
 
 #define SNI_NO_ID (-1)
 
@@ -50,9 +50,9 @@ typedef struct sni_const {
     /* Makes c->tensor.data valid (pointing into a mapping or to memory that c->store owns).
      * Called once, with the store locked. NULL when data is there from the start. */
     sn_status (*decode)(struct sni_const *c, sn_error *err);
-    const void *raw;            /* its elements in the file as run-time memory has them, but at any
-                                   address; NULL: they are stored otherwise */
-    const sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
+    const void *raw; /* its elements in the file as run-time memory has them, but at any
+                        address; NULL: they are stored otherwise */
+    const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
     sni_buffer **lent; /* set in the copy that a loan is decoded from: where its memory goes */
 } sni_const;
 
@@ -63,7 +63,7 @@ sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err);
  * pages of the file that nobody else needs are given back. */
 typedef struct sni_loan {
     sni_tensor tensor;
-    const sni_mapping *mapping;
+    const struct sni_mapping *mapping;
     sni_buffer *buffer; /* NULL: not decoded for the loan */
 } sni_loan;
 

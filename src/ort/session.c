@@ -102,6 +102,7 @@ static void read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_o
     if (!o) return;
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
+    out->cache_folder = ort_pairs_get(&o->config, "sinter.cache_folder");
 }
 
 static int write_file(void *file, const void *bytes, size_t size) {

@@ -11,11 +11,17 @@ static void find_finished(const sni_common *common, const sni_node *n, const cha
                           sni_pack *pack) {
     const sni_finished *f = common->finished;
     uint32_t position = common->positions[n->id];
-    for (size_t i = 0; f && i < f->count; i++) {
+    size_t low = 0, high = f ? f->count : 0; /* the node's first piece lies between */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const sni_finished_key *k = &f->keys[middle];
+        bool before = k->graph != common->number ? k->graph < common->number : k->node < position;
+        *(before ? &low : &high) = before ? middle + 1 : middle;
+    }
+    for (size_t i = low; f && i < f->count; i++) {
         const sni_finished_key *k = &f->keys[i];
-        if (k->graph != common->number || k->node != position ||
-            strncmp(k->impl, impl, SNI_IMPL_NAME - 1) != 0)
-            continue;
+        if (k->graph != common->number || k->node != position) return;
+        if (strncmp(k->impl, impl, SNI_IMPL_NAME - 1) != 0) continue;
         if (!pack->given) pack->given = &f->pieces[i];
         if (pack->given + pack->n_given != &f->pieces[i]) return;
         pack->n_given++;

@@ -96,8 +96,8 @@ typedef struct sni_prepared {
     struct sni_prepared *next;
 } sni_prepared;
 
-/* Packed data that a compiled model brings: keys and pieces side by side, those of one node and
- * implementation in a row, in the order in which they were asked for. */
+/* Packed data that a compiled model brings: keys and pieces side by side, by rising graph and node,
+ * those of one implementation in a row, in the order in which they were asked for. */
 typedef struct sni_finished_key {
     uint32_t graph; /* number of the graph, the main one 0, subgraphs in order of their nodes */
     uint32_t node;  /* position in the graph's list of nodes */

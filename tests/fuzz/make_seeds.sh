@@ -13,3 +13,4 @@ for fuzzer in fuzz_text:txt fuzz_load:onnx; do
     cp "$models"/*."${fuzzer#*:}" "$folder"
 done
 ln -sfn fuzz_load corpus/fuzz_run
+# Compiled models come from make_compiled_seeds.py, which needs the program and Python.
