@@ -360,15 +360,14 @@ typedef struct sn_session_options {
     bool portable; /* use operators of ONNX and com.microsoft only, so that other tools can read the
                       optimised graph (sn_session_write) */
     uint64_t prepare_limit_ns; /* for making the session; SN_TIMEOUT after it; 0: none */
-    const char *cache_folder;  /* where compiled forms of models are kept from process to process;
-                                  copied; NULL: nowhere. The first session of a model, these
-                                  options, this CPU and library writes its file after its first
-                                  run; later ones map it instead of optimising and packing. A model
-                                  counts as the same while its files are (device, inode, size, time
-                                  of change), one from memory while its bytes are. Files that do not
-                                  fit are made anew, and what cannot be written is not; the log
-                                  tells. Nothing removes old files: the folder may be emptied at any
-                                  time. Models with custom operators or given weights are not kept. */
+    /* Where compiled forms of models are kept from process to process; copied; NULL: nowhere. The
+     * first session of a model with these options, this CPU and library writes its file after its
+     * first run; later ones map it instead of optimising and packing. A model counts as the same
+     * while its files are (device, inode, size, time of change), one from memory while its bytes
+     * are. Files that do not fit are made anew, and what cannot be written is not; the log tells.
+     * Nothing removes old files: the folder may be emptied at any time. Models with custom
+     * operators, or with weights or files given by the caller, are not kept. */
+    const char *cache_folder;
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options, size_t size);
