@@ -7,6 +7,9 @@
 #define BODY "ops/average_pool.inc.c"
 #include "ops/each_float.inc.h"
 #undef BODY
+#define BODY "ops/global_average.inc.c"
+#include "ops/each_float.inc.h"
+#undef BODY
 
 static sn_status average_ref(sni_kernel *k) {
     static const sni_pool_fn fns[SNI_DTYPE_COUNT] = {SNI_EACH_FLOAT(average)};

@@ -41,7 +41,14 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
 static sn_status find_spans(sni_kernel *k, sni_pool *p) {
     int64_t from, to;
     void *room = NULL;
-    sni_window_last_taps(&p->window, &from, &to);
+    const sni_window *w = &p->window;
+    int last = w->rank - 1;
+    SN_TRY(sni_scratch_array(k, w->out[last], sizeof *p->taps, &room));
+    float *taps = room;
+    for (int64_t o = 0; o < w->out[last]; o++)
+        taps[o] = (float)sni_window_taps(w, last, o, p->params->count_include_pad != 0);
+    p->taps = taps;
+    sni_window_last_taps(w, &from, &to);
     if (to <= from) return SN_OK;
     SN_TRY(sni_scratch_array(k, to - from, sizeof *p->spans, &room));
     sni_pool_span *spans = room;

@@ -28,6 +28,7 @@ typedef struct sni_pool {
     int64_t out_rows, in_plane;
     const sni_pool_span *spans; /* of the taps along the last axis that meet the input */
     int64_t n_spans;
+    const float *taps; /* that count for the mean, along the last axis, of each output */
 } sni_pool;
 
 /* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */

@@ -40,6 +40,80 @@ static void reductions_match(void **state) {
         }
 }
 
+/* ---- Functions of one number ---- */
+
+static void map_case(const char *op, int64_t n, float scale, int special) {
+    versus_start(&v, "", op);
+    v.scale = scale;
+    v.special = special;
+    versus_tensor(&v, SN_FLOAT32, 1, &n, NULL);
+    versus_run(&v, 1, 3e-7);
+}
+
+static void functions_match(void **state) {
+    (void)state;
+    static const char *const ops[] = {"Floor", "Ceil", "Round", "Sin", "Cos", "Atan"};
+    static const int64_t sizes[] = {0, 1, 7, 16, 33, 1000};
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            map_case(ops[o], sizes[s], 1, 0);
+            map_case(ops[o], sizes[s], 7, 20);
+            map_case(ops[o], sizes[s], 300, 0);
+            map_case(ops[o], sizes[s], 8000, 0);
+            map_case(ops[o], sizes[s], 1e6f, 0);
+        }
+    map_case("Sin", 200000, 1000, 0);
+    map_case("Atan", 200000, 4, 0);
+}
+
+static void cast_case(sn_dtype from, sn_dtype to, int64_t n) {
+    static double values[512];
+    unsigned char *bytes = (unsigned char *)values;
+    versus_start(&v, "", "Cast");
+    for (int64_t i = 0; i < n; i++) {
+        float f = (const float[]){1, 200, 1e5f, 3e9f, 1e19f}[draw(5)] *
+                  ((float)draw(20001) / 10000.0f - 1.0f);
+        if (draw(6) == 0)
+            f = (const float[]){NAN,
+                                INFINITY,
+                                -INFINITY,
+                                -0.0f,
+                                2147483648.0f,
+                                -2147483648.0f,
+                                9223372036854775808.0f,
+                                255.5f,
+                                -0.5f,
+                                128}[draw(10)];
+        if (from == SN_FLOAT32)
+            memcpy(bytes + 4 * i, &f, 4);
+        else if (from == SN_FLOAT64)
+            values[i] = draw(3) ? (double)f : (double)f + 0.99999999;
+        else
+            for (size_t b = 0; b < sni_dtype_width(from); b++)
+                bytes[(size_t)i * sni_dtype_width(from) + b] =
+                    (unsigned char)(from == SN_BOOL ? draw(2)
+                                    : draw(3)       ? draw(256)
+                                                    : 0);
+    }
+    versus_tensor(&v, from, 1, &n, values);
+    eval_attr(&v.e, sni_attr_of_int("to", to));
+    versus_run(&v, 1, 0);
+}
+
+static void casts_match(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_FLOAT32, SN_FLOAT64, SN_INT32, SN_INT64,
+                                     SN_UINT8,   SN_INT8,    SN_BOOL};
+    for (int a = 0; a < 7; a++)
+        for (int b = 0; b < 7; b++) {
+            if (types[b] == SN_FLOAT64) continue;
+            cast_case(types[a], types[b], 0);
+            cast_case(types[a], types[b], 1);
+            cast_case(types[a], types[b], 77);
+            cast_case(types[a], types[b], 512);
+        }
+}
+
 /* ---- Pools ---- */
 
 /* The list is the caller's, until the case has run. */
@@ -151,10 +225,9 @@ static void regions_match(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reductions_match),
-        cmocka_unit_test(pools_match),
-        cmocka_unit_test(norms_match),
-        cmocka_unit_test(regions_match),
+        cmocka_unit_test(reductions_match), cmocka_unit_test(functions_match),
+        cmocka_unit_test(casts_match),      cmocka_unit_test(pools_match),
+        cmocka_unit_test(norms_match),      cmocka_unit_test(regions_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,36 @@ static bool reduce_accepts(const sni_choice *c) {
 SNI_LOOPS_REDUCTIONS(RUN)
 #undef RUN
 
+/* ---- Functions of one number ---- */
+
+#define RUN(type, row)                                                                      \
+    static sn_status run_##type(sni_kernel *k) {                                            \
+        const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_FLOAT32] = sni_loops_get()->type}; \
+        return sni_map_unary(k, table);                                                     \
+    }
+SNI_LOOPS_UNARY(RUN)
+#undef RUN
+
+/* ---- Cast ---- */
+
+static sn_status cast_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0);
+    sni_unary_fn fn = sni_loops_get()->cast[x->dtype][y->dtype];
+    if (!fn || x->data == y->data) return k->node->op->ref(k);
+    sni_elementwise m = {
+        .n_in = 1, .in = {x}, .in_as = {x->dtype}, .out = y, .out_as = y->dtype, .unary = fn};
+    sni_elementwise_run(k->threads, &m);
+    return SN_OK;
+}
+
+static bool cast_accepts(const sni_choice *c) {
+    const sni_loops *loops = sni_loops_get();
+    const sni_attr *to = sni_node_attr(c->node, "to");
+    return c->in[0] && c->in[0]->kind == SN_KIND_TENSOR && to && to->u.i > 0 &&
+           to->u.i < SNI_DTYPE_COUNT && loops->cast[c->in[0]->dtype][to->u.i];
+}
+
 /* ---- Pools ---- */
 
 static bool max_pool_accepts(const sni_choice *c) {
@@ -151,9 +181,12 @@ static sn_status batch_norm_run(sni_kernel *k) {
 #define ENTRY(type, reducer) \
     {.name = "reduce", .op = #type, .accepts = reduce_accepts, .run = run_##type},
 
+#define UNARY(type, row) {.name = "map_f32", .op = #type, .accepts = is_float, .run = run_##type},
+
 const sni_impl sni_cpu_loops[] = {
-    SNI_LOOPS_REDUCTIONS(ENTRY){
-        .name = "pool_f32", .op = "MaxPool", .accepts = max_pool_accepts, .run = max_pool_run},
+    SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY){
+        .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
+    {.name = "pool_f32", .op = "MaxPool", .accepts = max_pool_accepts, .run = max_pool_run},
     {.name = "pool_f32", .op = "AveragePool", .accepts = is_float, .run = average_pool_run},
     {.name = "pool_f32", .op = "GlobalMaxPool", .accepts = is_float, .run = global_max_run},
     {.name = "pool_f32", .op = "GlobalAveragePool", .accepts = is_float, .run = global_average_run},

@@ -3,6 +3,7 @@
 #ifndef SNI_EP_CPU_LOOPS_H
 #define SNI_EP_CPU_LOOPS_H
 
+#include "ops/elementwise.h"
 #include "ops/pool.h"
 #include "ops/reduce.h"
 
@@ -12,12 +13,21 @@
         each(ReduceProd, prod) each(ReduceL1, l1) each(ReduceL2, l2) each(ReduceSumSquare, sumsq) \
             each(ReduceLogSum, logsum) each(ReduceLogSumExp, lse)
 
+/* Functions of one number: each(operator, its loop). */
+#define SNI_LOOPS_UNARY(each)                                                             \
+    each(Floor, floor_row) each(Ceil, ceil_row) each(Round, round_row) each(Sin, sin_row) \
+        each(Cos, cos_row) each(Atan, atan_row)
+
 /* Tables are indexed by sn_dtype and have float32, int32 and int64. */
 typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
     SNI_LOOPS_REDUCTIONS(SNI_FIELD)
 #undef SNI_FIELD
     sni_pool_fn max_pool, average_pool, global_max_pool, global_average_pool; /* of float32 */
+#define SNI_FIELD(op, row) sni_unary_fn op;
+    SNI_LOOPS_UNARY(SNI_FIELD) /* of float32 */
+#undef SNI_FIELD
+    sni_unary_fn cast[SNI_DTYPE_COUNT][SNI_DTYPE_COUNT]; /* from, to; NULL: none */
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
     void (*weigh_places)(const float *w, const int64_t *at, int64_t count, const float *x,
                          int64_t n, float *y, bool add);

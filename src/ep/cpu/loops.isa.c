@@ -7,6 +7,12 @@
 
 #include "ep/cpu/places.inc.c"
 
+#include "ep/cpu/circle.inc.c"
+
+#include "ep/cpu/cast.inc.c"
+
+#include "ep/cpu/rounding.inc.c"
+
 #define T float
 #define SUFFIX f32
 #define MATH(name) name##f
@@ -37,6 +43,8 @@
 #undef SUFFIX
 #undef T_SIGNED
 
+#include "ep/cpu/pool.inc.c"
+
 static void center_row(const float *x, float *y, int64_t n, float center, float factor,
                        float shift) {
     vf c = splat(center), f = splat(factor), s = splat(shift);
@@ -55,10 +63,20 @@ const sni_loops PASTE(sni_loops_, TIER) = {
     .op = {[SN_FLOAT32] = &reducer##_f32, [SN_INT32] = &reducer##_i32, [SN_INT64] = &reducer##_i64},
     SNI_LOOPS_REDUCTIONS(FIELD)
 #undef FIELD
-        .max_pool = max_window_f32,
-    .average_pool = average_f32,
+#define FIELD(op, row) .op = row,
+        SNI_LOOPS_UNARY(FIELD)
+#undef FIELD
+            .cast = {[SN_FLOAT32] = CASTS(f32),
+                     [SN_FLOAT64] = CASTS(f64),
+                     [SN_INT32] = CASTS(i32),
+                     [SN_INT64] = CASTS(i64),
+                     [SN_UINT8] = CASTS(u8),
+                     [SN_INT8] = CASTS(i8),
+                     [SN_BOOL] = CASTS(u8)},
+    .max_pool = max_pool,
+    .average_pool = average_pool,
     .global_max_pool = global_max_f32,
-    .global_average_pool = global_average_f32,
+    .global_average_pool = global_average_pool,
     .weigh_places = weigh_places,
     .center_row = center_row,
 };
