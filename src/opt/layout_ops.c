@@ -351,8 +351,28 @@ static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
 }
 
 /* Resize over the picture alone. */
+/* Pixels of a value; 0 if they are not known. */
+static int64_t pixels_of(const sni_layout *l, int32_t id) {
+    const sni_type *t = &sni_graph_value(l->g, id)->type;
+    bool known = t->has_shape && t->rank == 4 && sni_dim_known(t->dims[2]) &&
+                 sni_dim_known(t->dims[3]) && t->dims[2] < INT32_MAX && t->dims[3] < INT32_MAX;
+    return known ? t->dims[2] * t->dims[3] : 0;
+}
+
+/* True if what is resized grows and nobody goes on with it in blocked layout: the small picture is
+ * the one to convert. */
+static bool grows_for_plain(const sni_layout *l, const sni_node *n) {
+    const sni_value *v = sni_graph_value(l->g, n->out[0]);
+    for (int32_t i = 0; i < v->use_count; i++) {
+        const sni_node *user = sni_graph_node(l->g, v->uses[i].node);
+        if (user && sni_layout_handler(user)) return false;
+    }
+    return pixels_of(l, n->in[0]) < pixels_of(l, n->out[0]);
+}
+
 static sn_status layout_resize(sni_layout *l, sni_node *n) {
     const sni_resize_params *p = n->params;
+    if (grows_for_plain(l, n)) return SN_OK;
     int32_t by = given(n, 2) ? 2 : 3, in[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !given(n, by) ||
         p->axes.n || p->coord == SNI_RESIZE_CROP || p->keep_aspect)
