@@ -17,6 +17,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"quantised operators", SNI_STAGE_RECOGNISE, sni_rules_qlinear},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
     {"linear", SNI_STAGE_FUSE, sni_rules_linear},
+    {"packed attention", SNI_STAGE_FUSE, sni_rules_packed},
     {"sums and norms", SNI_STAGE_FUSE, sni_rules_skip_norms},
     {0},
 };

@@ -35,7 +35,7 @@ MODELS = {
 }
 
 # Groups of elementwise operators: the sum of embeddings and the mask; corners of boxes.
-GROUPS = {"bert_base": 2, "yolov8n": 1}
+GROUPS = {"bert_base": 2, "yolov8n": 1, "llama": 1, "llama_angles": 1, "llama_pairs": 1}
 
 LAYERS = {"Conv", "ConvTranspose", "Gemm", "com.microsoft.FusedConv", "ai.sinter.Linear", "ai.sinter.BlockedConv", "ai.sinter.ExpandDepthwise"}
 ACTIVATIONS = {
@@ -79,8 +79,9 @@ def complaints(name, graph):
             yield "%s after %s" % (op, made_by[inputs[0]])
     if "BatchNormalization" in ops:
         yield "%d BatchNormalization" % ops.count("BatchNormalization")
-    if ops.count("Attention") != blocks:
-        yield "%d Attention for %d blocks" % (ops.count("Attention"), blocks)
+    attending = ops.count("Attention") + ops.count("ai.sinter.PackedAttention")
+    if attending != blocks:
+        yield "%d Attention for %d blocks" % (attending, blocks)
     if ops.count("RotaryEmbedding") != rotations:
         yield "%d RotaryEmbedding instead of %d" % (ops.count("RotaryEmbedding"), rotations)
     if rotations:  # heads are split and joined by the nodes themselves

@@ -383,7 +383,10 @@ static inline void sample_value(sample *s, const sni_pat *p, char *out) {
         return;
     default:
         sprintf(out, "%.*s", (int)s->rule->names[p->slot].text.n, s->rule->names[p->slot].text.p);
-        if (p->kind != SNI_PAT_AGAIN) sample_capture(s, p);
+        if (p->kind != SNI_PAT_AGAIN)
+            sample_capture(s, p);
+        else if (p->out > 0)
+            sprintf(out + strlen(out), "_%d", p->out);
     }
 }
 

@@ -167,6 +167,7 @@ const sni_impl sni_cpu_lent[] = {
     LENT("attention_f32", "Attention", "com.microsoft"),
     LENT("attention_f32", "MultiHeadAttention", "com.microsoft"),
     LENT("attention_f32", "GroupQueryAttention", "com.microsoft"),
+    LENT("attention_f32", "PackedAttention", "ai.sinter"),
     LENT("gemm_f32", "Einsum", NULL),
     LENT("gemm_f32", "MatMul", NULL),
     LENT("gemm_f32", "Gemm", NULL),

@@ -23,6 +23,22 @@ static sn_status read_axis(sni_match *m) {
     return sni_match_set_attr(m, "axis", a);
 }
 
+/* The same slope for all, of what is not widened by it. */
+static bool is_one_slope(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "s");
+    if (!t || t->dtype != SN_FLOAT32 || t->count < 1 || sni_match_type(m, "x")->dtype != SN_FLOAT32)
+        return false;
+    for (int64_t i = 1; i < t->count; i++)
+        if (((const float *)t->data)[i] != ((const float *)t->data)[0]) return false;
+    return true;
+}
+
+static sn_status read_one_slope(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "s");
+    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "the slope is no longer there");
+    return sni_match_set_number(m, "slope", (double)((const float *)t->data)[0]);
+}
+
 /* x * a or x / d. */
 static sn_status read_slope(sni_match *m) {
     bool divided = sni_match_value(m, "d") != SNI_NO_ID;
@@ -57,6 +73,8 @@ const sni_rule sni_rules_activations[] = {
     {"hard-swish", "Mul(x, HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x))", "HardSwish(x)"},
     {"hard-swish-div", "Div(Mul(x, " RELU6 "), 6)", "HardSwish(x)"},
     {"hard-swish-mul", "Mul(Mul(x, " RELU6 "), " SIXTH ")", "HardSwish(x)"},
+    {"prelu-leaky", "PRelu(x, %s)", "LeakyRelu<alpha = #slope>(x)", .where = is_one_slope,
+     .build = read_one_slope, .sample = "x=[N,3,5] %s=0.25; x=[N,3,5] %s=2[3,1]"},
     {"relu", "Max(x, 0)", "Relu(x)"},
     {"relu6", "Min(Relu(x), #a)", "Clip(x, 0, #a)"},
     {"clip-relu", "Clip(Relu(x), 0, #a)", "Clip(x, 0, #a)"},

@@ -11,6 +11,7 @@ extern const sni_rule sni_rules_norms[];
 extern const sni_rule sni_rules_skip_norms[];
 extern const sni_rule sni_rules_rotary[];
 extern const sni_rule sni_rules_attention[];
+extern const sni_rule sni_rules_packed[];
 extern const sni_rule sni_rules_quantize[];
 extern const sni_rule sni_rules_qlinear[];
 extern const sni_rule sni_rules_conv[];
