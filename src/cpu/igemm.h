@@ -94,6 +94,8 @@ typedef struct sni_int_kernels {
     void (*widen)(const uint8_t *x, int64_t n, bool is_signed, float zero, float *y); /* x - zero */
     void (*taps)(const sni_int_taps *t);
     void (*windows)(const sni_int_windows *w);
+    /* n units of bytes from x + i * across on (1 or 2), which may be read as above. */
+    void (*window_units)(const uint8_t *x, int64_t across, uint8_t flip, int64_t n, int32_t *to);
     /* y = (x - zero) * scale; x / scale rounded to even, plus zero, in [low, low + 255]. */
     void (*dequantize)(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
                        float *y);

@@ -611,6 +611,16 @@ static inline vi window(const uint8_t *x, int64_t across, vi flip) {
 }
 #endif
 
+static void window_units(const uint8_t *x, int64_t across, uint8_t flip, int64_t n, int32_t *to) {
+    vi flips = splat_vi((int32_t)(flip * 0x01010101u));
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store_vi(to + i, window(x + i * across, across, flips));
+    if (i == n) return;
+    int32_t some[LANES];
+    store_vi(some, window(x + i * across, across, flips));
+    for (int64_t k = 0; k < n - i; k++) to[i + k] = some[k];
+}
+
 enum { ROWS_AT_ONCE = 4 };
 
 /* One vector of outputs in `rows` (at most ROWS_AT_ONCE) rows; strides, kernel and rows are
@@ -707,6 +717,7 @@ const sni_int_kernels PASTE(sni_int_kernels_, TIER) = {
     .widen = widen,
     .taps = taps,
     .windows = windows,
+    .window_units = window_units,
     .dequantize = dequantize,
     .quantize = quantize,
     .pair = pair,

@@ -20,6 +20,20 @@ static int32_t zero_at(const sni_tensor *t, int64_t i) {
     return t->dtype == SN_INT8 ? ((const int8_t *)t->data)[at] : ((const uint8_t *)t->data)[at];
 }
 
+/* Zero point of channel i after the weights became signed. */
+static int32_t moved_zero(const sni_tensor *zeros, int64_t i, sn_dtype dtype) {
+    return sni_int_moved(zeros ? zero_at(zeros, i) : 0, dtype, true);
+}
+
+sn_status sni_int_zeros(const sni_choice *c, int w_in, int zero, sni_int_weights *w,
+                        sn_error *err) {
+    sn_dtype dtype = c->constants[w_in]->tensor.dtype;
+    const sni_tensor *z;
+    SN_TRY(sni_cpu_weight(c, zero, &z, err));
+    for (int64_t i = 0; i < w->n; i++) w->has_zero |= moved_zero(z, i, dtype) != 0;
+    return SN_OK;
+}
+
 sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,
                                 sni_int_weights *w, bool *filled, sn_error *err) {
     sn_dtype dtype = c->constants[w_in]->tensor.dtype;
@@ -33,12 +47,8 @@ sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t
     SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->sums, &one, err));
     SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->zeros, &two, err));
     *filled = *filled && one && two;
-    for (int64_t i = 0; i < w->n; i++) {
-        int32_t moved = sni_int_moved(z ? zero_at(z, i) : 0, dtype, true);
-        if (!*filled) w->zeros[i] = moved;
-        w->has_zero |= moved != 0;
-    }
-    return SN_OK;
+    for (int64_t i = 0; i < w->n && !*filled; i++) w->zeros[i] = moved_zero(z, i, dtype);
+    return sni_int_zeros(c, w_in, zero, w, err);
 }
 
 void sni_int_corrections(const sni_int_weights *w, int32_t a_zero, const int32_t *bias,

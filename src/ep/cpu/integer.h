@@ -51,6 +51,9 @@ typedef struct sni_int_weights {
 sn_status sni_int_alloc(const sni_choice *c, size_t count, int32_t **out, bool *filled,
                         sn_error *err);
 
+/* Tells whether the weights have zero points: sets w->has_zero. */
+sn_status sni_int_zeros(const sni_choice *c, int w_in, int zero, sni_int_weights *w, sn_error *err);
+
 /* Asks for the packed memory of w->n channels with `groups` groups of panels; `zero` is the input
  * of zero points. Fills `zeros` unless *filled. */
 sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,

@@ -80,7 +80,7 @@ static void fill_weights(sni_qconv *p, const sni_tensor *w) {
     const uint8_t *data = w->data;
     for (int64_t g = 0; g < p->groups && p->w.panels; g++) {
         weight_view v = {data + g * p->m * each, flip, p->taps, p->channels, p->depth};
-        if (p->w.size)
+        if (p->w.size && !p->few)
             sni_igemm_pack_a(p->m, p->w.units, weight_at, &v, p->w.panels + (size_t)g * p->w.size);
     }
     for (int64_t i = 0; i < p->w.n; i++) {
@@ -93,6 +93,7 @@ static void fill_weights(sni_qconv *p, const sni_tensor *w) {
         p->w.sums[i] = sum;
     }
     if (p->rows_w) fill_rows(p, w);
+    if (p->few) sni_qconv_pack_few(p, w);
 }
 
 /* Kernels that windows of bytes are made for: no zero points, no gaps between taps. */
@@ -101,6 +102,17 @@ static bool takes_windows(const sni_conv_params *p, const sni_int_weights *w) {
     for (size_t i = 0; i < v->dilations.n; i++)
         if (v->dilations.v[i] != 1) return false;
     return !w->has_zero && (v->strides.n == 0 || (v->strides.v[v->strides.n - 1] <= 2));
+}
+
+/* Units along rows of taps, where that makes no more of them than channels do. */
+static void choose_units(const sni_conv_params *params, const sni_tensor *w, sni_qconv *p) {
+    int group = sni_int_kernels_get()->group;
+    int64_t taps = w->dims[w->rank - 1], row = (taps + group - 1) / group;
+    int64_t units = p->channels * (p->taps / taps) * row;
+    if (taps < 2 || units > p->w.units || !takes_windows(params, &p->w)) return;
+    p->few = true;
+    p->row_units = row;
+    p->w.units = units;
 }
 
 /* Memory for channels that see one channel each. */
@@ -126,6 +138,8 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
     bool one = p.channels == 1 && p.groups > 1 && p.taps < SNI_INT_TAPS;
     p.w = (sni_int_weights){.n = w->dims[0], .k = p.taps * p.channels};
     p.w.units = p.taps * p.depth / group;
+    SN_TRY(sni_int_zeros(c, at->w, at->w_zero, &p.w, err));
+    if (!one) choose_units(params, w, &p);
     p.w.size = one ? 0 : sni_igemm_packed_a_size(p.m, p.w.units);
     SN_TRY(sni_int_weights_alloc(c, at->w, at->w_zero, p.groups, &p.w, &filled, err));
     if (one) SN_TRY(alloc_taps(c, w, &p, &taps_filled, err));
@@ -299,6 +313,7 @@ static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
                    .zero = c->zero,
                    .low = c->low,
                    .c_row = pixels};
+    if (p->few) return sni_qconv_run_few(k, c, g);
     SN_TRY(place_spans(k, &from));
     void *scratch = sni_scratch(k, sni_igemm_scratch_size(&g, k->threads));
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;

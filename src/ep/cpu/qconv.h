@@ -11,7 +11,8 @@ typedef struct sni_qconv {
     int64_t taps, channels, depth; /* of a group; channels filled up to whole units */
     float *taps_w;                 /* one input channel each: (output channel, tap), centered; or */
     int32_t *rows_w;               /* (output channel, kernel row, unit) */
-    int64_t row_units;
+    bool few;                      /* few channels: units along rows of taps */
+    int64_t row_units;             /* of a row of taps */
 } sni_qconv;
 
 /* What a call has besides its tensors. */
@@ -30,5 +31,9 @@ typedef struct sni_qconv_call {
 
 /* Channels that see one channel each (p->taps_w or p->rows_w is set). */
 sn_status sni_qconv_run_taps(sni_kernel *k, const sni_qconv_call *c);
+
+/* Few input channels (p->few): packs the weights; runs product g, which lacks its operands. */
+void sni_qconv_pack_few(sni_qconv *p, const sni_tensor *w);
+sn_status sni_qconv_run_few(sni_kernel *k, const sni_qconv_call *c, sni_igemm g);
 
 #endif
