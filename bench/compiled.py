@@ -39,9 +39,10 @@ def shared(pid, path):
             words = line.split()
             if not words[0].endswith(":"):
                 here = words[-1] == path
-            elif here and words[0] in ("Rss:", "Shared_Clean:", "Private_Clean:", "Private_Dirty:"):
-                kb[words[0]] = kb.get(words[0], 0) + int(words[1])
-    return kb.get("Rss:", 0), kb.get("Shared_Clean:", 0), kb.get("Private_Clean:", 0) + kb.get("Private_Dirty:", 0)
+            elif here and words[0].partition("_")[0].rstrip(":") in ("Rss", "Shared", "Private"):
+                kind = words[0].partition("_")[0].rstrip(":")  # pages not yet on the disk count as dirty
+                kb[kind] = kb.get(kind, 0) + int(words[1])
+    return tuple(kb.get(kind, 0) for kind in ("Rss", "Shared", "Private"))
 
 
 def main():
