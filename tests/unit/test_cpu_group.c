@@ -344,7 +344,8 @@ static sn_value *make_input(expression *e, const value *v) {
         else if (v->dtype == SN_INT32)
             ((int32_t *)data)[i] = (int32_t)below(e, 2000001) - 1000000;
         else
-            ((int64_t *)data)[i] = ((int64_t)below(e, 2000001) - 1000000) << below(e, 30);
+            ((int64_t *)data)[i] =
+                ((int64_t)below(e, 2000001) - 1000000) * ((int64_t)1 << below(e, 30));
     }
     return x;
 }
