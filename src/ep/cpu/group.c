@@ -393,12 +393,15 @@ static void cut_tiles(job *j, int64_t most) {
     for (;;) {
         j->cut = 0;
         while (j->span[j->cut] > most) j->cut++;
+        /* One index of an axis is all of the axes behind it. */
+        if (j->cut < j->rank - 1 && j->span[j->cut] > most / 2) j->cut++;
         int buffers = classify(j);
         int64_t room = buffers ? MEMORY / buffers & ~15 : most;
         if (room >= most) break;
         most = room;
     }
     j->range = most / j->span[j->cut];
+    if (j->range > j->dims[j->cut]) j->range = j->dims[j->cut];
     j->ranges = (j->dims[j->cut] + j->range - 1) / j->range;
     j->range = (j->dims[j->cut] + j->ranges - 1) / j->ranges; /* all about as large */
     j->room = most;
