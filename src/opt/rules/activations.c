@@ -55,6 +55,22 @@ static bool is_last_flattened(sni_match *m) {
     return axis && x->has_shape && axis->u.i == x->rank - 1 && sni_types_equal(x, y);
 }
 
+/* Permutation q undoes p. */
+static bool turns_back(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
+    if (!p || !q || p->count != q->count || p->count < 1) return false;
+    for (size_t i = 0; i < p->count; i++)
+        if (q->u.ints[i] < 0 || q->u.ints[i] >= (int64_t)p->count ||
+            p->u.ints[q->u.ints[i]] != (int64_t)i)
+            return false;
+    return true;
+}
+
+static sn_status bind_turned(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p");
+    return sni_match_set_attr(m, "axis", sni_attr_of_int("axis", p->u.ints[p->count - 1]));
+}
+
 #define SHIFTED "Sub(x, ReduceMax<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))"
 
 const sni_rule sni_rules_activations[] = {
@@ -77,7 +93,7 @@ const sni_rule sni_rules_activations[] = {
      .build = read_one_slope, .sample = "x=[N,3,5] %s=0.25; x=[N,3,5] %s=2[3,1]"},
     {"relu", "Max(x, 0)", "Relu(x)"},
     {"relu6", "Min(Relu(x), #a)", "Clip(x, 0, #a)"},
-    {"clip-relu", "Clip(Relu(x), 0, #a)", "Clip(x, 0, #a)"},
+    {"clip-relu", "Clip(Relu(x), {0 | _}, #a)", "Clip(x, 0, #a)"},
     {"leaky-relu", "Max(x, Mul(x, #a))", "LeakyRelu<alpha = #a>(x)", .where = is_below_one,
      .sample = "#a=0.2"},
     {"softmax",
@@ -88,6 +104,12 @@ const sni_rule sni_rules_activations[] = {
      "Sub(s:" SHIFTED ", Log(ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(Exp(s), %axes)))",
      "LogSoftmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
      .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {"softmax-turned", "Transpose<perm = @q>(Softmax<axis = -1>(Transpose<perm = @p>(x)))",
+     "Softmax<axis = @axis>(x)", .where = turns_back, .build = bind_turned,
+     .sample = "x=[N,5,3] @p=[0,2,1] @q=[0,2,1]; x=[2,3,4,5] @p=[0,2,3,1] @q=[0,3,1,2]"},
+    {"log-softmax-turned", "Transpose<perm = @q>(LogSoftmax<axis = -1>(Transpose<perm = @p>(x)))",
+     "LogSoftmax<axis = @axis>(x)", .where = turns_back, .build = bind_turned,
+     .sample = "x=[N,5,3] @p=[0,2,1] @q=[0,2,1]"},
     {"softmax-flattened", "Reshape(Softmax<axis = -1>(Flatten<axis = @a>(x)), s)",
      "Softmax<axis = -1>(x)", .where = is_last_flattened,
      .sample = "x=[N,3,8] @a=2 s=Shape(x); x=[2,3,4,5] @a=3 s=int64{2,3,4,5}"},

@@ -76,6 +76,16 @@ static bool is_chosen(sni_match *m) {
     return is_attention(m) && mask_fits(m, "mask") && sni_match_number(m, "low") <= -1e8;
 }
 
+/* A positive factor of scores and mask: it keeps what is hidden hidden. */
+static bool is_late_scale(sni_match *m) {
+    double c = number_or(m, "mul", 1) / number_or(m, "div", 1);
+    return c > 0 && c < 1e6 && sni_match_type(m, "mask")->dtype == SN_FLOAT32;
+}
+
+static sn_status bind_late_scale(sni_match *m) {
+    return sni_match_set_number(m, "t", number_or(m, "mul", 1) / number_or(m, "div", 1));
+}
+
 /* ---- Masks that are as long as the keys, or 1, whichever it will be ---- */
 
 /* The scores keep their shape, since there is a value for each; so the mask stretches to them. */
@@ -347,7 +357,9 @@ static bool are_small(sni_match *m) {
 #define KEYS                                                                              \
     "{Transpose<perm = [0, 1, 3, 2]>(k) | Mul(Transpose<perm = [0, 1, 3, 2]>(k), #km) | " \
     "Div(Transpose<perm = [0, 1, 3, 2]>(k), #kd)}"
-#define TURNED "Transpose<perm = [0, 2, 3, 1]>(r)"
+#define TURNED                                                                            \
+    "{Transpose<perm = [0, 2, 3, 1]>(r) | Mul(Transpose<perm = [0, 2, 3, 1]>(r), #km) | " \
+    "Div(Transpose<perm = [0, 2, 3, 1]>(r), #kd)}"
 #define SCORES(keys)                                                                          \
     "{s:MatMul(q, " keys ") | Div(s:MatMul(q, " keys "), #div) | Mul(s:MatMul(q, " keys "), " \
     "#mul)}"
@@ -377,6 +389,12 @@ const sni_rule sni_rules_attention[] = {
      .sample = "x=[4,2,3,3] s=int64{1,4,2,3,3} %mask=[1,4,1,3,3] t=int64{-1,2,3,3}"},
     {"add-constants", "Add(Add(x, %a), %b)", "Add(x, Add(a, b))", .where = are_small,
      .sample = "x=[N,3,8] %a=[3,8] %b=[8]"},
+    {"attention-late-scale",
+     "Softmax<axis = -1>({Div(Add(MatMul(q, k), mask), #div) | Mul(Add(MatMul(q, k), mask), "
+     "#mul)})",
+     "Softmax<axis = -1>(Add(Mul(MatMul(q, k), #t), Mul(mask, #t)))", .where = is_late_scale,
+     .build = bind_late_scale,
+     .sample = "q=[N,2,S,4] k=[N,2,4,7] mask=[N,1,1,7] #mul=0.5 #div=2.0"},
     {"attention", WEIGH(SCORES(KEYS)), NODE("k", ""), .where = is_attention, .build = bind_scale,
      .sample = HEADS},
     {"attention-turned", WEIGH(SCORES(TURNED)), NODE(LATER, ""), .where = is_attention,
