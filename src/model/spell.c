@@ -238,7 +238,8 @@ static void spell_conv(speller *s) {
     char attrs[512] = "", y[NAME];
     for (int32_t i = 0; i < s->n->n_attrs; i++)
         if (!sni_str_is(s->n->attrs[i].name, "activation") &&
-            !sni_str_is(s->n->attrs[i].name, "activation_params"))
+            !sni_str_is(s->n->attrs[i].name, "activation_params") &&
+            !(s->n->attrs[i].kind == SNI_ATTR_INTS && !s->n->attrs[i].count))
             attr_text(attrs, sizeof attrs, &s->n->attrs[i]);
     s->failed |= strlen(attrs) + 1 >= sizeof attrs;
     line(s, y, "Conv <%s> (x0, x1%s)", attrs, has_in(s, 2) ? ", x2" : "");
