@@ -270,20 +270,29 @@ static inline vf to_floats(vi v) {
 #endif
 }
 
+/* What results are rounded to: least and most before the zero point is added. */
+typedef struct limits {
+    vf least, most;
+    vi zero;
+} limits;
+
+static inline limits limits_of(float zero, float low) {
+    return (limits){splat(low - zero), splat(low + 255 - zero), splat_vi((int32_t)zero)};
+}
+
 /* v rounded to even plus zero, in [low, low + 255]; NaN gives low. */
-static inline vi rounded(vf v, float zero, float low) {
-    vf least = splat(low - zero), most = splat(low + 255 - zero);
+static inline vi rounded(vf v, const limits *l) {
 #if LANES == 16
-    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)least), (__m512)most);
-    return (vi)_mm512_cvtps_epi32((__m512)v) + (int32_t)zero;
+    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)l->least), (__m512)l->most);
+    return (vi)_mm512_cvtps_epi32((__m512)v) + l->zero;
 #elif LANES == 8
-    v = (vf)_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)least), (__m256)most);
-    return (vi)_mm256_cvtps_epi32((__m256)v) + (int32_t)zero;
+    v = (vf)_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)l->least), (__m256)l->most);
+    return (vi)_mm256_cvtps_epi32((__m256)v) + l->zero;
 #else
     const vf magic = splat(12582912);
-    v = select_vf(v > least, v, least);
-    v = min_vf(v, most);
-    return __builtin_convertvector((v + magic) - magic, vi) + (int32_t)zero;
+    v = select_vf(v > l->least, v, l->least);
+    v = min_vf(v, l->most);
+    return __builtin_convertvector((v + magic) - magic, vi) + l->zero;
 #endif
 }
 
@@ -370,14 +379,15 @@ static void finish_floats(const sni_int_block *b) {
 }
 
 /* Sums of one row, all with the same addend and scale. */
-static inline vi finished_lanes(const int32_t *acc, vi add, vf scale, float zero, float low) {
-    return rounded(to_floats((vi)((vu)load_vi(acc) + (vu)add)) * scale, zero, low);
+static inline vi finished_lanes(const int32_t *acc, vi add, vf scale, const limits *l) {
+    return rounded(to_floats((vi)((vu)load_vi(acc) + (vu)add)) * scale, l);
 }
 
+/* n sums to bytes: 2 * LANES at a time, the last of which overlap those before. */
 #if LANES == 8
-/* Sixteen of them to bytes; saturating instructions keep them in range. */
-static inline void finish_16(const int32_t *acc, vi add, vf scale, const sni_int_block *b,
-                             uint8_t *y) {
+/* Saturating instructions keep results in range. */
+static inline void finish_pair(const int32_t *acc, vi add, vf scale, const limits *l,
+                               bool is_signed, uint8_t *y) {
     const __m256 most = _mm256_set1_ps(65536);
     __m256i v[2];
     for (int i = 0; i < 2; i++) {
@@ -385,48 +395,55 @@ static inline void finish_16(const int32_t *acc, vi add, vf scale, const sni_int
         v[i] = _mm256_cvtps_epi32(_mm256_min_ps(most, (__m256)f)); /* NaN: the lowest */
     }
     __m256i words = _mm256_packs_epi32(v[0], v[1]);
-    words = _mm256_adds_epi16(words, _mm256_set1_epi16((int16_t)b->zero));
+    words = _mm256_adds_epi16(words, _mm256_packs_epi32((__m256i)l->zero, (__m256i)l->zero));
     words = _mm256_permute4x64_epi64(words, 0xd8);
     __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
-    __m128i bytes = b->low < 0 ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
+    __m128i bytes = is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
     _mm_storeu_si128((__m128i_u *)y, bytes);
+}
+#else
+static inline void finish_pair(const int32_t *acc, vi add, vf scale, const limits *l,
+                               bool is_signed, uint8_t *y) {
+    (void)is_signed;
+    for (int i = 0; i < 2; i++)
+        store_bytes(y + i * LANES, finished_lanes(acc + i * LANES, add, scale, l));
 }
 #endif
 
-/* Rows with a sum and a scale each, and nothing by column. The last vector of a row overlaps the
- * one before. */
-static void finish_rows(const sni_int_block *b) {
-    uint8_t *y = b->y;
-    const int32_t *acc = b->acc;
-    float zero = b->zero, low = b->low;
-    for (int64_t r = 0; r < b->rows; r++, y += b->y_step, acc += b->acc_step) {
-        vi add = splat_vi(b->add_m[r * b->m_step]);
-        vf scale = splat(b->scale_m[r * b->m_step]);
-        int64_t at = 0;
-#if LANES == 8
-        if (b->n >= 16) {
-            for (; at + 16 <= b->n; at += 16) finish_16(acc + at, add, scale, b, y + at);
-            if (at < b->n) finish_16(acc + b->n - 16, add, scale, b, y + b->n - 16);
-            continue;
-        }
-#endif
-        for (; at + LANES <= b->n; at += LANES)
-            store_bytes(y + at, finished_lanes(acc + at, add, scale, zero, low));
-        if (at == b->n) continue;
-#if LANES < 16
-        if (b->n > LANES) {
-            at = b->n - LANES;
-            store_bytes(y + at, finished_lanes(acc + at, add, scale, zero, low));
-            continue;
-        }
-#endif
-        vi s = (vi)((vu)load_ints(acc, at, b->n - at) + (vu)add);
-        store_some_bytes(y + at, b->n - at, rounded(to_floats(s) * scale, zero, low));
+static inline void finish_row(const int32_t *acc, vi add, vf scale, const limits *l, bool is_signed,
+                              int64_t n, uint8_t *y) {
+    int64_t at = 0;
+    for (; at + 2 * LANES <= n; at += 2 * LANES)
+        finish_pair(acc + at, add, scale, l, is_signed, y + at);
+    if (at == n) return;
+    if (n > 2 * LANES) {
+        finish_pair(acc + n - 2 * LANES, add, scale, l, is_signed, y + n - 2 * LANES);
+        return;
     }
+    if (n >= LANES) {
+        store_bytes(y, finished_lanes(acc, add, scale, l));
+        if (n > LANES) store_bytes(y + n - LANES, finished_lanes(acc + n - LANES, add, scale, l));
+        return;
+    }
+    vi s = (vi)((vu)load_ints(acc, 0, n) + (vu)add);
+    store_some_bytes(y, n, rounded(to_floats(s) * scale, l));
+}
+
+/* Rows with a sum and a scale each, and nothing by column. Bytes that are written could be anything
+ * to the compiler: what it reads in the loop is copied first. */
+static void finish_rows(const sni_int_block *block) {
+    const sni_int_block b = *block;
+    const limits l = limits_of(b.zero, b.low);
+    const bool is_signed = b.low < 0;
+    for (int64_t r = 0; r < b.rows; r++)
+        finish_row(b.acc + r * b.acc_step, splat_vi(b.add_m[r * b.m_step]),
+                   splat(b.scale_m[r * b.m_step]), &l, is_signed, b.n,
+                   (uint8_t *)b.y + r * b.y_step);
 }
 
 static void finish_bytes(const sni_int_block *b) {
     uint8_t *y = b->y;
+    const limits l = limits_of(b->zero, b->low);
     if (b->add_m && b->scale_m && !b->add_n && !b->mul_n) {
         finish_rows(b);
         return;
@@ -434,7 +451,7 @@ static void finish_bytes(const sni_int_block *b) {
     for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
         for (int64_t at = 0; at < b->n; at += LANES) {
             int64_t n = b->n - at;
-            vi v = rounded(finished_float(b, r, at, n), b->zero, b->low);
+            vi v = rounded(finished_float(b, r, at, n), &l);
             if (n >= LANES)
                 store_bytes(y + at, v);
             else
@@ -475,8 +492,9 @@ static void widen(const uint8_t *x, int64_t n, bool is_signed, float zero, float
 static void quantize(const float *x, int64_t n, float scale, float zero, float low, uint8_t *y) {
     int64_t i = 0;
     vf s = splat(scale);
-    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, zero, low));
-    if (i < n) store_some_bytes(y + i, n - i, rounded(load_some(x + i, n - i, 0) / s, zero, low));
+    const limits l = limits_of(zero, low);
+    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, &l));
+    if (i < n) store_some_bytes(y + i, n - i, rounded(load_some(x + i, n - i, 0) / s, &l));
 }
 
 static void range(const float *x, int64_t n, float *least, float *most) {
@@ -508,11 +526,12 @@ static inline vf load_operand(const uint8_t *p, int64_t step, int64_t n, bool is
 static inline __attribute__((always_inline)) void pair_of(const sni_int_pair *p, const uint8_t *a,
                                                           int64_t a_step, const uint8_t *b,
                                                           int64_t b_step, uint8_t *y, int64_t n) {
+    const limits l = limits_of(0, p->low);
     for (int64_t i = 0; i < n; i += LANES) {
         vf u = load_operand(a + i * a_step, a_step, n - i, p->is_signed) - p->a_zero;
         vf v = load_operand(b + i * b_step, b_step, n - i, p->is_signed) - p->b_zero;
         vf s = p->product ? u * v * p->scale : u * p->a_scale + v * p->b_scale;
-        vi r = rounded(s + p->zero, 0, p->low);
+        vi r = rounded(s + p->zero, &l);
         if (n - i >= LANES)
             store_bytes(y + i, r);
         else
@@ -520,8 +539,9 @@ static inline __attribute__((always_inline)) void pair_of(const sni_int_pair *p,
     }
 }
 
-static void pair(const sni_int_pair *p, const uint8_t *a, int64_t a_step, const uint8_t *b,
+static void pair(const sni_int_pair *given, const uint8_t *a, int64_t a_step, const uint8_t *b,
                  int64_t b_step, uint8_t *y, int64_t n) {
+    const sni_int_pair copy = *given, *p = &copy;
     if (a_step && b_step) {
         pair_of(p, a, 1, b, 1, y, n);
     } else {
