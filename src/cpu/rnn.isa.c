@@ -66,15 +66,20 @@ INLINE const float *block_weights(const sni_rnn_step *s, int64_t block, int gate
 
 /* ---- Cells: one block, `rows` rows from row b on ---- */
 
+/* sigmoid_vf with fewer registers: the sums of several rows are in others meanwhile. */
+static inline vf gate_vf(vf x) {
+    return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
+}
+
 INLINE void lstm_rows(const sni_rnn_step *s, int64_t block, int64_t b, int rows) {
     gate_sums a;
     dot(s, block_weights(s, block, 4), b, rows, 4, 0, 4, a);
     UNROLL
     for (int r = 0; r < rows; r++) {
         int64_t at = (b + r) * s->row + block * LANES;
-        vf in = sigmoid_vf(a[r][0] + gate_x(s, b + r, block, 4, 0));
-        vf out = sigmoid_vf(a[r][1] + gate_x(s, b + r, block, 4, 1));
-        vf keep = sigmoid_vf(a[r][2] + gate_x(s, b + r, block, 4, 2));
+        vf in = gate_vf(a[r][0] + gate_x(s, b + r, block, 4, 0));
+        vf out = gate_vf(a[r][1] + gate_x(s, b + r, block, 4, 1));
+        vf keep = gate_vf(a[r][2] + gate_x(s, b + r, block, 4, 2));
         vf fresh = tanh_vf(a[r][3] + gate_x(s, b + r, block, 4, 3));
         vf cell = keep * load(s->cell + at) + in * fresh;
         store(s->cell + at, cell);
@@ -88,8 +93,8 @@ INLINE void gru_rows(const sni_rnn_step *s, int64_t block, int64_t b, int rows) 
     UNROLL
     for (int r = 0; r < rows; r++) {
         int64_t at = (b + r) * s->row + block * LANES;
-        vf update = sigmoid_vf(a[r][0] + gate_x(s, b + r, block, 3, 0));
-        vf open = sigmoid_vf(a[r][1] + gate_x(s, b + r, block, 3, 1));
+        vf update = gate_vf(a[r][0] + gate_x(s, b + r, block, 3, 0));
+        vf open = gate_vf(a[r][1] + gate_x(s, b + r, block, 3, 1));
         vf state = a[r][2] + load(s->late + block * LANES);
         vf fresh = tanh_vf(gate_x(s, b + r, block, 3, 2) + open * state);
         store(s->to + at, (splat(1) - update) * fresh + update * load(s->old + at));
@@ -102,8 +107,8 @@ INLINE void gru_reset_rows(const sni_rnn_step *s, int64_t block, int64_t b, int 
     UNROLL
     for (int r = 0; r < rows; r++) {
         int64_t at = (b + r) * s->row + block * LANES;
-        vf open = sigmoid_vf(a[r][1] + gate_x(s, b + r, block, 3, 1));
-        store(s->update + at, sigmoid_vf(a[r][0] + gate_x(s, b + r, block, 3, 0)));
+        vf open = gate_vf(a[r][1] + gate_x(s, b + r, block, 3, 1));
+        store(s->update + at, gate_vf(a[r][0] + gate_x(s, b + r, block, 3, 0)));
         store(s->to + at, open * load(s->old + at));
     }
 }
