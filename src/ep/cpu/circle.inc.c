@@ -12,11 +12,11 @@ static inline vf quarter_turns(vf x, vi *quadrant) {
            n * splat(7.54978995489188216e-8f);
 }
 
-static inline vf sine_part(vf r) { /* for |r| <= pi / 4 */
+static inline vf sine_part(vf r) { /* for |r| <= pi / 4; a zero keeps its sign */
     vf z = r * r, p = splat(-1.9515295891e-4f);
     p = p * z + splat(8.3321608736e-3f);
     p = p * z + splat(-1.6666654611e-1f);
-    return p * z * r + r;
+    return select_vf(r == splat(0), r, p * z * r + r);
 }
 
 static inline vf cosine_part(vf r) {
@@ -40,13 +40,13 @@ static inline __attribute__((always_inline)) void circle_row(const float *x, flo
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t count = n - i < LANES ? n - i : LANES;
         vf v = count < LANES ? load_some(x + i, count, 0) : load(x + i);
-        vf size = (vf)((vi)v & 0x7fffffff);
-        float worst = max_lanes(size);
-        int odd = !(worst <= (float)TURNS_LIMIT);
-        for (int j = 0; j < LANES; j++) odd |= v[j] != v[j];
-        vf r = circle_vf(odd ? splat(0) : v, shift);
-        if (odd)
-            for (int j = 0; j < LANES; j++) r[j] = shift ? cosf(v[j]) : sinf(v[j]);
+        /* Lanes that are too far out, or NaN, one by one: what stands beside them must not tell. */
+        vi near = (vf)((vi)v & 0x7fffffff) <= splat((float)TURNS_LIMIT);
+        vf r = circle_vf(select_vf(near, v, splat(0)), shift);
+        int far = 0;
+        for (int j = 0; j < LANES; j++) far |= ~near[j];
+        for (int j = 0; far && j < LANES; j++)
+            if (!near[j]) r[j] = shift ? cosf(v[j]) : sinf(v[j]);
         if (count < LANES)
             store_some(y + i, count, r);
         else
