@@ -29,6 +29,14 @@ static bool takes_groups(const sni_layout *l, const int64_t *w, int64_t groups, 
            sni_blocked_merge(in, out, groups, l->block) > 0;
 }
 
+/* True for one tap by channel, which is a scale and a shift: it goes on with a region, but costs
+ * less than the conversions of one of its own. */
+static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64_t *w) {
+    bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 &&
+                  ((const sni_conv_params *)n->params)->group == w[0];
+    return scales && !sni_layout_has(l, n->in[0]) && !(given(n, 3) && sni_layout_has(l, n->in[3]));
+}
+
 static sn_status layout_conv(sni_layout *l, sni_node *n) {
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
         !is_float_const(l, n->in[1], 4) || (given(n, 2) && !is_float_const(l, n->in[2], 1)))
@@ -37,7 +45,7 @@ static sn_status layout_conv(sni_layout *l, sni_node *n) {
     const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
     bool has = sni_layout_has(l, n->in[0]);
     bool plain = !has && w[1] <= PLAIN_CHANNELS;
-    if (!takes_groups(l, w, p->group, &plain)) return SN_OK;
+    if (!takes_groups(l, w, p->group, &plain) || begins_no_region(l, n, w)) return SN_OK;
     int32_t in[4] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID}, out;
     if (!plain) SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     if (given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));

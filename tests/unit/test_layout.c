@@ -233,12 +233,46 @@ static void up_and_together(void **state) {
     check(&t, 3, 12, "float[1,10,13,14]", 1, 0);
 }
 
+/* A normalisation by itself stays in plain layout, with the activation, pool or sum after it. */
+static void scales_alone(void **state) {
+    (void)state;
+    static const char *const after[] = {"Identity(m)", "Relu(m)", "HardSwish(m)", "Add(m, x)",
+                                        "MaxPool<kernel_shape = [2, 2]>(m)"};
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+        char all[1024], *plain, *fast;
+        const int64_t dims[4] = {2, 5, 7, 9};
+        sn_model *model;
+        sn_value *x;
+        sn_error err;
+        snprintf(
+            all, sizeof all,
+            "<ir_version: 8, opset_import: [\"\" : 18]> g (float[2,5,7,9] x) => (float[2,5,H,W] "
+            "y) <float[5] k = {-1, 2, 0.5, 3, 4}, float[5] v = {1, 2, 0.5, 3, 4}> { m = "
+            "BatchNormalization(x, k, k, k, v) y = %s }",
+            after[i]);
+        if (sn_model_load_text(all, strlen(all), &model, &err) != SN_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(sn_tensor_create(SN_FLOAT32, 4, dims, &x, &err), SN_OK);
+        float *data = sn_tensor_data(x);
+        for (size_t j = 0; j < sn_tensor_count(x); j++) data[j] = cosf((float)j * 0.7f);
+        sn_value *want = run(model, 0, x, &plain), *got = run(model, 3, x, &fast);
+        compare(got, want);
+        if (count_of(fast, "Blocked")) fail_msg("%s: conversions in\n%s", after[i], fast);
+        free(plain);
+        free(fast);
+        sn_value_destroy(want);
+        sn_value_destroy(got);
+        sn_value_destroy(x);
+        sn_model_destroy(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(residual_blocks),   cmocka_unit_test(squeeze_and_excite),
         cmocka_unit_test(inverted_residual), cmocka_unit_test(channels_last),
         cmocka_unit_test(grown_at_the_end),  cmocka_unit_test(channel_shuffle),
-        cmocka_unit_test(up_and_together),
+        cmocka_unit_test(up_and_together),   cmocka_unit_test(scales_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

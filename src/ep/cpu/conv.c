@@ -3,6 +3,7 @@
 #include "base/threadpool.h"
 #include "cpu/gemm.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/loops.h"
 #include "ops/fused.h"
 
 #include <stdlib.h>
@@ -250,6 +251,20 @@ static void depthwise_row(const depthwise_job *j, const float *x, const float *w
     }
 }
 
+/* One tap for each pixel: planes times a number, plus another. */
+static void scale_planes(void *ctx, int64_t begin, int64_t end) {
+    const depthwise_job *j = ctx;
+    const sni_loops *loops = sni_loops_get();
+    int64_t n = j->p.h * j->p.w;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t channel = i % j->channels;
+        float *y = j->y + i * n;
+        loops->center_row(j->x + i * n, y, n, 0, j->w[channel], j->bias ? j->bias[channel] : 0);
+        if (j->epilogue.act != SNI_ACT_NONE || j->added)
+            j->kernels->finish_row(&j->epilogue, y, 0, NULL, j->added ? j->added + i * n : NULL, n);
+    }
+}
+
 static void depthwise_planes(void *ctx, int64_t begin, int64_t end) {
     const depthwise_job *j = ctx;
     const plane *p = &j->p;
@@ -284,9 +299,11 @@ static sn_status run_depthwise(sni_kernel *k, sni_epilogue epilogue) {
                          .y = y->data,
                          .channels = conv.out_channels};
     int64_t work = job.p.out_h * job.p.out_w * job.p.kernel_h * job.p.kernel_w;
-    int64_t grain = work > 0 ? 32768 / work + 1 : 1;
+    bool scales = is_pointwise(&job.p);
+    int64_t grain = scales ? sni_cpu_grain(work) : work > 0 ? 32768 / work + 1 : 1;
     if (y->count)
-        sni_parallel_for(k->threads, conv.batch * conv.out_channels, grain, depthwise_planes, &job);
+        sni_parallel_for(k->threads, conv.batch * conv.out_channels, grain,
+                         scales ? scale_planes : depthwise_planes, &job);
     return SN_OK;
 }
 
