@@ -6,8 +6,10 @@
 static const sni_impl *const impls[] = {
     /* clang-format off */
     &sni_cpu_conv_depthwise,
+    &sni_cpu_conv_few,
     &sni_cpu_conv,
     &sni_cpu_fused_depthwise,
+    &sni_cpu_fused_conv_few,
     &sni_cpu_fused_conv,
     &sni_cpu_gemm,
     &sni_cpu_matmul,
@@ -26,6 +28,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_tree_ensemble,
     &sni_cpu_tree_classifier,
     &sni_cpu_tree_regressor,
+    &sni_cpu_linear_classifier,
+    &sni_cpu_linear_regressor,
     &sni_cpu_nms,
     &sni_cpu_topk,
     &sni_cpu_nonzero,

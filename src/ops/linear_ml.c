@@ -1,4 +1,6 @@
 /* LinearClassifier and LinearRegressor. */
+#include "ops/linear_ml.h"
+
 #include "ops/ml.h"
 #include "ops/wide.h"
 
@@ -9,9 +11,24 @@ typedef struct linear_params {
     int32_t transform;
 } linear_params;
 
-/* scores (rows, stride) gets X C^T + b in its first `outputs` columns. */
-static sn_status products(sni_kernel *k, int64_t outputs, int64_t stride, sni_ml_rows *rows,
-                          double **scores) {
+/* The first `outputs` columns of scores (rows, stride) get X C^T + b, X C^T by `fn`. */
+static sn_status lent_products(sni_kernel *k, sni_linear_ml_fn fn, int64_t outputs, int64_t stride,
+                               int64_t rows, double *scores) {
+    const linear_params *p = k->params;
+    void *sums = NULL;
+    SN_TRY(sni_scratch_array(k, rows * outputs, sizeof(float), &sums));
+    SN_TRY(fn(k, rows, sums));
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t o = 0; o < outputs; o++)
+            scores[r * stride + o] = (double)((const float *)sums)[r * outputs + o] +
+                                     (p->intercepts.n ? (double)p->intercepts.v[o] : 0);
+    return SN_OK;
+}
+
+/* scores (rows, stride) gets X C^T + b in its first `outputs` columns; with `fn` NULL, in plain C.
+ */
+static sn_status products(sni_kernel *k, sni_linear_ml_fn fn, int64_t outputs, int64_t stride,
+                          sni_ml_rows *rows, double **scores) {
     const linear_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     SN_TRY(sni_ml_rows_of(k, x, rows));
@@ -23,9 +40,10 @@ static sn_status products(sni_kernel *k, int64_t outputs, int64_t stride, sni_ml
             p->coefficients.n, p->intercepts.n, (long long)rows->width, (long long)outputs);
     const double *data = NULL;
     void *memory = NULL;
-    SN_TRY(sni_as_f64(k, x, &data));
     SN_TRY(sni_scratch_array(k, rows->rows * stride, sizeof(double), &memory));
     *scores = memory;
+    if (fn) return lent_products(k, fn, outputs, stride, rows->rows, *scores);
+    SN_TRY(sni_as_f64(k, x, &data));
     for (int64_t r = 0; r < rows->rows; r++) {
         for (int64_t o = 0; o < outputs; o++) {
             const float *c = p->coefficients.v + o * rows->width;
@@ -40,16 +58,20 @@ static sn_status products(sni_kernel *k, int64_t outputs, int64_t stride, sni_ml
 
 /* ---- LinearRegressor ---- */
 
-static sn_status regressor_ref(sni_kernel *k) {
+static sn_status run_regressor(sni_kernel *k, sni_linear_ml_fn fn) {
     const linear_params *p = k->params;
     sni_tensor *y = sni_out(k, 0);
     sni_ml_rows rows;
     double *scores = NULL;
-    SN_TRY(products(k, p->targets, p->targets, &rows, &scores));
+    SN_TRY(products(k, fn, p->targets, p->targets, &rows, &scores));
     for (int64_t r = 0; r < rows.rows; r++)
         sni_ml_finish(p->transform, scores + r * p->targets, p->targets);
     sni_store_numbers(y, SN_FLOAT64, scores, false);
     return SN_OK;
+}
+
+static sn_status regressor_ref(sni_kernel *k) {
+    return run_regressor(k, NULL);
 }
 
 static sn_status regressor_infer(sni_infer *c) {
@@ -82,7 +104,7 @@ static int64_t classes_of(const linear_params *p, int64_t outputs) {
     return outputs == 1 && sni_ml_label_count(&p->labels) == 2 ? 2 : outputs;
 }
 
-static sn_status classifier_ref(sni_kernel *k) {
+static sn_status run_classifier(sni_kernel *k, sni_linear_ml_fn fn) {
     const linear_params *p = k->params;
     sni_tensor *labels = sni_out(k, 0), *z = sni_out(k, 1);
     sni_ml_rows rows;
@@ -93,7 +115,7 @@ static sn_status classifier_ref(sni_kernel *k) {
                                       : 0;
     int64_t classes = classes_of(p, outputs);
     if (outputs < 1) return SNI_KERNEL_FAIL(k, "there are no coefficients");
-    SN_TRY(products(k, outputs, classes, &rows, &scores));
+    SN_TRY(products(k, fn, outputs, classes, &rows, &scores));
     if (z && z->count != rows.rows * classes)
         return SNI_KERNEL_FAIL(k, "%lld classes do not fit the output", (long long)classes);
     for (int64_t r = 0; r < rows.rows; r++) {
@@ -115,6 +137,10 @@ static sn_status classifier_ref(sni_kernel *k) {
     }
     if (z) sni_store_numbers(z, SN_FLOAT64, scores, false);
     return SN_OK;
+}
+
+static sn_status classifier_ref(sni_kernel *k) {
+    return run_classifier(k, NULL);
 }
 
 static sn_status classifier_infer(sni_infer *c) {
@@ -147,3 +173,20 @@ const sni_op sni_op_LinearClassifier = {
     .infer = classifier_infer,
     .ref = classifier_ref,
 };
+
+/* ---- For faster kernels ---- */
+
+bool sni_linear_ml_of(const sni_op *op, const void *params, sni_linear_ml *out) {
+    const linear_params *p = params;
+    int64_t count = (int64_t)p->coefficients.n;
+    bool classifier = op == &sni_op_LinearClassifier;
+    int64_t outputs = classifier ? (int64_t)p->intercepts.n : p->targets;
+    if (outputs < 1 || count < 1 || count % outputs) return false;
+    *out = (sni_linear_ml){p->coefficients.v, outputs, count / outputs};
+    return true;
+}
+
+sn_status sni_linear_ml_run(sni_kernel *k, sni_linear_ml_fn fn) {
+    bool classifier = k->node->op == &sni_op_LinearClassifier;
+    return classifier ? run_classifier(k, fn) : run_regressor(k, fn);
+}

@@ -26,8 +26,9 @@ typedef struct versus {
     const char *domain;
     sni_const *constants[EVAL_MOST];
     uint64_t seed;
-    int special; /* one in so many random floats is NaN or infinite; 0: none */
-    float scale; /* of random floats */
+    int special;         /* one in so many random floats is NaN or infinite; 0: none */
+    float scale;         /* of random floats */
+    const sni_impl *use; /* NULL: the one that is chosen */
     const char *impl;
     bool may_refuse; /* no implementation: nothing is compared */
 } versus;
@@ -259,7 +260,7 @@ static inline void versus_run(versus *v, int n_out, double tolerance) {
                     .constants = v->constants,
                     .pack = &pack,
                     .loans = &loans};
-    const sni_impl *impl = sni_ep_find(&c);
+    const sni_impl *impl = v->use ? v->use : sni_ep_find(&c);
     if (!impl && !v->may_refuse) fail_msg("%s: no implementation", e->type);
     v->impl = impl ? impl->name : NULL;
     void *state = NULL;

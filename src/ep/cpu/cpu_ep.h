@@ -8,12 +8,14 @@
 
 extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
+extern const sni_impl sni_cpu_conv_few, sni_cpu_fused_conv_few;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_blocked_depthwise;
 extern const sni_impl sni_cpu_expand_depthwise;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 extern const sni_impl sni_cpu_tree_ensemble, sni_cpu_tree_classifier, sni_cpu_tree_regressor;
+extern const sni_impl sni_cpu_linear_classifier, sni_cpu_linear_regressor;
 extern const sni_impl sni_cpu_nms, sni_cpu_topk, sni_cpu_nonzero, sni_cpu_gather_rows;
 extern const sni_impl sni_cpu_roi_align;
 extern const sni_impl sni_cpu_blocked_max_pool, sni_cpu_blocked_average_pool;
