@@ -3,14 +3,12 @@
 #ifndef SNI_CPU_SIMD_H
 #define SNI_CPU_SIMD_H
 
+#include "base/floats.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -43,7 +41,7 @@ typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 #define UNROLL_SOME _Pragma("GCC unroll 2")
 #endif
 
-static inline vf load(const float *p) {
+static inline vf load(const sni_loose_float *p) {
     return *(const vf_anywhere *)p;
 }
 
@@ -127,12 +125,12 @@ static inline __m256i first_lanes(int64_t n) {
 #endif
 
 /* Fewer than LANES elements; `rest` in the lanes that are left. */
-static inline vf load_some(const float *p, int64_t n, float rest) {
+static inline vf load_some(const sni_loose_float *p, int64_t n, float rest) {
 #if defined(__AVX512F__)
     return (vf)_mm512_mask_loadu_ps((__m512)splat(rest), (__mmask16)((1u << n) - 1), p);
 #elif defined(__AVX2__)
     __m256i mask = first_lanes(n);
-    return select_vf((vi)mask, (vf)_mm256_maskload_ps(p, mask), splat(rest));
+    return select_vf((vi)mask, (vf)_mm256_maskload_ps((const void *)p, mask), splat(rest));
 #else
     float a[LANES];
     for (int i = 0; i < LANES; i++) a[i] = i < n ? p[i] : rest;

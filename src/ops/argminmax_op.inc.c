@@ -2,6 +2,12 @@
  *
  * For each of `width` elements side by side, at most ARG_COLUMNS, the position among n rows that
  * lie `step` apart. */
+#ifdef T_FLOAT
+#define IS_NAN(v) ((v) != (v))
+#else
+#define IS_NAN(v) 0
+#endif
+
 static void FN(OP)(const void *from, int64_t n, int64_t step, int64_t width, bool last,
                    int64_t *out) {
     const T *x = from;
@@ -16,12 +22,8 @@ static void FN(OP)(const void *from, int64_t n, int64_t step, int64_t width, boo
         const T *row = x + i * step;
         for (int64_t j = 0; j < width; j++) {
             const T v = row[j], m = most[j];
-#ifdef T_FLOAT
-            const int better =
-                ((m == m) & (BEATS(v, m) | (v != v))) | (also & ((v == m) | ((v != v) & (m != m))));
-#else
-            const int better = BEATS(v, m) | (also & (v == m));
-#endif
+            const int better = ((IS_NAN(m) == 0) & (BEATS(v, m) | IS_NAN(v))) |
+                               (also & ((v == m) | (IS_NAN(v) & IS_NAN(m))));
             best[j] = better ? (int32_t)i : best[j];
             most[j] = better ? v : m;
         }
@@ -39,17 +41,18 @@ static int64_t FN(SNI_PASTE(OP, row))(const void *from, int64_t n, bool last) {
     for (; i + ARG_LANES <= n; i += ARG_LANES)
         for (int j = 0; j < ARG_LANES; j++) {
             lanes[j] = BEATS(x[i + j], lanes[j]) ? x[i + j] : lanes[j];
-            odd |= x[i + j] != x[i + j];
+            odd |= IS_NAN(x[i + j]);
         }
     for (; i < n; i++) {
         lanes[0] = BEATS(x[i], lanes[0]) ? x[i] : lanes[0];
-        odd |= x[i] != x[i];
+        odd |= IS_NAN(x[i]);
     }
     T most = lanes[0];
     for (int j = 1; j < ARG_LANES; j++) most = BEATS(lanes[j], most) ? lanes[j] : most;
     int64_t step = last ? -1 : 1, at = last ? n - 1 : 0;
-    while (odd ? x[at] == x[at] : x[at] != most) at += step;
+    while (odd ? !IS_NAN(x[at]) : x[at] != most) at += step;
     return at;
 }
+#undef IS_NAN
 #undef OP
 #undef BEATS

@@ -83,7 +83,7 @@ static T FN(rounded)(double d) {
 #define OP max
 #define ACC T
 #define EMPTY LEAST
-#define STEP(a, x) (((x) > (a)) OR_NAN(x) ? (x) : (a))
+#define STEP(a, x) ((((x) > (a)) OR_NAN(x)) ? (x) : (a))
 #define RESULT(a, n) (a)
 #define SELECTS
 #include "ops/reduce_op.inc.c"
@@ -91,7 +91,7 @@ static T FN(rounded)(double d) {
 #define OP min
 #define ACC T
 #define EMPTY MOST
-#define STEP(a, x) (((x) < (a)) OR_NAN(x) ? (x) : (a))
+#define STEP(a, x) ((((x) < (a)) OR_NAN(x)) ? (x) : (a))
 #define RESULT(a, n) (a)
 #define SELECTS
 #include "ops/reduce_op.inc.c"
@@ -123,7 +123,7 @@ static void FN(lse_row)(void *acc, const void *x, int64_t n) {
     const T *src = x;
     double max = -(double)INFINITY;
     for (int64_t i = 0; i < n; i++)
-        max = ((double)src[i] > max) OR_NAN(src[i]) ? (double)src[i] : max;
+        max = (((double)src[i] > max) OR_NAN(src[i])) ? (double)src[i] : max;
     FN(lse_raise)(a, max);
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += FN(lse_term)((double)src[i], a->max);
