@@ -155,7 +155,11 @@ static void gather_row(const gather_job *j, const unsigned char *src, unsigned c
     const tap_table *last = &j->tables[j->x->rank - 1];
     size_t width = sni_dtype_width(j->x->dtype);
     if (j->identity) {
-        memcpy(dst, src, (size_t)last->out * width);
+        size_t bytes = (size_t)last->out * width;
+        if (bytes == 64) /* channels side by side */
+            memcpy(dst, src, 64);
+        else
+            memcpy(dst, src, bytes);
         return;
     }
     const int64_t *index = last->index;
@@ -175,14 +179,19 @@ static void gather_piece(void *ctx, int64_t begin, int64_t end) {
     size_t width = sni_dtype_width(j->x->dtype);
     int rank = j->x->rank;
     int64_t row = j->tables[rank - 1].out;
-    for (int64_t r = begin; r < end; r++) {
-        int64_t rest = r, offset = 0;
-        for (int d = rank - 2; d >= 0; d--) {
+    const tap_table *lines = rank > 1 ? &j->tables[rank - 2] : NULL;
+    int64_t many = lines ? lines->out : 1;
+    for (int64_t r = begin; r < end;) {
+        int64_t rest = r / many, offset = 0, at = r % many;
+        for (int d = rank - 3; d >= 0; d--) {
             offset += j->tables[d].index[rest % j->tables[d].out] * j->strides[d];
             rest /= j->tables[d].out;
         }
-        gather_row(j, (const unsigned char *)j->x->data + (size_t)offset * width,
-                   (unsigned char *)j->y->data + (size_t)(r * row) * width);
+        for (; at < many && r < end; at++, r++) {
+            int64_t from = offset + (lines ? lines->index[at] * j->strides[rank - 2] : 0);
+            gather_row(j, (const unsigned char *)j->x->data + (size_t)from * width,
+                       (unsigned char *)j->y->data + (size_t)(r * row) * width);
+        }
     }
 }
 

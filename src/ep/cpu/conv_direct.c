@@ -284,7 +284,8 @@ static void cut_items(direct_job *j, int threads) {
     j->item_rows = ceil_div(j->spans, j->item_spans);
     j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
     int64_t items = images * j->item_rows * j->tiles;
-    int64_t macs = greatest(pixels, FEW) * images * j->weights->in * j->weights->out * taps / items;
+    int64_t out = j->out_blocks * j->block; /* a block takes as long however few it has */
+    int64_t macs = greatest(pixels, FEW) * images * j->weights->in * out * taps / items;
     j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
     if ((by_rows || is_even(items, threads)) && j->grain < items / threads)
         j->grain = items / threads;

@@ -270,7 +270,7 @@ static sn_status expand_run(sni_kernel *k) {
     int64_t items = j.g.n * j.parts;
     j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
     if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    int64_t work = j.g.in_h * j.g.in_w * w->in * w->out / j.parts;
+    int64_t work = j.g.in_h * j.g.in_w * w->in * j.out_blocks * j.block / j.parts;
     sni_parallel_for(threads, items, larger(items / threads, PIECE / larger(work, 1)), run_parts,
                      &j);
     return SN_OK;
