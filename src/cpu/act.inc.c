@@ -117,6 +117,8 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
     }
 }
 
+enum { BLOCK = LANES == 16 ? 16 : 8 }; /* channels of a blocked pixel */
+
 /* Rows of results and what is done to them before they are stored for good. */
 typedef struct ending {
     float p0, p1;
@@ -124,6 +126,7 @@ typedef struct ending {
     int64_t y_row, rows, n;
     const float *row_bias, *columns, *more; /* NULL: none */
     int64_t more_row;
+    const float *slopes; /* sni_epilogue's */
 } ending;
 
 /* One row, for an activation that is a constant at every call. */
@@ -136,6 +139,7 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
         vf x = load(y + i) + b;
         if (columns) x += load(columns + i);
         if (more) x += load(more + i);
+        if (act == SNI_ACT_LEAKY_RELU && e->slopes) p0 = load(e->slopes + i % BLOCK);
         store(y + i, act_vf(act, p0, p1, x));
     }
     if (i == n) return;
@@ -171,5 +175,6 @@ static void finish_row(const sni_epilogue *e, float *y, float bias, const float 
                                 .n = n,
                                 .row_bias = &bias,
                                 .columns = columns,
-                                .more = more});
+                                .more = more,
+                                .slopes = e->slopes});
 }

@@ -29,6 +29,7 @@ typedef struct sni_conv_epilogue {
     sni_act act;
     float p0, p1;
     const float *bias;     /* one per output channel, zeros up to whole blocks; NULL: none */
+    const float *slopes;   /* of LEAKY_RELU, one per output channel like the bias; NULL: p0 */
     const float *residual; /* laid out like the output; NULL: none */
 } sni_conv_epilogue;
 
@@ -56,7 +57,7 @@ typedef struct sni_conv_tile {
     bool add;                    /* to what y has */
     bool finish;                 /* with the epilogue */
     const sni_conv_epilogue
-        *epilogue; /* bias and residual moved to the tile's first block, pixel */
+        *epilogue; /* bias, slopes and residual moved to the tile's first block, pixel */
 } sni_conv_tile;
 
 typedef void (*sni_conv_tile_fn)(const sni_conv_tile *t);

@@ -1,13 +1,15 @@
 /* conv_tile.inc.c - the direct convolution's micro-kernel: a tile of output stays in registers over
  * all channels and taps. */
 
-enum { BLOCK = LANES == 16 ? 16 : 8, VECTORS = BLOCK / LANES };
+enum { VECTORS = BLOCK / LANES };
 
 /* Activations that the epilogue leaves to rows in memory. */
 static void act_tile(const sni_conv_tile *t, int pixels, int width) {
     sni_epilogue e = {.act = t->epilogue->act, .p0 = t->epilogue->p0, .p1 = t->epilogue->p1};
-    for (int b = 0; b < width; b++)
+    for (int b = 0; b < width; b++) {
+        if (t->epilogue->slopes) e.slopes = t->epilogue->slopes + b * BLOCK;
         finish_row(&e, t->y + b * t->y_block, 0, NULL, NULL, (int64_t)pixels * BLOCK);
+    }
 }
 
 /* Bounds of activations that are no more than bounds; false for others. */

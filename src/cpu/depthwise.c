@@ -82,7 +82,10 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             const sni_conv_epilogue *e, const sni_depthwise_part *part) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     const ending end_with = ending_of(e);
-    const sni_epilogue after = {.act = e->act, .p0 = e->p0, .p1 = e->p1};
+    const sni_epilogue after = {.act = e->act,
+                                .p0 = e->p0,
+                                .p1 = e->p1,
+                                .slopes = e->slopes ? e->slopes + part->channels * k->block : NULL};
     int64_t line = g->in_w * k->block, taps = g->kernel_w * k->block;
     const float *w = packed + part->channels * g->kernel_h * taps;
     sni_depthwise_rows r = {.x_row = g->dilation_h * line,

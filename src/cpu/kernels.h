@@ -24,6 +24,8 @@ typedef enum sni_act {
 typedef struct sni_epilogue {
     sni_act act;
     float p0, p1;
+    const float *slopes;      /* of LEAKY_RELU on a row of blocked pixels: one for each channel of
+                                 the block, in the place of p0; NULL: none */
     const float *row_bias;    /* one per row of C; NULL: none */
     const float *column_bias; /* one per column of C; NULL: none */
     const float *residual;    /* added before the activation; laid out like C; NULL: none */

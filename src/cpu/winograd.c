@@ -365,9 +365,12 @@ static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, c
     }
 }
 
-static void finish_tile(const job *j, const sni_wino_output *s) {
-    sni_epilogue e = {.act = j->e->act, .p0 = j->e->p0, .p1 = j->e->p1};
+static void finish_tile(const job *j, const sni_wino_output *s, int64_t out_block) {
     int64_t block = j->kernels->block;
+    sni_epilogue e = {.act = j->e->act,
+                      .p0 = j->e->p0,
+                      .p1 = j->e->p1,
+                      .slopes = j->e->slopes ? j->e->slopes + out_block * block : NULL};
     for (int i = 0; i < s->rows; i++)
         j->kernels->finish_row(&e, s->y + i * s->row, 0, NULL, NULL, s->columns * block);
 }
@@ -401,7 +404,7 @@ static void output_block(const job *j, int64_t first, int64_t count, int64_t out
         s.y = j->y + at;
         s.residual = j->e->residual ? j->e->residual + at : NULL;
         j->kernels->wino->output(&s);
-        if (j->finish) finish_tile(j, &s);
+        if (j->finish) finish_tile(j, &s, out_block);
     }
 }
 

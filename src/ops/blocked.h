@@ -31,8 +31,10 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
 }
 
 /* BlockedConv: Y = activation(Conv(X, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
- * (M,C/group,kH,kW) and B (M); Y and Z are blocked. Attributes are FusedConv's, `block`, and
- * `winograd`: that it may be computed with fewer products and somewhat larger rounding errors. */
+ * (M,C/group,kH,kW) and B (M); Y and Z are blocked. With S (M), the slopes of
+ * numbers below zero by channel, there is no other activation. Attributes are FusedConv's, `block`,
+ * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
+ */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
     int64_t block, winograd;

@@ -29,6 +29,18 @@ static sn_status check_added(sni_infer *c) {
     return SN_OK;
 }
 
+/* S has a number for each output channel, and is all the activation there is. */
+static sn_status check_slopes(sni_infer *c, const sni_activation *f) {
+    sni_dim dim;
+    if (!sni_infer_given(c, 4)) return SN_OK;
+    if (f->kind != SNI_FN_NONE) return SNI_INFER_FAIL(c, "slopes besides another activation");
+    if (!sni_infer_shaped(c, 4)) return SN_OK;
+    if (sni_infer_rank(c, 4) != 1)
+        return SNI_INFER_FAIL(c, "slopes of rank %d, not 1", sni_infer_rank(c, 4));
+    return sni_infer_join_dim(c, "S and W", 0, sni_infer_dim(c, 1, 0), sni_infer_dim(c, 4, 0),
+                              &dim);
+}
+
 static sn_status blocked_conv_infer(sni_infer *c) {
     const sni_blocked_conv_params *p = c->params;
     SN_TRY(sni_infer_block(c, p->block));
@@ -39,6 +51,7 @@ static sn_status blocked_conv_infer(sni_infer *c) {
         return SNI_INFER_FAIL(c, "weights of rank %d, not 4", sni_infer_rank(c, 1));
     sni_type x;
     sni_dim dims[4];
+    SN_TRY(check_slopes(c, &p->fused.activation));
     SN_TRY(plain_input(c, p->block, &x, dims));
     const sni_type *in[3] = {&x, c->in[1], sni_infer_given(c, 2) ? c->in[2] : NULL};
     sni_infer plain = *c;
@@ -75,6 +88,13 @@ static sn_status unblocked(sni_kernel *k, const sni_tensor *t, int64_t channels,
     return SN_OK;
 }
 
+/* Numbers below zero of y (n, channels, pixels) times the slopes of their channels. */
+static void bend(float *y, const float *slopes, int64_t n, int64_t channels, int64_t pixels) {
+    for (int64_t i = 0; i < n * channels; i++)
+        for (int64_t x = i * pixels; x < (i + 1) * pixels; x++)
+            if (y[x] < 0) y[x] *= slopes[i % channels];
+}
+
 static sn_status blocked_conv_ref(sni_kernel *k) {
     const sni_blocked_conv_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *b = sni_in(k, 2), *y = sni_out(k, 0);
@@ -99,6 +119,7 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
     SN_TRY(sni_conv_run(k, &conv));
     sni_activate(&p->fused.activation, SN_FLOAT32, plain_y, more, conv.batch * m * pixels,
                  k->threads);
+    if (sni_in(k, 4)) bend(plain_y, sni_in(k, 4)->data, conv.batch, m, pixels);
     sni_to_blocked(plain_y, y->data, conv.batch, m, pixels, p->block);
     return SN_OK;
 }
@@ -107,8 +128,8 @@ const sni_op sni_op_sinter_BlockedConv = {
     .name = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
     .versions = SNI_VERSIONS(1),
-    .inputs =
-        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL}),
+    .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL},
+                          {"Z", "T", SNI_OPTIONAL}, {"S", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(

@@ -24,14 +24,15 @@ static bool all_are(const sni_ints *v, int64_t what) {
     return true;
 }
 
-static bool has_sum(const sni_node *n) {
-    return n->n_in > 3 && n->in[3] != SNI_NO_ID;
+/* A tensor that is added, or slopes by channel. */
+static bool has_more(const sni_node *n) {
+    return (n->n_in > 3 && n->in[3] != SNI_NO_ID) || (n->n_in > 4 && n->in[4] != SNI_NO_ID);
 }
 
 /* Every output is made of the one pixel under it, and the input is blocked. */
 static bool is_pointwise(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || has_sum(n) || p->fused.conv.group != 1 || !has_constant_bias(g, n)) return false;
+    if (!p || has_more(n) || p->fused.conv.group != 1 || !has_constant_bias(g, n)) return false;
     const int64_t *w = weights_of(g, n);
     const sni_type *x = &sni_graph_value(g, n->in[0])->type;
     return w && w[2] == 1 && w[3] == 1 && all_are(&p->fused.conv.window.strides, 1) &&
@@ -40,7 +41,7 @@ static bool is_pointwise(const sni_graph *g, const sni_node *n) {
 
 static bool is_depthwise(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || has_sum(n) || p->fused.conv.group < 2 || !has_constant_bias(g, n)) return false;
+    if (!p || has_more(n) || p->fused.conv.group < 2 || !has_constant_bias(g, n)) return false;
     const int64_t *w = weights_of(g, n);
     return w && w[1] == 1 && w[0] == p->fused.conv.group && (w[2] > 1 || w[3] > 1);
 }

@@ -225,6 +225,44 @@ static sn_status layout_divide(sni_layout *l, sni_node *n) {
     return combine(l, n, 1, true);
 }
 
+/* The blocked convolution that made a value which only one node uses, if it has no activation and
+ * nobody has read its result yet; NULL: none. */
+static sni_node *open_conv(const sni_layout *l, int32_t id) {
+    if (!sni_layout_has(l, id) || l->forms[id].real == SNI_NO_ID ||
+        l->g->values[id]->use_count != 1)
+        return NULL;
+    const sni_value *v = l->g->values[l->forms[id].real];
+    sni_node *conv = sni_value_producer(l->g, v);
+    if (!conv || v->use_count || !sni_str_is(conv->domain, SNI_SINTER_DOMAIN) ||
+        !sni_str_is(conv->type, "BlockedConv") || given(conv, 4))
+        return NULL;
+    const sni_blocked_conv_params *p = conv->params;
+    return p->fused.activation.kind == SNI_FN_NONE ? conv : NULL;
+}
+
+/* PRelu with slopes by channel is the end of the convolution before it. */
+static sn_status layout_prelu(sni_layout *l, sni_node *n) {
+    int64_t channels = sni_layout_channels(l, n->out[0]);
+    sni_node *conv = open_conv(l, n->in[0]);
+    int32_t in[5] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
+    const sni_tensor *t;
+    float *slopes;
+    if (!channels || !conv || channels != sni_layout_channels(l, n->in[0]) ||
+        !is_channel_const(l, n->in[1], channels))
+        return layout_combine(l, n);
+    for (int32_t i = 0; i < conv->n_in && i < 4; i++) in[i] = conv->in[i];
+    SN_TRY(sni_const_load(sni_layout_const(l, n->in[1]), &t, l->r->err));
+    SN_TRY(sni_layout_const_floats(l, 1, &channels, &slopes, &in[4]));
+    memcpy(slopes, t->data, (size_t)channels * sizeof *slopes);
+    sni_layout_node node = {
+        .domain = SNI_SINTER_DOMAIN, .type = "BlockedConv", .in = in, .n_in = 5, .like = conv};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_graph_remove_node(l->g, conv);
+    l->forms[n->in[0]].real = SNI_NO_ID;
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
 /* ---- Pools ---- */
 
 /* A list of one number per spatial axis (twice: of begins and ends) with one more axis. */
@@ -493,7 +531,7 @@ static const handler handlers[] = {
     {"Mish", layout_unary},
     {"Mul", layout_combine},
     {"Neg", layout_unary},
-    {"PRelu", layout_combine},
+    {"PRelu", layout_prelu},
     {"Pad", layout_pad},
     {"ReduceMax", layout_reduce},
     {"ReduceMean", layout_reduce},

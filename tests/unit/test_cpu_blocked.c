@@ -67,7 +67,7 @@ static sni_attr ints(const char *name, const int64_t *values, size_t count) {
         .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
 }
 
-enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8 };
+enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8, SLOPES = 16 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
     int64_t block = sni_cpu_kernels_get()->block;
@@ -87,7 +87,11 @@ static void conv_case(const shape *s, int mode, const char *activation) {
         versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
     else
         versus_without(&v);
-    if (mode & ADDED) blocked_tensor(s->n, s->out, out_h, out_w, block);
+    if (mode & ADDED)
+        blocked_tensor(s->n, s->out, out_h, out_w, block);
+    else if (mode & SLOPES)
+        versus_without(&v);
+    if (mode & SLOPES) versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
     eval_attr(&v.e, ints("strides", s->stride, 2));
     eval_attr(&v.e, ints("pads", s->pads, 4));
     eval_attr(&v.e, ints("dilations", s->dilation, 2));
@@ -105,6 +109,18 @@ static void blocked_matches(void **state) {
     for (int i = 0; i < SHAPES; i++)
         for (int mode = 0; mode < 4; mode++)
             conv_case(&shapes[i], mode, activations[(i + mode) % 4]);
+}
+
+/* The slopes of PRelu, through every kernel. */
+static void slopes_match(void **state) {
+    (void)state;
+    for (int i = 0; i < SHAPES; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            conv_case(&shapes[i], mode | SLOPES, NULL);
+            if (shapes[i].groups > 1) continue;
+            conv_case(&shapes[i], mode | SLOPES | PLAIN, NULL);
+            conv_case(&shapes[i], mode | SLOPES | WINOGRAD, NULL);
+        }
 }
 
 static void plain_input_matches(void **state) {
@@ -268,6 +284,7 @@ int main(void) {
         cmocka_unit_test(blocked_matches),
         cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(expanded_depthwise_matches),
+        cmocka_unit_test(slopes_match),
         cmocka_unit_test(pools_match),
         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),

@@ -79,6 +79,7 @@ static void compare(const sn_value *got, const sn_value *want) {
 }
 
 static bool small;               /* check() wants the conversion before the Resize */
+static int bent;                 /* nodes of PRelu that it finds */
 static int expanded, to_blocked; /* nodes of ExpandDepthwise and ToBlocked that check() finds */
 
 /* Checks a body from x (channels, side, side) to y: conversions from blocked layout as told, none
@@ -105,7 +106,7 @@ static void check(const text *t, int channels, int side, const char *y_type, int
         (to_blocked && count_of(blocked, "= Transpose")) ||
         count_of(blocked, "FromBlocked") != from ||
         count_of(blocked, "GatherChannels") != gathers || count_of(blocked, "= Conv ") != 0 ||
-        count_of(blocked, "ExpandDepthwise") != expanded ||
+        count_of(blocked, "ExpandDepthwise") != expanded || count_of(blocked, "= PRelu ") != bent ||
         (small && !strstr(strstr(blocked, "FromBlocked"), "Resize")) ||
         count_of(blocked, "FusedConv") != 0)
         fail_msg("%d gathers, %d and %d conversions in\n%s", count_of(blocked, "GatherChannels"),
@@ -233,6 +234,25 @@ static void up_and_together(void **state) {
     check(&t, 3, 12, "float[1,10,13,14]", 1, 0);
 }
 
+/* PRelu by channel is part of the convolution before it, unless somebody else uses that. */
+static void slopes_by_channel(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 20, 3, 3, 1, 1);
+    NODE(&t, " b = PRelu(a, slopes)");
+    conv(&t, "c", "b", 20, 1, 3, 1, 20);
+    NODE(&t, " d = PRelu(c, slopes)");
+    conv(&t, "e", "d", 20, 20, 1, 1, 1);
+    NODE(&t, " f = Add(e, b) h = PRelu(f, slopes)");
+    conv(&t, "i", "h", 20, 20, 3, 1, 1);
+    NODE(&t, " j = PRelu(i, slopes) y = Add(i, j)");
+    LIST(&t, ", float[20,1,1] slopes = {0.1, -0.2, 0.3, 0.4, 2, 0, 0.7, 0.8, 0.9, 1, 0.1, 0.2, "
+             "0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 3}");
+    bent = 1;
+    check(&t, 3, 13, "float[1,20,13,13]", 1, 0);
+    bent = 0;
+}
+
 /* A normalisation by itself stays in plain layout, with the activation, pool or sum after it. */
 static void scales_alone(void **state) {
     (void)state;
@@ -273,6 +293,7 @@ int main(void) {
         cmocka_unit_test(inverted_residual), cmocka_unit_test(channels_last),
         cmocka_unit_test(grown_at_the_end),  cmocka_unit_test(channel_shuffle),
         cmocka_unit_test(up_and_together),   cmocka_unit_test(scales_alone),
+        cmocka_unit_test(slopes_by_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

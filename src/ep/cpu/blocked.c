@@ -53,7 +53,8 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
     sni_conv_epilogue e;
     sni_window w;
     if (!sni_choice_is(c, 0, SN_FLOAT32) || (rank != 4 && rank != 5) || !c->constants[1] ||
-        (sni_choice_given(c, 2) && !c->constants[2]) || p->block != sni_cpu_kernels_get()->block ||
+        (sni_choice_given(c, 2) && !c->constants[2]) ||
+        (sni_choice_given(c, 4) && !c->constants[4]) || p->block != sni_cpu_kernels_get()->block ||
         !sni_cpu_act(&p->fused.activation, &e.act, &e.p0, &e.p1))
         return false;
     const int64_t *weights = c->constants[1]->tensor.dims;
@@ -67,6 +68,10 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err) {
     return sni_blocked_bias_of(c, 2, out, err);
+}
+
+sn_status sni_blocked_slopes(const sni_choice *c, float **out, sn_error *err) {
+    return sni_blocked_bias_of(c, 4, out, err);
 }
 
 sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error *err) {
@@ -91,21 +96,24 @@ void sni_blocked_set_window(sni_conv_geometry *g, const sni_window *w) {
     set_sizes(g, w->in, w->out);
 }
 
-sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out) {
+sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, const float *slopes,
+                                sni_blocked_call *out) {
     const sni_blocked_conv_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *z = sni_in(k, 3), *y = sni_out(k, 0);
     sni_window window;
     SN_TRY(sni_blocked_window(k, &window, x, w, y));
-    *out = (sni_blocked_call){.geometry = {.n = x->dims[0],
-                                           .in_channels = w->dims[1] * p->fused.conv.group,
-                                           .out_channels = w->dims[0],
-                                           .groups = p->fused.conv.group},
-                              .epilogue = {.bias = bias, .residual = z ? z->data : NULL},
-                              .x = x->data,
-                              .plain = x->rank == 4,
-                              .y = y->data};
+    *out = (sni_blocked_call){
+        .geometry = {.n = x->dims[0],
+                     .in_channels = w->dims[1] * p->fused.conv.group,
+                     .out_channels = w->dims[0],
+                     .groups = p->fused.conv.group},
+        .epilogue = {.bias = bias, .slopes = slopes, .residual = z ? z->data : NULL},
+        .x = x->data,
+        .plain = x->rank == 4,
+        .y = y->data};
     sni_blocked_set_window(&out->geometry, &window);
     sni_cpu_act(&p->fused.activation, &out->epilogue.act, &out->epilogue.p0, &out->epilogue.p1);
+    if (slopes) out->epilogue.act = SNI_ACT_LEAKY_RELU;
     return SN_OK;
 }
 

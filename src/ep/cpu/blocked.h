@@ -16,6 +16,8 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 /* The bias of a choice, zeros up to whole blocks; *out NULL if it has none. Packed data: not freed.
  */
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err);
+/* The same for the slopes of a choice. */
+sn_status sni_blocked_slopes(const sni_choice *c, float **out, sn_error *err);
 /* The same for a bias that is another input than the third. */
 sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error *err);
 
@@ -31,8 +33,10 @@ typedef struct sni_blocked_call {
     float *y;
 } sni_blocked_call;
 
-/* Reads a kernel's tensors. `bias` is what sni_blocked_bias gave. */
-sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, sni_blocked_call *out);
+/* Reads a kernel's tensors. `bias` and `slopes` are what sni_blocked_bias and sni_blocked_slopes
+ * gave. */
+sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, const float *slopes,
+                                sni_blocked_call *out);
 
 /* ---- How planes (channel blocks of images) are shared out ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 typedef struct depthwise_weights {
-    float *taps, *bias; /* bias NULL: none */
+    float *taps, *bias, *slopes; /* the last two may be NULL */
 } depthwise_weights;
 
 static bool depthwise_accepts(const sni_choice *c) {
@@ -26,6 +26,7 @@ static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *
         sni_depthwise_pack(&g, w->data, made.taps);
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
+    SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
     depthwise_weights *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     *kept = made;
@@ -37,7 +38,7 @@ static sn_status depthwise_run(sni_kernel *k) {
     const depthwise_weights *w = k->state;
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, &call));
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     sni_depthwise_run(&call.geometry, w->taps, call.x, call.y, &call.epilogue, k->threads);
     return SN_OK;
 }
@@ -49,6 +50,6 @@ const sni_impl sni_cpu_blocked_depthwise = {
     .accepts = depthwise_accepts,
     .prepare = depthwise_prepare,
     .release = free,
-    .packs = 1u << 1 | 1u << 2,
+    .packs = 1u << 1 | 1u << 2 | 1u << 4,
     .run = depthwise_run,
 };

@@ -12,10 +12,10 @@
 /* Packed as (groups, output blocks, input blocks, kh, kw, channels of an input block, block).
  * Groups of fewer channels than a block are merged until they fill one, with zeros between them. */
 typedef struct direct_weights {
-    int64_t groups, in, out; /* merged ones, and channels of one */
-    int64_t merged;          /* groups of the model in one of these */
-    int64_t in_block;        /* channels of an input block: 1 if the input is plain */
-    float *panels, *bias;    /* bias NULL: none */
+    int64_t groups, in, out;       /* merged ones, and channels of one */
+    int64_t merged;                /* groups of the model in one of these */
+    int64_t in_block;              /* channels of an input block: 1 if the input is plain */
+    float *panels, *bias, *slopes; /* the last two may be NULL */
 } direct_weights;
 
 static int64_t merged_groups(const sni_conv_geometry *g, int64_t block) {
@@ -88,6 +88,7 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
         pack(&d, w, taps, block);
     }
     SN_TRY(sni_blocked_bias(c, &d.bias, err));
+    SN_TRY(sni_blocked_slopes(c, &d.slopes, err));
     direct_weights *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     *kept = d;
@@ -471,7 +472,9 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
                .epilogue = j->epilogue};
     int64_t end = least(j->spans, (row + 1) * j->item_spans);
     it.width = least(j->width, j->out_blocks - it.first_out);
-    if (it.epilogue.bias) it.epilogue.bias += (it.group * j->out_blocks + it.first_out) * j->block;
+    int64_t channel = (it.group * j->out_blocks + it.first_out) * j->block;
+    if (it.epilogue.bias) it.epilogue.bias += channel;
+    if (it.epilogue.slopes) it.epilogue.slopes += channel;
     set_distances(&it);
     int64_t whole = j->plain || j->pointwise ? j->in_blocks : j->weights->in / j->block;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
@@ -505,7 +508,7 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, &call));
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     direct_job j = {.weights = w,
                     .kernels = kernels->conv,
                     .g = call.geometry,
@@ -531,6 +534,6 @@ const sni_impl sni_cpu_conv_direct = {
     .accepts = sni_conv_direct_accepts,
     .prepare = sni_conv_direct_prepare,
     .release = sni_conv_direct_release,
-    .packs = 1u << 1 | 1u << 2,
+    .packs = 1u << 1 | 1u << 2 | 1u << 4,
     .run = run_prepared,
 };

@@ -6,7 +6,7 @@
 
 typedef struct wino_weights {
     sni_wino_form form;
-    float *points, *bias; /* bias NULL: none */
+    float *points, *bias, *slopes; /* the last two may be NULL */
 } wino_weights;
 
 /* Any form at all. */
@@ -42,6 +42,7 @@ static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) 
         sni_wino_pack(&g, &made.form, w, made.points, 0);
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
+    SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
     wino_weights *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     *kept = made;
@@ -53,7 +54,7 @@ static sn_status wino_run(sni_kernel *k) {
     const wino_weights *w = k->state;
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, &call));
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     size_t count = sni_wino_scratch_size(&call.geometry, &w->form, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
@@ -70,6 +71,6 @@ const sni_impl sni_cpu_conv_wino = {
     .pays = wino_pays,
     .prepare = wino_prepare,
     .release = free,
-    .packs = 1u << 1 | 1u << 2,
+    .packs = 1u << 1 | 1u << 2 | 1u << 4,
     .run = wino_run,
 };
