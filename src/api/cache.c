@@ -48,7 +48,7 @@ bool sni_cache_path(const sn_model *model, const sn_session_options *options, ch
     add_number(&d, SNI_PACK_VERSION);
     add_text(&d, sn_version());
     add_text(&d, sni_isa_name(sni_cpu_isa()));
-    for (int level = 1; level <= 3; level++) add_number(&d, sni_cpu_cache(level));
+    for (int level = 1; level <= 2; level++) add_number(&d, sni_cpu_cache(level));
     add_number(&d, (uint64_t)o->optimize);
     add_number(&d, o->portable);
     for (size_t i = 0; i < o->disabled_rule_count; i++) add_text(&d, o->disabled_rules[i]);
