@@ -27,8 +27,23 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     return SN_OK;
 }
 
+/* Few rows and outputs: panels would be mostly zeros, and all of them read for little. */
+static bool multiply_few(sni_kernel *k, int64_t rows, float *sums) {
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    sni_linear_ml l;
+    if (rows >= kernels->mr || !sni_linear_ml_of(k->node->op, k->params, &l) ||
+        2 * l.outputs > kernels->nr)
+        return false;
+    const float *x = sni_in(k, 0)->data;
+    for (int64_t r = 0; r < rows; r++)
+        kernels->dot_rows(x + r * l.features, l.coefficients, l.features, l.outputs, l.features,
+                          sums + r * l.outputs);
+    return true;
+}
+
 static sn_status multiply(sni_kernel *k, int64_t rows, float *sums) {
     const sni_dense *w = k->state;
+    if (rows == 0 || multiply_few(k, rows, sums)) return SN_OK;
     sni_gemm_f32 g = {.m = rows,
                       .n = w->n,
                       .k = w->k,
@@ -38,7 +53,7 @@ static sn_status multiply(sni_kernel *k, int64_t rows, float *sums) {
                       .packed_b = w->panels,
                       .c = sums,
                       .c_row = w->n};
-    return rows ? sni_dense_run(k, &g) : SN_OK;
+    return sni_dense_run(k, &g);
 }
 
 static sn_status run(sni_kernel *k) {
