@@ -287,6 +287,7 @@ static void try_reduction(grouper *p) {
 }
 
 static void grow(grouper *p, sni_node *seed) {
+    if (seed->n_out == 0 || seed->out[0] == SNI_NO_ID) return;
     const sni_type *shape = &p->g->values[seed->out[0]]->type;
     bool grew = try_member(p, seed, shape);
     while (grew) {
