@@ -99,6 +99,17 @@ static sn_status weigh(sni_kernel *k, sni_attention *a, int64_t n) {
     return modify(k, a, a->mods->prob);
 }
 
+/* A place for results that nobody asked for: scores or caches may still be wanted. */
+static sn_status unwanted_results(sni_kernel *k, sni_attention *a) {
+    int64_t heads = a->batches * a->q_heads, rows;
+    void *place;
+    if (!sni_mul_i64(heads, a->q_length, &rows))
+        return sni_fail(k->err, SN_LIMIT, "%" PRId64 " queries", a->q_length);
+    SN_TRY(sni_scratch_matrix(k, rows, a->v_size, sni_dtype_width(a->dtype), &place));
+    a->y = sni_heads_outer(place, a->q_heads, a->q_length, a->v_size);
+    return SN_OK;
+}
+
 /* All heads, a chunk at a time, or at once where subgraphs are to see them together. */
 sn_status sni_attend(sni_kernel *k, sni_attention *a) {
     int64_t count = a->batches * a->q_heads, each;
@@ -106,6 +117,7 @@ sn_status sni_attend(sni_kernel *k, sni_attention *a) {
     if (!sni_mul_i64(a->q_length, a->total, &each) || each > INT64_MAX / 16)
         return sni_fail(k->err, SN_LIMIT, "%" PRId64 " queries for %" PRId64 " keys", a->q_length,
                         a->total);
+    if (!a->y.data) SN_TRY(unwanted_results(k, a));
     const sni_cores *cores = sni_cores_for(k, a->dtype);
     bool done = false;
     if (cores) SN_TRY(cores->attend(k, a, &done));
