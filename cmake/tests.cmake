@@ -125,6 +125,7 @@ if(TARGET sinter_cli)
     sinter_test(suite.${name} suites ${TOOLS}/run_suite.sh ${PROGRAM} ${SHARED}/${folder}
                 tests/onnx/expected_failures_${name}.txt)
   endforeach()
+  sinter_test(suite.tiers suites ${TOOLS}/run_tiers.sh ${PROGRAM} ${SHARED})
   sinter_test(suite.differential suites ${TOOLS}/run_differential.sh ${PROGRAM})
   sinter_test(models.exported models ${TOOLS}/run_models.sh ${PROGRAM})
   sinter_test(models.opset13 models ${TOOLS}/run_models.sh ${PROGRAM} 13)
