@@ -6,7 +6,10 @@
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
     sn_status status = SN_OK;
     pthread_mutex_lock(&c->store->lock);
-    if (c->decode && !c->tensor.data) status = c->decode(c, err);
+    if (c->decode && !c->tensor.data) {
+        status = c->decode(c, err);
+        if (status != SN_OK) c->tensor.data = NULL; /* not half filled */
+    }
     pthread_mutex_unlock(&c->store->lock);
     if (status == SN_OK) *out = &c->tensor;
     return status;

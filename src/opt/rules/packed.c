@@ -1,5 +1,6 @@
 /* packed.c - attention over queries, keys and values that one product makes: it takes them from
  * there, without copies. Three products of one input become one. */
+#include "base/floats.h"
 #include "opt/rules/rules.h"
 
 static int64_t int_attr(const sni_match *m, const char *name) {
@@ -99,29 +100,53 @@ static bool is_joined(sni_match *m) {
     return divides(m, n[0], n[1], n[2], all) && depth <= MOST_WEIGHTS / all;
 }
 
-/* Binds w and b: the layers' side by side. */
-static sn_status join_layers(sni_match *m) {
-    bool turned = is_turned(m, layers[0]), biased = sni_match_value(m, "bq") != SNI_NO_ID;
-    int64_t depth = rows(m)->dims[2], all = 0, at = 0;
-    float *w, *b = NULL;
-    for (int i = 0; i < 3; i++) all += columns(m, i);
-    SN_TRY(sni_match_new_floats(m, "w", 2,
-                                turned ? (int64_t[]){all, depth} : (int64_t[]){depth, all}, &w));
-    if (biased) SN_TRY(sni_match_new_floats(m, "b", 1, &all, &b));
+/* Weights of three layers side by side. */
+typedef struct joined {
+    sni_const *parts[3];
+    int64_t rows, columns[3]; /* each part is rows x columns[i] */
+} joined;
+
+/* Reads the parts one after the other, so that one at a time is in memory beside the result. */
+static sn_status decode_joined(sni_const *c, sn_error *err) {
+    const joined *j = c->source;
+    int64_t all = j->columns[0] + j->columns[1] + j->columns[2], at = 0;
+    SN_TRY(sni_const_own_memory(c, err));
     for (int i = 0; i < 3; i++) {
-        const sni_tensor *from = sni_match_const(m, weights[i]);
-        const sni_tensor *bias = biased ? sni_match_const(m, offsets[i]) : NULL;
-        int64_t n = columns(m, i);
-        if (!from || (biased && !bias))
-            return sni_fail(m->r->err, SN_INTERNAL, "the weights are no longer there");
-        int64_t lines = turned ? 1 : depth, each = turned ? n * depth : n;
-        for (int64_t r = 0; r < lines; r++)
-            memcpy(w + (turned ? at * depth : r * all + at), (const float *)from->data + r * each,
-                   (size_t)each * sizeof *w);
-        if (biased) memcpy(b + at, bias->data, (size_t)n * sizeof *b);
+        int64_t n = j->columns[i];
+        sni_loan loan;
+        SN_TRY(sni_const_borrow(j->parts[i], true, &loan, err));
+        for (int64_t r = 0; r < j->rows; r++)
+            memcpy((float *)c->tensor.data + r * all + at,
+                   (const sni_loose_float *)loan.tensor.data + r * n, (size_t)n * sizeof(float));
+        sni_loan_end(&loan);
         at += n;
     }
     return SN_OK;
+}
+
+/* Binds `to` to the constants of the layers named in `from`: `rows` rows of each, joined. */
+static sn_status join(sni_match *m, const char *to, const char *const *from, int rank,
+                      const int64_t *dims, int64_t rows) {
+    joined *j = SNI_NEW(&m->r->store->arena, joined);
+    if (!j) return sni_fail_memory(m->r->err);
+    j->rows = rows;
+    for (int i = 0; i < 3; i++) {
+        j->parts[i] = sni_value_const(m->g, sni_match_value(m, from[i]));
+        if (!j->parts[i])
+            return sni_fail(m->r->err, SN_INTERNAL, "the weights are no longer there");
+        j->columns[i] = j->parts[i]->tensor.count / rows;
+    }
+    return sni_match_new_lazy(m, to, rank, dims, decode_joined, j);
+}
+
+/* Binds w and b: the layers' side by side. */
+static sn_status join_layers(sni_match *m) {
+    bool turned = is_turned(m, layers[0]), biased = sni_match_value(m, "bq") != SNI_NO_ID;
+    int64_t depth = rows(m)->dims[2], all = 0;
+    for (int i = 0; i < 3; i++) all += columns(m, i);
+    SN_TRY(join(m, "w", weights, 2, turned ? (int64_t[]){all, depth} : (int64_t[]){depth, all},
+                turned ? 1 : depth));
+    return biased ? join(m, "b", offsets, 1, &all, 1) : SN_OK;
 }
 
 #define NODE "a:Attention<q_num_heads = @qh, kv_num_heads = @kh, scale = @scale>"
