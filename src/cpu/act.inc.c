@@ -37,7 +37,7 @@ static inline vf gelu_vf(vf x) {
 static inline vf gelu_tanh_vf(vf x) {
     const vf a = splat(1.59576912160573071f), b = splat(0.0713548162726f);
     vf u = x * (a + b * (x * x));
-    return x * sigmoid_vf(u);
+    return times_sigmoid_vf(x, u);
 }
 
 static inline vf clamp_vf(vf x, vf low, vf high) {
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
     case SNI_ACT_SIGMOID:
         return sigmoid_vf(x);
     case SNI_ACT_SILU:
-        return x * sigmoid_vf(x);
+        return times_sigmoid_vf(x, x);
     case SNI_ACT_TANH:
         return tanh_vf(x);
     case SNI_ACT_GELU:
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
     case SNI_ACT_SOFTPLUS:
         return p0 * softplus_vf(p1 * x);
     case SNI_ACT_SWISH:
-        return x * sigmoid_vf(x * p0);
+        return times_sigmoid_vf(x, x * p0);
     default:
         return plain_vf(act, x);
     }
@@ -134,16 +134,19 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
                                                          float bias, const float *more) {
     vf p0 = splat(e->p0), p1 = splat(e->p1), b = splat(bias);
     const float *columns = e->columns;
+    const bool biased = bias != 0;
     int64_t i = 0, n = e->n;
     for (; i + LANES <= n; i += LANES) {
-        vf x = load(y + i) + b;
+        vf x = load(y + i);
+        if (biased) x += b;
         if (columns) x += load(columns + i);
         if (more) x += load(more + i);
         if (act == SNI_ACT_LEAKY_RELU && e->slopes) p0 = load(e->slopes + i % BLOCK);
         store(y + i, act_vf(act, p0, p1, x));
     }
     if (i == n) return;
-    vf x = load_some(y + i, n - i, 0) + b;
+    vf x = load_some(y + i, n - i, 0);
+    if (biased) x += b;
     if (columns) x += load_some(columns + i, n - i, 0);
     if (more) x += load_some(more + i, n - i, 0);
     store_some(y + i, n - i, act_vf(act, p0, p1, x));

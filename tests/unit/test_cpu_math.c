@@ -103,6 +103,38 @@ static void gelu_is_bounded(void **state) {
     assert_true(y[0] == INFINITY && isnan(y[1]) && y[2] == 1000 && y[3] == 0);
 }
 
+/* So does that of the functions that are x times a sigmoid. */
+static void silu_is_bounded(void **state) {
+    (void)state;
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    double most[3] = {0};
+    for (float at = -100; at < 100; at += 1e-3f) {
+        float x[16], y[3][16];
+        for (int i = 0; i < 16; i++) x[i] = at + (float)i * 6.1e-5f;
+        k->map[SNI_ACT_SILU](0, 0, x, y[0], 16);
+        k->map[SNI_ACT_SWISH](1.702f, 0, x, y[1], 16);
+        k->map[SNI_ACT_GELU_TANH](0, 0, x, y[2], 16);
+        for (int i = 0; i < 16; i++) {
+            double v = (double)x[i];
+            double u[3] = {v, (double)1.702f * v, 1.5957691216057308 * (v + 0.044715 * v * v * v)};
+            for (int f = 0; f < 3; f++)
+                most[f] =
+                    fmax(most[f], fabs((double)y[f][i] - v * sigmoid(u[f])) / fmax(fabs(v), 1e-30));
+        }
+    }
+    print_message("silu, swish, gelu by tanh, parts of x %.3g %.3g %.3g\n", most[0], most[1],
+                  most[2]);
+    assert_true(most[0] <= 1.5e-7 && most[1] <= 1.5e-7 && most[2] <= 1.5e-7);
+    static const float ends[16] = {INFINITY, -INFINITY, 0,   -0.0f,  NAN,     1000, -1000, 89, -110,
+                                   FLT_MAX,  -FLT_MAX,  -88, 1e-30f, -1e-30f, 200,  -200};
+    float y[16];
+    k->map[SNI_ACT_SILU](0, 0, ends, y, 16);
+    assert_true(y[0] == INFINITY && isnan(y[1]) && y[2] == 0 && y[3] == 0 && isnan(y[4]));
+    assert_true(y[5] == 1000 && y[6] == 0 && y[7] == 89 && y[8] == 0 && y[9] == FLT_MAX);
+    assert_true(y[10] == 0 && fabsf(y[11]) < 1e-35f && y[12] == 5e-31f && y[13] == -5e-31f);
+    assert_true(y[14] == 200 && y[15] == 0);
+}
+
 static void ends_are_exact(void **state) {
     (void)state;
     static const float x[16] = {INFINITY, -INFINITY, 0,        -0.0f,  NAN,     1000, -1000, 89,
@@ -127,6 +159,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_bounded),
         cmocka_unit_test(gelu_is_bounded),
+        cmocka_unit_test(silu_is_bounded),
         cmocka_unit_test(ends_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
