@@ -70,6 +70,7 @@ static sn_status read_head(sni_importer *imp, sni_message message, head *out) {
         bool zero = f.type == SNI_WIRE_LEN ? f.size == 0 : f.value == 0;
         if (zero && seen) continue;
         seen = how;
+        sni_wire_skip_alike(&w, &f);
     }
     SN_TRY(w.status);
     h.how = type == ONNX_ATTR_TYPE_UNDEFINED ? seen : form_of_type(type);
@@ -89,6 +90,7 @@ static sn_status count_elements(sni_importer *imp, sni_message message, head *h)
         if (f.number != h->how->field) continue;
         if (element_wire(h->how) != SNI_WIRE_LEN)
             SN_TRY(sni_field_count(&w, &f, element_wire(h->how), &n));
+        if (element_wire(h->how) == f.type) n += sni_wire_skip_alike(&w, &f);
         h->count += n;
     }
     return w.status;
@@ -117,6 +119,20 @@ static sn_status read_string(sni_importer *imp, sni_wire *w, const sni_field *f,
     sni_str text;
     SN_TRY(sni_field_str(w, f, &text));
     return sni_import_copy(imp, text, out);
+}
+
+/* Reads string `at` of a list. One like the two before it shares their text: trees name the kind of
+ * each of their nodes. */
+static sn_status read_next_string(sni_importer *imp, sni_wire *w, const sni_field *f, sni_str *list,
+                                  size_t at) {
+    sni_str text;
+    SN_TRY(sni_field_str(w, f, &text));
+    for (size_t back = 1; back <= 2 && back <= at; back++) {
+        if (!sni_str_eq(list[at - back], text)) continue;
+        list[at] = list[at - back];
+        return SN_OK;
+    }
+    return sni_import_copy(imp, text, &list[at]);
 }
 
 static sn_status read_type(sni_importer *imp, sni_wire *w, const sni_field *f, sni_type *out) {
@@ -220,7 +236,11 @@ static sn_status read_numbers(sni_wire *w, const sni_field *f, const head *h, co
         else
             l->ints[(*at)++] = (int64_t)bits;
     }
-    return values.wire.status;
+    SN_TRY(values.wire.status);
+    *at += h->how->kind == SNI_ATTR_FLOATS
+               ? sni_wire_floats_alike(w, f, l->floats + *at, h->count - *at)
+               : sni_wire_ints_alike(w, f, l->ints + *at, h->count - *at);
+    return SN_OK;
 }
 
 static sn_status read_list(sni_importer *imp, sni_scope *scope, sni_node *n, sni_message message,
@@ -238,7 +258,8 @@ static sn_status read_list(sni_importer *imp, sni_scope *scope, sni_node *n, sni
             SN_TRY(read_numbers(&w, &f, h, &l, &at));
             break;
         case SNI_ATTR_STRINGS:
-            SN_TRY(read_string(imp, &w, &f, &l.strings[at++]));
+            SN_TRY(read_next_string(imp, &w, &f, l.strings, at));
+            at++;
             break;
         case SNI_ATTR_TENSORS:
             SN_TRY(read_tensor(imp, h->how, &w, &f, &l.tensors[at++]));

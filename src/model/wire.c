@@ -43,6 +43,11 @@ sn_status sni_wire_fail(sni_wire *w, const sni_field *f, const char *format, ...
 static bool read_varint(sni_wire *w, uint64_t *out) {
     const unsigned char *start = w->p;
     uint64_t v = 0;
+    if (start != w->end && *start < 0x80) {
+        *out = *start;
+        w->p++;
+        return true;
+    }
     for (unsigned i = 0; i < MAX_VARINT; i++) {
         if (w->p == w->end) {
             fail_at(w, offset_of(w, start), SN_MALFORMED, "a number is cut off");
@@ -190,4 +195,86 @@ sn_status sni_field_count(sni_wire *w, const sni_field *f, sni_wire_type type, s
     }
     *out = n;
     return SN_OK;
+}
+
+/* ---- Lists that are not packed ---- */
+
+/* The end of the number that begins at p; NULL: it is cut off or too long. */
+static inline const unsigned char *varint_at(const unsigned char *p, const unsigned char *end,
+                                             uint64_t *out) {
+    uint64_t v = 0;
+    for (unsigned i = 0; i < MAX_VARINT && p != end; i++) {
+        unsigned char b = *p++;
+        v |= (uint64_t)(b & 0x7f) << (7 * i);
+        if (b >= 0x80) continue;
+        *out = v;
+        return i == MAX_VARINT - 1 && b > 1 ? NULL : p;
+    }
+    return NULL;
+}
+
+static inline const unsigned char *fixed_at(const unsigned char *p, const unsigned char *end,
+                                            size_t size, uint64_t *out) {
+    uint64_t v = 0;
+    if ((size_t)(end - p) < size) return NULL;
+    for (size_t i = 0; i < size; i++) v |= (uint64_t)p[i] << (8 * i);
+    *out = v;
+    return p + size;
+}
+
+static inline const unsigned char *bytes_at(const unsigned char *p, const unsigned char *end) {
+    uint64_t size;
+    p = varint_at(p, end, &size);
+    return p && size <= (uint64_t)(end - p) ? p + size : NULL;
+}
+
+/* The tag of a field if it has one byte; 0x80, which begins no field of one byte, otherwise. */
+static unsigned char short_tag(const sni_wire *w, const sni_field *f) {
+    return f->number < 16 && w->limits->origin[f->offset] < 0x80 ? w->limits->origin[f->offset]
+                                                                 : 0x80;
+}
+
+size_t sni_wire_skip_alike(sni_wire *w, const sni_field *f) {
+    unsigned char tag = short_tag(w, f);
+    size_t n = 0;
+    if (tag == 0x80) return 0;
+    for (; w->p != w->end && *w->p == tag; n++) {
+        const unsigned char *p = w->p + 1;
+        uint64_t ignored;
+        p = f->type == SNI_WIRE_LEN ? bytes_at(p, w->end)
+            : f->type == SNI_WIRE_VARINT
+                ? varint_at(p, w->end, &ignored)
+                : fixed_at(p, w->end, f->type == SNI_WIRE_I64 ? 8 : 4, &ignored);
+        if (!p) break;
+        w->p = p;
+    }
+    return n;
+}
+
+size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t most) {
+    unsigned char tag = short_tag(w, f);
+    size_t n = 0;
+    if (tag == 0x80 || f->type != SNI_WIRE_VARINT) return 0;
+    for (; n < most && w->p != w->end && *w->p == tag; n++) {
+        uint64_t v;
+        const unsigned char *p = varint_at(w->p + 1, w->end, &v);
+        if (!p) break;
+        to[n] = (int64_t)v;
+        w->p = p;
+    }
+    return n;
+}
+
+size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t most) {
+    unsigned char tag = short_tag(w, f);
+    size_t n = 0;
+    if (tag == 0x80 || f->type != SNI_WIRE_I32) return 0;
+    for (; n < most && w->p != w->end && *w->p == tag; n++) {
+        uint64_t v;
+        const unsigned char *p = fixed_at(w->p + 1, w->end, 4, &v);
+        if (!p) break;
+        to[n] = sni_bits_float(v);
+        w->p = p;
+    }
+    return n;
 }

@@ -84,6 +84,13 @@ bool sni_values_next(sni_values *v, uint64_t *bits); /* false: end, or v->wire.s
  * in the middle of one fails. */
 sn_status sni_field_count(sni_wire *w, const sni_field *f, sni_wire_type type, size_t *out);
 
+/* Lists that are not packed: occurrences of a field that follow `f` directly, written alike. What
+ * is not well-formed is left for sni_wire_next(), which comes next. */
+size_t sni_wire_skip_alike(sni_wire *w, const sni_field *f); /* moves behind them; how many */
+/* Reads up to `most` of them; how many. */
+size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t most);
+size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t most);
+
 static inline float sni_bits_float(uint64_t bits) {
     uint32_t low = (uint32_t)bits;
     float v;

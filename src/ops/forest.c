@@ -53,6 +53,9 @@ typedef struct node_index {
     const sni_tree_lists *l;
     int32_t *slots; /* position in the lists + 1; 0: free */
     size_t mask;
+    int32_t *starts; /* nodes stand in the order of their numbers: those of tree t from starts[t]
+                        to starts[t + 1], and there are no slots; NULL: they do not */
+    int64_t n_trees;
 } node_index;
 
 static int32_t *index_slot(const node_index *x, int64_t tree, int64_t node) {
@@ -66,11 +69,41 @@ static int32_t *index_slot(const node_index *x, int64_t tree, int64_t node) {
     }
 }
 
+/* How many trees there are if they and their nodes are numbered 0, 1, 2... in the lists; else -1.
+ */
+static int64_t count_in_order(const sni_tree_lists *l) {
+    int64_t trees = 0, next = 0;
+    for (size_t i = 0; i < l->node_ids.n; i++, next++) {
+        if (l->tree_ids.v[i] == trees && l->node_ids.v[i] == 0) {
+            trees++;
+            next = 0;
+        }
+        if (l->tree_ids.v[i] != trees - 1 || l->node_ids.v[i] != next) return -1;
+    }
+    return trees;
+}
+
+/* Position in the lists + 1 of a node; 0: there is none. */
+static int32_t find_node(const node_index *x, int64_t tree, int64_t node) {
+    if (!x->starts) return *index_slot(x, tree, node);
+    if (tree < 0 || tree >= x->n_trees || node < 0) return 0;
+    int32_t start = x->starts[tree], end = x->starts[tree + 1];
+    return node < end - start ? start + (int32_t)node + 1 : 0;
+}
+
 static sn_status build_index(const sni_tree_lists *l, sni_arena *arena, node_index *x,
                              sn_error *err) {
     size_t size = 16;
+    *x = (node_index){.l = l, .n_trees = count_in_order(l)};
+    if (x->n_trees >= 0) {
+        x->starts = SNI_NEW_ARRAY(arena, int32_t, x->n_trees + 1);
+        if (!x->starts) return sni_fail_memory(err);
+        for (size_t i = 0; i < l->node_ids.n; i++) x->starts[l->tree_ids.v[i] + 1] = (int32_t)i + 1;
+        return SN_OK;
+    }
     while (size < 2 * l->node_ids.n) size *= 2;
-    *x = (node_index){l, SNI_NEW_ARRAY(arena, int32_t, size), size - 1};
+    x->slots = SNI_NEW_ARRAY(arena, int32_t, size);
+    x->mask = size - 1;
     if (!x->slots) return sni_fail_memory(err);
     for (size_t i = 0; i < l->node_ids.n; i++) {
         int32_t *slot = index_slot(x, l->tree_ids.v[i], l->node_ids.v[i]);
@@ -120,7 +153,7 @@ static sn_status check_lists(const sni_tree_lists *l, sn_error *err) {
 /* The child with that number, as forest nodes have it. `leaf_of` numbers the leaves. */
 static sn_status find_child(const node_index *x, const uint8_t *modes, const int32_t *place,
                             int64_t tree, int64_t node, int32_t *out, sn_error *err) {
-    int32_t at = *index_slot(x, tree, node);
+    int32_t at = find_node(x, tree, node);
     if (at == 0) return invalid(err, "a child of a node does not exist", node);
     *out = modes[at - 1] == SNI_TREE_LEAF ? ~place[at - 1] : place[at - 1];
     return SN_OK;
@@ -159,7 +192,7 @@ static sn_status fill_weights(const sni_tree_lists *l, const node_index *x, cons
     int32_t *start = f->leaf_weights;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < l->weight_nodes.n; i++) {
-            int32_t at = *index_slot(x, l->weight_trees.v[i], l->weight_nodes.v[i]);
+            int32_t at = find_node(x, l->weight_trees.v[i], l->weight_nodes.v[i]);
             int64_t target = l->weight_targets.v[i];
             if (at == 0)
                 return invalid(err, "a weight's node does not exist", l->weight_nodes.v[i]);

@@ -2,6 +2,8 @@
  * many, missing features, weights for some targets or all. */
 #include "versus.h"
 
+#include "ops/forest.h"
+
 enum { MOST_NODES = 4000 };
 
 static versus v;
@@ -145,9 +147,97 @@ static void chains_match(void **state) {
     }
 }
 
+static sni_tree_lists lists_of_forest(void) {
+    return (sni_tree_lists){.tree_ids = {f.trees, f.n, true},
+                            .node_ids = {f.ids, f.n, true},
+                            .feature_ids = {f.features, f.n, true},
+                            .true_ids = {f.yes, f.n, true},
+                            .false_ids = {f.no, f.n, true},
+                            .modes = {f.modes, f.n, true},
+                            .values = {f.values, f.n, true},
+                            .weight_trees = {f.weight_trees, f.n_weights, true},
+                            .weight_nodes = {f.weight_nodes, f.n_weights, true},
+                            .weight_targets = {f.weight_targets, f.n_weights, true},
+                            .weights = {f.weights, f.n_weights, true}};
+}
+
+/* Trees and nodes numbered 0, 1, 2... make the same forest as with any other numbers. */
+static void numbers_do_not_matter(void **state) {
+    (void)state;
+    const kind k = {5, 3, 9, 5, true, false, true};
+    sni_arena arena;
+    sni_forest plain, other;
+    sni_arena_init(&arena, 0);
+    f.n = f.n_weights = 0;
+    for (int t = 0; t < k.trees; t++) {
+        int64_t next = 0;
+        add_node(&k, t, k.depth, &next);
+    }
+    sni_tree_lists l = lists_of_forest();
+    assert_int_equal(sni_forest_of_lists(&l, k.targets, &arena, &plain, NULL), SN_OK);
+    for (size_t i = 0; i < f.n; i++) {
+        f.trees[i] = 2 * f.trees[i] - 5;
+        f.ids[i] = 3 * f.ids[i] + 7;
+        f.yes[i] = 3 * f.yes[i] + 7;
+        f.no[i] = 3 * f.no[i] + 7;
+    }
+    for (size_t i = 0; i < f.n_weights; i++) {
+        f.weight_trees[i] = 2 * f.weight_trees[i] - 5;
+        f.weight_nodes[i] = 3 * f.weight_nodes[i] + 7;
+    }
+    assert_int_equal(sni_forest_of_lists(&l, k.targets, &arena, &other, NULL), SN_OK);
+    assert_int_equal(plain.n_trees, k.trees);
+    assert_int_equal(other.n_trees, k.trees);
+    assert_int_equal(plain.n_nodes, other.n_nodes);
+    assert_int_equal(plain.n_leaves, other.n_leaves);
+    assert_memory_equal(plain.roots, other.roots, (size_t)k.trees * sizeof *plain.roots);
+    for (int32_t i = 0; i < plain.n_nodes; i++) {
+        assert_int_equal(plain.nodes[i].yes, other.nodes[i].yes);
+        assert_int_equal(plain.nodes[i].no, other.nodes[i].no);
+    }
+    assert_memory_equal(plain.leaf_weights, other.leaf_weights,
+                        ((size_t)plain.n_leaves + 1) * sizeof *plain.leaf_weights);
+    sni_arena_free(&arena);
+}
+
+/* A child or a weight's node that is not there is refused, however nodes are numbered. */
+static void missing_nodes_are_refused(void **state) {
+    (void)state;
+    const kind k = {5, 1, 2, 0, false, false, false};
+    for (int shift = 0; shift < 2; shift++) {
+        for (int wrong = 0; wrong < 5; wrong++) {
+            sni_arena arena;
+            sni_forest made;
+            sni_arena_init(&arena, 0);
+            f.n = f.n_weights = 0;
+            for (int t = 0; t < k.trees; t++) {
+                int64_t next = shift;
+                size_t root = f.n++;
+                f.trees[root] = t;
+                f.ids[root] = next++;
+                f.features[root] = 0;
+                f.values[root] = 0.5f;
+                f.modes[root] = sni_str_of("BRANCH_LEQ");
+                f.yes[root] = add_node(&k, t, 0, &next);
+                f.no[root] = add_node(&k, t, 0, &next);
+            }
+            if (wrong == 1) f.yes[0] = 3 + shift; /* would be the second tree's first */
+            if (wrong == 2) f.no[0] = -1;
+            if (wrong == 3) f.weight_trees[0] = 2;
+            if (wrong == 4) f.weight_nodes[0] = INT64_MAX;
+            sni_tree_lists l = lists_of_forest();
+            sn_status status = sni_forest_of_lists(&l, k.targets, &arena, &made, NULL);
+            assert_int_equal(status, wrong ? SN_INVALID_MODEL : SN_OK);
+            sni_arena_free(&arena);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forests_match),
+        cmocka_unit_test(numbers_do_not_matter),
+        cmocka_unit_test(missing_nodes_are_refused),
         cmocka_unit_test(chains_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,6 +258,75 @@ static void test_limits(void **state) {
     assert_int_equal(sni_field_message(&w, &f, &inner), SN_LIMIT);
 }
 
+/* Lists that are not packed, by one field after the other and in one go. */
+static void test_alike(void **state) {
+    (void)state;
+    static const int64_t ints[] = {0, 1, 127, 128, -1, INT64_MIN, INT64_MAX, 5};
+    sink s = {0};
+    sni_out out;
+    sni_out_init(&out, sink_write, &s, NULL);
+    for (int i = 0; i < 8; i++) sni_put_int(&out, 8, ints[i]);
+    for (int i = 0; i < 3; i++) sni_put_float(&out, 7, some_floats[i]);
+    for (int i = 0; i < 3; i++) sni_put_str(&out, 9, SNI_STR("text"));
+    for (int i = 0; i < 3; i++) sni_put_int(&out, 16, i); /* a tag of two bytes: one at a time */
+    assert_int_equal(sni_out_finish(&out), SN_OK);
+    sni_wire w;
+    sni_wire_limits limits;
+    sni_field field;
+    int64_t read[8];
+    float floats[2];
+    sni_wire_init(&w, s.bytes, s.size, &limits, NULL);
+    assert_true(sni_wire_next(&w, &field));
+    sni_wire again = w;
+    assert_int_equal(sni_wire_ints_alike(&w, &field, read, 8), 7);
+    assert_memory_equal(read, ints + 1, 7 * sizeof *read);
+    assert_int_equal(sni_wire_skip_alike(&again, &field), 7);
+    assert_ptr_equal(again.p, w.p);
+    assert_true(sni_wire_next(&w, &field));
+    assert_int_equal(field.number, 7);
+    assert_int_equal(sni_wire_ints_alike(&w, &field, read, 8), 0);
+    assert_int_equal(sni_wire_floats_alike(&w, &field, floats, 1), 1);
+    assert_true(floats[0] == some_floats[1]);
+    assert_int_equal(sni_wire_skip_alike(&w, &field), 1);
+    assert_true(sni_wire_next(&w, &field));
+    assert_int_equal(field.number, 9);
+    assert_int_equal(sni_wire_skip_alike(&w, &field), 2);
+    assert_true(sni_wire_next(&w, &field));
+    assert_int_equal(field.number, 16);
+    assert_int_equal(sni_wire_skip_alike(&w, &field), 0);
+    assert_true(sni_wire_next(&w, &field));
+    assert_true(sni_wire_next(&w, &field));
+    assert_false(sni_wire_next(&w, &field));
+    assert_int_equal(w.status, SN_OK);
+}
+
+/* What is cut off is left for the reader of single fields, which says so. */
+static void test_alike_cut(void **state) {
+    (void)state;
+    static const struct {
+        unsigned char bytes[14];
+        size_t size;
+    } cut[] = {{{0x40, 1, 0x40, 0x80}, 4},
+               {{0x40, 1, 0x40}, 3},
+               {{0x3d, 0, 0, 0, 0, 0x3d, 0, 0, 0}, 9},
+               {{0x4a, 1, 'a', 0x4a, 2, 'b'}, 6},
+               {{0x40, 1, 0x40, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2}, 13}};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        sni_wire w;
+        sni_wire_limits limits;
+        sni_field field;
+        int64_t ints[4];
+        float floats[4];
+        sni_wire_init(&w, cut[i].bytes, cut[i].size, &limits, NULL);
+        assert_true(sni_wire_next(&w, &field));
+        assert_int_equal(sni_wire_skip_alike(&w, &field), 0);
+        assert_int_equal(sni_wire_ints_alike(&w, &field, ints, 4), 0);
+        assert_int_equal(sni_wire_floats_alike(&w, &field, floats, 4), 0);
+        assert_false(sni_wire_next(&w, &field));
+        assert_int_equal(w.status, SN_MALFORMED);
+    }
+}
+
 /* Random bytes end in success or failure, never outside the memory (for sanitizers). */
 static void test_random(void **state) {
     (void)state;
@@ -275,6 +344,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_write_failure),
         cmocka_unit_test(test_malformed),  cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_limits),     cmocka_unit_test(test_random),
+        cmocka_unit_test(test_alike),      cmocka_unit_test(test_alike_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
