@@ -163,6 +163,7 @@ else()
   endforeach()
   if(TARGET sinter_cli)
     sinter_test(clients.custom_op clients ${TOOLS}/run_custom_op.sh ${PROGRAM})
+    sinter_test(clients.optimised clients ${TOOLS}/run_written.sh ${PROGRAM})
   endif()
 endif()
 if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sanitizers

@@ -242,7 +242,8 @@ static void spell_conv(speller *s) {
             !(s->n->attrs[i].kind == SNI_ATTR_INTS && !s->n->attrs[i].count))
             attr_text(attrs, sizeof attrs, &s->n->attrs[i]);
     s->failed |= strlen(attrs) + 1 >= sizeof attrs;
-    line(s, y, "Conv <%s> (x0, x1%s)", attrs, has_in(s, 2) ? ", x2" : "");
+    line(s, y, "Conv %s%s%s (x0, x1%s)", attrs[0] ? "<" : "", attrs, attrs[0] ? ">" : "",
+         has_in(s, 2) ? ", x2" : "");
     if (has_in(s, 3)) line(s, y, "Add (%s, x3)", y);
     spell_epilogue(s, y, y);
     finish(s, 0);
@@ -348,6 +349,8 @@ static void spell_rotary(speller *s) {
     if (s->failed) return;
     size = x->dims[x->rank - 1] / (flat ? heads : 1);
     if (!turned) turned = size;
+    if (turned < 0 || turned > size) s->failed = true;
+    if (s->failed) return;
     if (flat) shaped(s, y, "Reshape", "x0", 4, (int64_t[]){0, 0, heads, size});
     for (int i = 0; i < 2; i++) {
         snprintf(p, sizeof p, "x%d", i + 1);

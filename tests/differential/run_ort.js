@@ -1,5 +1,5 @@
-// run_ort.js CASES - runs every case below a folder in the real ONNX Runtime and writes what it
-// gives beside the inputs: CASE/ort.json and CASE/ort_N.bin. Called by differential.py.
+// run_ort.js CASES [LEVEL] - runs every case below a folder in the real ONNX Runtime, at its optimisation level LEVEL
+// ('disabled' by default), and writes what it gives beside the inputs: CASE/ort.json and CASE/ort_N.bin.
 const fs = require('fs');
 const path = require('path');
 const ort = require('onnxruntime-node');
@@ -18,7 +18,7 @@ function readInput(folder, input) {
 
 async function runCase(folder) {
   const session = await ort.InferenceSession.create(path.join(folder, 'model.onnx'), {
-    graphOptimizationLevel: 'disabled', intraOpNumThreads: 1, logSeverityLevel: 4,
+    graphOptimizationLevel: process.argv[3] || 'disabled', intraOpNumThreads: 1, logSeverityLevel: 4,
   });
   const feeds = {};
   for (const input of JSON.parse(fs.readFileSync(path.join(folder, 'inputs.json'))))
