@@ -57,6 +57,11 @@ enum { SNI_PACK_VERSION = 3 };
 sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
                          sn_error *err);
 
+/* The same for `n` pieces that are written together: a file that lacks one of them, or has it in
+ * another size, brings none. */
+sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, void **data,
+                             bool *filled, sn_error *err);
+
 /* A constant input while prepare is under way; see sni_const_borrow(). */
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
                           sn_error *err);

@@ -76,21 +76,36 @@ static sn_status allocate(sni_pack *pack, size_t bytes, void **out, sn_error *er
     return SN_OK;
 }
 
+/* Whether a file has brought the next `n` pieces. */
+static bool are_given(const sni_pack *pack, int n, const size_t *bytes) {
+    if (pack->n_given - pack->count < n) return false;
+    for (int i = 0; i < n; i++)
+        if (pack->given[pack->count + i].bytes != bytes[i]) return false;
+    return true;
+}
+
+sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, void **data,
+                             bool *filled, sn_error *err) {
+    sni_pack *pack = c->pack;
+    bool given = are_given(pack, n, bytes);
+    for (int i = 0; i < n; i++) {
+        sni_piece piece = {.bytes = bytes[i], .mapped = given};
+        if (bytes[i] == 0) return sni_fail(err, SN_INTERNAL, "packed weights of 0 bytes");
+        SN_TRY(make_room(pack, err));
+        if (given)
+            piece.data = map_in(pack->given[pack->count].data, bytes[i]);
+        else
+            SN_TRY(allocate(pack, bytes[i], &piece.data, err));
+        pack->pieces[pack->count++] = piece;
+        data[i] = piece.data;
+    }
+    *filled = given;
+    return SN_OK;
+}
+
 sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
                          sn_error *err) {
-    sni_pack *pack = c->pack;
-    if (bytes == 0) return sni_fail(err, SN_INTERNAL, "packed weights of 0 bytes");
-    SN_TRY(make_room(pack, err));
-    const sni_piece *given = pack->count < pack->n_given ? &pack->given[pack->count] : NULL;
-    sni_piece piece = {.bytes = bytes, .mapped = given && given->bytes == bytes};
-    if (piece.mapped)
-        piece.data = map_in(given->data, bytes);
-    else
-        SN_TRY(allocate(pack, bytes, &piece.data, err));
-    pack->pieces[pack->count++] = piece;
-    *data = piece.data;
-    *filled = piece.mapped;
-    return SN_OK;
+    return sni_pack_alloc_all(c, 1, &bytes, data, filled, err);
 }
 
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,

@@ -5,7 +5,9 @@
 #include "base/cpu.h"
 #include "exec/compiled_format.h"
 
+#include <sanitizer/asan_interface.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 /* Makes header and checksums say what stands in the file. */
 static void seal(unsigned char *bytes, size_t size) {
@@ -41,14 +43,26 @@ static void try_out(const unsigned char *bytes, size_t size, bool verify) {
     sn_model_destroy(model);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (size < sizeof(sni_compiled_header)) return 0;
-    unsigned char *bytes = malloc(size);
-    if (!bytes) return 0;
+/* As a mapped file is: pages that can be read and not written, aligned, so that its packed pieces
+ * are used where they stand. */
+static void try_sealed(const uint8_t *data, size_t size) {
+    enum { PAGE = 4096 };
+    size_t whole = (size + PAGE - 1) / PAGE * PAGE;
+    unsigned char *bytes =
+        mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED) return;
     memcpy(bytes, data, size);
     seal(bytes, size);
+    mprotect(bytes, whole, PROT_READ);
+    ASAN_POISON_MEMORY_REGION(bytes + size, whole - size);
     try_out(bytes, size, false);
-    free(bytes);
+    ASAN_UNPOISON_MEMORY_REGION(bytes, whole);
+    munmap(bytes, whole);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < sizeof(sni_compiled_header)) return 0;
+    try_sealed(data, size);
     try_out(data, size, true); /* as it came */
     return 0;
 }

@@ -30,6 +30,27 @@ def branches():
     return graph(nodes, [weight("w", 8, 8), zero], [("x", ["N", 8])], [("y", ["N", 8])])
 
 
+def constant(name, value, dtype):
+    return numpy_helper.from_array(np.array(value, dtype=dtype), name)
+
+
+def quantised():
+    """Products of bytes: a convolution, one by channels without and with zero points, a matrix."""
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("QLinearConv", ["q", "s", "z", "k", "s", "o", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
+             helper.make_node("QLinearConv", ["a", "s", "z", "l", "s", "o", "s", "z"], ["b"], group=4),
+             helper.make_node("QLinearConv", ["b", "s", "z", "l", "s", "n", "s", "z"], ["c"], group=4),
+             helper.make_node("Reshape", ["c", "shape"], ["d"]),
+             helper.make_node("QLinearMatMul", ["d", "s", "z", "m", "s", "n", "s", "z"], ["e"]),
+             helper.make_node("DequantizeLinear", ["e", "s", "z"], ["y"])]
+    weights = [constant("s", 0.1, np.float32), constant("z", 3, np.uint8), constant("o", 0, np.int8),
+               constant("n", 2, np.int8), constant("shape", [1, -1], np.int64),
+               constant("k", random.randint(-9, 9, (4, 2, 3, 3)), np.int8),
+               constant("l", random.randint(-9, 9, (4, 1, 3, 3)), np.int8),
+               constant("m", random.randint(-9, 9, (64, 5)), np.int8)]
+    return graph(nodes, weights, [("x", [1, 2, 8, 8])], [("y", [1, 5])])
+
+
 GRAPHS = {
     "matmul": graph([helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["c"]),
                      helper.make_node("Relu", ["c"], ["y"])],
@@ -46,6 +67,7 @@ GRAPHS = {
                   [weight("w", 1, 16, 3), weight("r", 1, 16, 4), weight("b", 1, 32)],
                   [("x", [2, 1, 3])], [("y", [2, 1, 1, 4])]),
     "if": branches(),
+    "quantised": quantised(),
 }
 
 sinter, folder = sys.argv[1:]

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/cpu.h"
+#include "exec/compiled_format.h"
 #include "sinter.h"
 
 #include <stdio.h>
@@ -206,6 +207,123 @@ static void misfits_are_refused_or_packed_anew(void **state) {
     free(b.data);
 }
 
+/* ---- Operators that pack several pieces ---- */
+
+enum { PARTS = 5, MOST_OUT = 256 };
+
+static char *put_numbers(char *at, const char *declared, int count, int step, int range) {
+    at += sprintf(at, "%s = {", declared);
+    for (int i = 0; i < count; i++) at += sprintf(at, "%s%d", i ? "," : "", i * step % range);
+    return at + sprintf(at, "}");
+}
+
+static sn_model *make_many_pieces(void) {
+    static char text[16384];
+    char *at = text;
+    at += sprintf(at, "<ir_version: 8, opset_import: [\"\": 17]>\n"
+                      "g (float[2,1,3] X, uint8[1,4,6,6] Q, uint8[2,8] A) => (float[2,1,1,5] Y,"
+                      " uint8[1,3,4,4] C, uint8[1,4,4,4] D, uint8[1,4,4,4] E, uint8[2,6] M) <");
+    at = put_numbers(at, "float[1,15,3] W", 45, 5, 7);
+    at = put_numbers(at, ", float[1,15,5] R", 75, 3, 4);
+    at = put_numbers(at, ", float[1,30] B", 30, 3, 5);
+    at = put_numbers(at, ", int8[3,4,3,3] K", 108, 7, 100);
+    at = put_numbers(at, ", int8[4,1,3,3] L", 36, 11, 90);
+    at = put_numbers(at, ", int8[8,6] P", 48, 13, 60);
+    sprintf(at, ", float s = {0.01}, float u = {1}, uint8 z = {3}, int8 o = {0}, int8 n = {2}> {\n"
+                "  Y, H = GRU <hidden_size = 5, linear_before_reset = 1> (X, W, R, B)\n"
+                "  C = QLinearConv (Q, s, z, K, u, o, u, z)\n"
+                "  D = QLinearConv <group = 4> (Q, s, z, L, u, o, u, z)\n"
+                "  E = QLinearConv <group = 4> (Q, s, z, L, u, n, u, z)\n"
+                "  M = QLinearMatMul (A, s, z, P, u, n, u, z)\n}\n");
+    sn_model *model;
+    sn_error err = {0};
+    if (sn_model_load_text(text, strlen(text), &model, &err) != SN_OK) fail_msg("%s", err.message);
+    return model;
+}
+
+static void run_many(sn_session *s, unsigned char results[PARTS][MOST_OUT]) {
+    static const int64_t dims[3][4] = {{2, 1, 3}, {1, 4, 6, 6}, {2, 8}};
+    static const int rank[3] = {3, 4, 2};
+    static const size_t bytes[3] = {6 * sizeof(float), 144, 16};
+    float x[6] = {0.5f, -1, 2, 0, 1, -0.25f};
+    unsigned char q[144];
+    for (int i = 0; i < 144; i++) q[i] = (unsigned char)(i * 37);
+    void *const data[3] = {x, q, q + 50};
+    sn_binding in[3] = {{0}}, out[PARTS] = {{0}};
+    sn_error err = {0};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(sn_tensor_wrap(i ? SN_UINT8 : SN_FLOAT32, rank[i], dims[i], data[i],
+                                        bytes[i], &in[i].value, NULL),
+                         SN_OK);
+    if (sn_session_run(s, NULL, in, 3, out, PARTS, &err) != SN_OK) fail_msg("%s", err.message);
+    static const size_t sizes[PARTS] = {10 * sizeof(float), 48, 64, 64, 12};
+    for (int i = 0; i < PARTS; i++)
+        memcpy(results[i], sn_tensor_const_data(out[i].value), sizes[i]);
+    for (int i = 0; i < 3; i++) sn_value_destroy(in[i].value);
+    for (int i = 0; i < PARTS; i++) sn_value_destroy(out[i].value);
+}
+
+/* A file of these bytes, mapped: what it brings cannot be written. */
+static void run_mapped(const buffer *b, unsigned char results[PARTS][MOST_OUT]) {
+    char path[] = "/tmp/sinter-compiled-XXXXXX";
+    int fd = mkstemp(path);
+    sn_model *model;
+    sn_session *session;
+    sn_error err = {0};
+    assert_true(fd >= 0);
+    assert_true(write(fd, b->data, b->size) == (ssize_t)b->size);
+    close(fd);
+    if (sn_model_load(path, NULL, &model, &err) != SN_OK) fail_msg("%s", err.message);
+    assert_int_equal(sn_session_create(model, NULL, &session, &err), SN_OK);
+    run_many(session, results);
+    sn_session_destroy(session);
+    sn_model_destroy(model);
+    unlink(path);
+}
+
+/* Of several pieces that are written together a file lacks one, or has it in another size: they are
+ * made anew, and what the file did bring is not written. */
+static void pieces_come_together(void **state) {
+    (void)state;
+    static unsigned char wanted[PARTS][MOST_OUT], got[PARTS][MOST_OUT];
+    buffer b = {0};
+    sn_error err = {0};
+    sn_session *session;
+    sn_model *model = make_many_pieces();
+    assert_int_equal(sn_session_create(model, NULL, &session, &err), SN_OK);
+    run_many(session, wanted);
+    if (sn_session_compile(session, add, &b, &err) != SN_OK) fail_msg("%s", err.message);
+    sn_session_destroy(session);
+    sn_model_destroy(model);
+    run_mapped(&b, got);
+    assert_memory_equal(got, wanted, sizeof got);
+
+    sni_compiled_header h;
+    memcpy(&h, b.data, sizeof h);
+    sni_section *table = &h.parts[SNI_PART_TABLE];
+    size_t count = (size_t)table->size / sizeof(sni_compiled_entry);
+    assert_true(count >= 4 + 3 + 4 + 4 + 3);
+    for (size_t i = 0; i < 2 * count; i++) {
+        unsigned char *at = b.data + table->offset + i / 2 * sizeof(sni_compiled_entry);
+        sni_compiled_entry old, e;
+        memcpy(&old, at, sizeof old);
+        e = old;
+        if (i % 2)
+            e.key.impl[0] ^= 1;
+        else
+            e.bytes -= 1;
+        memcpy(at, &e, sizeof e);
+        table->checksum = sni_checksum(0, b.data + table->offset, (size_t)table->size);
+        h.checksum = sni_checksum(0, &h, offsetof(sni_compiled_header, checksum));
+        memcpy(b.data, &h, sizeof h);
+        memset(got, 0, sizeof got);
+        run_mapped(&b, got);
+        assert_memory_equal(got, wanted, sizeof got);
+        memcpy(at, &old, sizeof old);
+    }
+    free(b.data);
+}
+
 int main(int argc, char **argv) {
     if (argc == 3) {
         for (int i = 0; i < 2; i++) free(compile().data); /* for what is expected */
@@ -216,6 +334,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(misfits_are_refused_or_packed_anew),
+        cmocka_unit_test(pieces_come_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,13 +19,23 @@ sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out,
     return SN_OK;
 }
 
+sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void **out, bool *filled,
+                        sn_error *err) {
+    size_t bytes[SNI_MOST_PIECES] = {0};
+    void *data[SNI_MOST_PIECES] = {0};
+    if (n > SNI_MOST_PIECES) return sni_fail(err, SN_INTERNAL, "%d pieces at once", n);
+    for (int i = 0; i < n; i++)
+        if (!sni_mul_size(counts[i] ? counts[i] : 1, 4, &bytes[i]))
+            return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", counts[i]);
+    SN_TRY(sni_pack_alloc_all(c, n, bytes, data, filled, err));
+    for (int i = 0; i < n; i++) out[i] = data[i];
+    return SN_OK;
+}
+
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err) {
-    size_t bytes;
-    void *data;
-    if (!sni_mul_size(count ? count : 1, sizeof(float), &bytes))
-        return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", count);
-    SN_TRY(sni_pack_alloc(c, bytes, &data, filled, err));
+    void *data = NULL;
+    SN_TRY(sni_cpu_words(c, 1, &count, &data, filled, err));
     *out = data;
     return SN_OK;
 }

@@ -36,7 +36,12 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 /* The same of a constant of floats that may lie at any address. */
 sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err);
 
-/* `count` floats of packed data; see sni_pack_alloc(). At least one element is given. */
+/* `n` pieces of packed data that are written together, each of so many elements of 4 bytes; see
+ * sni_pack_alloc_all(). At least one element of each is given. */
+enum { SNI_MOST_PIECES = 4 };
+sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void **out, bool *filled,
+                        sn_error *err);
+/* One piece of floats. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
 

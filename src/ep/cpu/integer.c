@@ -4,17 +4,6 @@
 #include "base/checked.h"
 #include "ops/quant.h"
 
-sn_status sni_int_alloc(const sni_choice *c, size_t count, int32_t **out, bool *filled,
-                        sn_error *err) {
-    void *data;
-    size_t bytes;
-    if (!sni_mul_size(count ? count : 1, sizeof(int32_t), &bytes))
-        return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", count);
-    SN_TRY(sni_pack_alloc(c, bytes, &data, filled, err));
-    *out = data;
-    return SN_OK;
-}
-
 static int32_t zero_at(const sni_tensor *t, int64_t i) {
     int64_t at = t->count == 1 ? 0 : i;
     return t->dtype == SN_INT8 ? ((const int8_t *)t->data)[at] : ((const uint8_t *)t->data)[at];
@@ -38,15 +27,16 @@ sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t
                                 sni_int_weights *w, bool *filled, sn_error *err) {
     sn_dtype dtype = c->constants[w_in]->tensor.dtype;
     const sni_tensor *z;
-    size_t all;
-    bool one, two;
-    if (!sni_mul_size(w->size, (size_t)groups, &all))
+    size_t counts[] = {0, (size_t)w->n, (size_t)w->n, w->more};
+    void *pieces[4];
+    if (!sni_mul_size(w->size, (size_t)groups, &counts[0]))
         return sni_fail(err, SN_LIMIT, "the packed weights are too large");
     SN_TRY(sni_cpu_weight(c, zero, &z, err));
-    SN_TRY(sni_int_alloc(c, all, &w->panels, filled, err));
-    SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->sums, &one, err));
-    SN_TRY(sni_int_alloc(c, (size_t)w->n, &w->zeros, &two, err));
-    *filled = *filled && one && two;
+    SN_TRY(sni_cpu_words(c, w->more ? 4 : 3, counts, pieces, filled, err));
+    w->panels = pieces[0];
+    w->sums = pieces[1];
+    w->zeros = pieces[2];
+    w->extra = w->more ? pieces[3] : NULL;
     for (int64_t i = 0; i < w->n && !*filled; i++) w->zeros[i] = moved_zero(z, i, dtype);
     return sni_int_zeros(c, w_in, zero, w, err);
 }

@@ -45,17 +45,15 @@ typedef struct sni_int_weights {
     int32_t *panels; /* packed */
     int32_t *sums;   /* of a channel's elements */
     int32_t *zeros;  /* zero points */
+    size_t more;     /* elements of 4 bytes besides, which the operator fills; 0: none */
+    void *extra;     /* these */
 } sni_int_weights;
-
-/* `count` integers of packed data; see sni_pack_alloc(). At least one is given. */
-sn_status sni_int_alloc(const sni_choice *c, size_t count, int32_t **out, bool *filled,
-                        sn_error *err);
 
 /* Tells whether the weights have zero points: sets w->has_zero. */
 sn_status sni_int_zeros(const sni_choice *c, int w_in, int zero, sni_int_weights *w, sn_error *err);
 
-/* Asks for the packed memory of w->n channels with `groups` groups of panels; `zero` is the input
- * of zero points. Fills `zeros` unless *filled. */
+/* Asks for the packed memory of w->n channels with `groups` groups of panels and w->more elements;
+ * `zero` is the input of zero points. Fills `zeros` unless *filled. */
 sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,
                                 sni_int_weights *w, bool *filled, sn_error *err);
 

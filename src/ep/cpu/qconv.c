@@ -115,22 +115,21 @@ static void choose_units(const sni_conv_params *params, const sni_tensor *w, sni
     p->w.units = units;
 }
 
-/* Memory for channels that see one channel each. */
-static sn_status alloc_taps(const sni_choice *c, const sni_tensor *w, sni_qconv *p, bool *filled,
-                            sn_error *err) {
+/* What channels that see one channel each need besides: their weights as floats, or, where
+ * p->row_units is set, as units of rows. */
+static void choose_taps(const sni_conv_params *params, const sni_tensor *w, sni_qconv *p) {
     int group = sni_int_kernels_get()->group;
-    if (!takes_windows(c->params, &p->w))
-        return sni_cpu_floats(c, (size_t)w->count, &p->taps_w, filled, err);
     int64_t taps = w->dims[w->rank - 1];
-    p->row_units = (taps + group - 1) / group;
-    return sni_int_alloc(c, (size_t)(w->count / taps * p->row_units), &p->rows_w, filled, err);
+    bool windows = takes_windows(params, &p->w);
+    p->row_units = windows ? (taps + group - 1) / group : 0;
+    p->w.more = (size_t)(windows ? w->count / taps * p->row_units : w->count);
 }
 
 static sn_status prepare(const sni_choice *c, const places *at, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
     const sni_tensor *w = &c->constants[at->w]->tensor;
     int group = sni_int_kernels_get()->group;
-    bool filled, taps_filled = true;
+    bool filled;
     sni_qconv p = {.groups = params->group, .channels = w->dims[1]};
     p.m = w->dims[0] / p.groups;
     p.taps = sni_tensor_span(w, 2, w->rank);
@@ -139,11 +138,17 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
     p.w = (sni_int_weights){.n = w->dims[0], .k = p.taps * p.channels};
     p.w.units = p.taps * p.depth / group;
     SN_TRY(sni_int_zeros(c, at->w, at->w_zero, &p.w, err));
-    if (!one) choose_units(params, w, &p);
+    if (one)
+        choose_taps(params, w, &p);
+    else
+        choose_units(params, w, &p);
     p.w.size = one ? 0 : sni_igemm_packed_a_size(p.m, p.w.units);
     SN_TRY(sni_int_weights_alloc(c, at->w, at->w_zero, p.groups, &p.w, &filled, err));
-    if (one) SN_TRY(alloc_taps(c, w, &p, &taps_filled, err));
-    if (!filled || !taps_filled) {
+    if (one && p.row_units)
+        p.rows_w = p.w.extra;
+    else if (one)
+        p.taps_w = p.w.extra;
+    if (!filled) {
         SN_TRY(sni_cpu_weight(c, at->w, &w, err));
         fill_weights(&p, w);
     }

@@ -128,14 +128,18 @@ static sn_status pack_input(const packed_rnn *p, const float *w, sn_error *err) 
 
 static sn_status fill(const sni_choice *c, packed_rnn *p, sn_error *err) {
     const sni_rnn_params *params = c->params;
-    bool late = p->cell == SNI_CELL_GRU && params->linear_before_reset, filled[4] = {0};
+    bool late = p->cell == SNI_CELL_GRU && params->linear_before_reset, filled;
     int64_t units = p->dirs * p->blocks * p->lanes, vectors = units * p->gates;
     const sni_tensor *w, *r, *b;
-    SN_TRY(sni_cpu_floats(c, sni_gemm_packed_b_size(p->input, vectors), &p->w, &filled[0], err));
-    SN_TRY(sni_cpu_floats(c, (size_t)(vectors * p->hidden), &p->r, &filled[1], err));
-    SN_TRY(sni_cpu_floats(c, (size_t)vectors, &p->bias, &filled[2], err));
-    SN_TRY(sni_cpu_floats(c, (size_t)units, &p->late, &filled[3], err));
-    if (filled[0] && filled[1] && filled[2] && filled[3]) return SN_OK;
+    const size_t counts[] = {sni_gemm_packed_b_size(p->input, vectors),
+                             (size_t)(vectors * p->hidden), (size_t)vectors, (size_t)units};
+    void *pieces[4];
+    SN_TRY(sni_cpu_words(c, 4, counts, pieces, &filled, err));
+    p->w = pieces[0];
+    p->r = pieces[1];
+    p->bias = pieces[2];
+    p->late = pieces[3];
+    if (filled) return SN_OK;
     SN_TRY(sni_cpu_weight(c, 1, &w, err));
     SN_TRY(sni_cpu_weight(c, 2, &r, err));
     SN_TRY(sni_cpu_weight(c, 3, &b, err));
