@@ -189,15 +189,16 @@ static bool is_internal(const sni_pat *p) {
 static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_compiled *compiled) {
     const sni_rule *rule = compiled ? compiled->rule : NULL;
     int needed = rule ? (rule->level ? rule->level : 2) : pass->level;
-    bool internal = rule ? is_internal(compiled->replacement) : pass->stage >= SNI_STAGE_LAYOUT;
-    return needed > o->level || (o->portable && internal) ||
+    bool internal = o->portable &&
+                    (rule ? is_internal(compiled->replacement) : pass->stage >= SNI_STAGE_LAYOUT);
+    return needed > o->level || internal ||
            is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
 }
 
 sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
                             sn_error *err) {
     pipeline p = {.report = report, .options = o, .fold_left = FOLD_TOTAL, .err = err};
-    SN_TRY(sni_rule_set_get(&p.rules, err));
+    SN_TRY(o->portable ? sni_rule_set_compile(&p.rules, err) : sni_rule_set_get(&p.rules, err));
     SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
     size_t names = PASSES + p.rules->count;
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};

@@ -18,7 +18,8 @@ static sn_status note(sni_rewrite *r, const sni_rule_run *run, const char *rule,
 static sn_status try_node(sni_rewrite *r, const sni_rule_run *run, const sni_compiled *base,
                           sni_node *n, bool *applied, sni_node **made) {
     size_t count;
-    const sni_compiled *const *rules = sni_rules_of(n->op, &count);
+    const sni_compiled *const *rules;
+    SN_TRY(sni_rules_of(n->op, &rules, &count, r->err));
     *applied = false;
     for (size_t i = 0; i < count && !*applied; i++) {
         const sni_compiled *rule = rules[i];

@@ -131,7 +131,7 @@ typedef struct sni_compiled {
     sni_stage stage;
     int n_names, n_outputs;
     sni_rule_name names[SNI_RULE_NAMES];
-    const sni_pat *pattern, *replacement;
+    const sni_pat *pattern, *replacement; /* NULL: not compiled yet */
     /* None listed: the root alone. */
     struct {
         int slot; /* of a node; -1 the root, -2 nothing */
@@ -139,22 +139,30 @@ typedef struct sni_compiled {
     } outputs[SNI_PAT_OUTPUTS];
 } sni_compiled;
 
-/* SN_INTERNAL says what is wrong with a rule's text. The result's parts live in `arena`. */
-sn_status sni_rule_compile(const sni_rule *rule, sni_stage stage, sni_arena *arena,
-                           sni_compiled *out, sn_error *err);
+/* Compiles c->rule; c->stage is left as it is. SN_INTERNAL says what is wrong with the text. The
+ * result's parts live in `arena`. */
+sn_status sni_rule_compile(sni_compiled *c, sni_arena *arena, sn_error *err);
 
-/* ---- All rules, compiled once for the process (rewrite_table.c) ---- */
+/* The operators that the root of a rule's pattern may be, without compiling the rest: up to
+ * SNI_PAT_OPS. */
+sn_status sni_rule_roots(const sni_rule *rule, const sni_op **ops, int *count, sn_error *err);
+
+/* ---- All rules, each compiled once for the process (rewrite_table.c) ---- */
 
 typedef struct sni_rule_set {
     const sni_compiled *rules;
     size_t count;
 } sni_rule_set;
 
-/* SN_INTERNAL names a rule whose text is wrong. */
+/* The rules by name and stage, compiled or not. SN_INTERNAL names a rule whose text is wrong. */
 sn_status sni_rule_set_get(const sni_rule_set **out, sn_error *err);
 
-/* The rules whose root may be `op`, in the order of the tables. */
-const sni_compiled *const *sni_rules_of(const sni_op *op, size_t *count);
+/* The same with every rule compiled. */
+sn_status sni_rule_set_compile(const sni_rule_set **out, sn_error *err);
+
+/* The rules whose root may be `op`, in the order of the tables, compiled. */
+sn_status sni_rules_of(const sni_op *op, const sni_compiled *const **rules, size_t *count,
+                       sn_error *err);
 
 /* ---- Matching (rewrite_match.c) ---- */
 

@@ -1,4 +1,5 @@
-/* rewrite_table.c - the rules there are, compiled once for the process and found by operator. */
+/* rewrite_table.c - the rules there are, found by operator, and compiled when a graph first has it.
+ */
 #include "opt/rewrite.h"
 
 #include "opt/rules/rules.h"
@@ -26,12 +27,15 @@ enum { BUCKETS = 1024 }; /* more than there are operators with rules */
 
 typedef struct bucket {
     const sni_op *op;
-    const sni_compiled **rules;
+    sni_compiled **rules;
     size_t count, capacity;
+    bool compiled;
 } bucket;
 
+/* Guarded by the lock. What has been compiled stays as it is. */
 static struct {
     sni_arena arena;
+    sni_compiled *rules;
     sni_rule_set set;
     bucket buckets[BUCKETS];
     bool ready;
@@ -44,12 +48,12 @@ static bucket *bucket_of(const sni_op *op) {
     return &all.buckets[at];
 }
 
-static sn_status add_to_bucket(const sni_op *op, const sni_compiled *rule, sn_error *err) {
+static sn_status add_to_bucket(const sni_op *op, sni_compiled *rule, sn_error *err) {
     bucket *b = bucket_of(op);
     b->op = op;
     if (b->count == b->capacity) {
         size_t capacity = b->capacity ? b->capacity * 2 : 8;
-        const sni_compiled **rules = SNI_NEW_ARRAY(&all.arena, const sni_compiled *, capacity);
+        sni_compiled **rules = SNI_NEW_ARRAY(&all.arena, sni_compiled *, capacity);
         if (!rules) return sni_fail_memory(err);
         if (b->count) memcpy(rules, b->rules, b->count * sizeof *rules);
         b->rules = rules;
@@ -59,41 +63,81 @@ static sn_status add_to_bucket(const sni_op *op, const sni_compiled *rule, sn_er
     return SN_OK;
 }
 
-static sn_status compile_all(sn_error *err) {
+static sn_status enlist(sn_error *err) {
     size_t count = 0;
     sni_arena_init(&all.arena, 0);
     for (const sni_rule_table *t = sni_rule_tables; t->rules; t++)
         for (const sni_rule *r = t->rules; r->name; r++) count++;
     sni_compiled *rules = SNI_NEW_ARRAY(&all.arena, sni_compiled, count);
     if (!rules) return sni_fail_memory(err);
+    all.rules = rules;
     all.set = (sni_rule_set){rules, count};
     for (const sni_rule_table *t = sni_rule_tables; t->rules; t++)
         for (const sni_rule *r = t->rules; r->name; r++, rules++) {
-            SN_TRY(sni_rule_compile(r, t->stage, &all.arena, rules, err));
-            for (int i = 0; i < rules->pattern->n_ops; i++)
-                SN_TRY(add_to_bucket(rules->pattern->ops[i], rules, err));
+            const sni_op *roots[SNI_PAT_OPS];
+            int n_roots;
+            rules->rule = r;
+            rules->stage = t->stage;
+            SN_TRY(sni_rule_roots(r, roots, &n_roots, err));
+            for (int i = 0; i < n_roots; i++) SN_TRY(add_to_bucket(roots[i], rules, err));
         }
     return SN_OK;
 }
 
-sn_status sni_rule_set_get(const sni_rule_set **out, sn_error *err) {
-    sn_status status = SN_OK;
-    pthread_mutex_lock(&lock);
+/* Makes the list, if it is not there yet. Called with the lock held. */
+static sn_status be_ready(sn_error *err) {
+    if (all.ready) return SN_OK;
+    sn_status status = enlist(err);
+    all.ready = status == SN_OK;
     if (!all.ready) {
-        status = compile_all(err);
-        all.ready = status == SN_OK;
-        if (!all.ready) {
-            sni_arena_free(&all.arena);
-            memset(all.buckets, 0, sizeof all.buckets);
-        }
+        sni_arena_free(&all.arena);
+        memset(all.buckets, 0, sizeof all.buckets);
     }
+    return status;
+}
+
+static sn_status compile_all(sn_error *err) {
+    for (size_t i = 0; i < all.set.count; i++)
+        if (!all.rules[i].pattern) SN_TRY(sni_rule_compile(&all.rules[i], &all.arena, err));
+    return SN_OK;
+}
+
+static sn_status compile_bucket(bucket *b, sn_error *err) {
+    for (size_t i = 0; i < b->count && !b->compiled; i++)
+        if (!b->rules[i]->pattern) SN_TRY(sni_rule_compile(b->rules[i], &all.arena, err));
+    b->compiled = true;
+    return SN_OK;
+}
+
+sn_status sni_rule_set_get(const sni_rule_set **out, sn_error *err) {
+    pthread_mutex_lock(&lock);
+    sn_status status = be_ready(err);
     pthread_mutex_unlock(&lock);
     if (status == SN_OK) *out = &all.set;
     return status;
 }
 
-const sni_compiled *const *sni_rules_of(const sni_op *op, size_t *count) {
-    const bucket *b = bucket_of(op);
+sn_status sni_rule_set_compile(const sni_rule_set **out, sn_error *err) {
+    pthread_mutex_lock(&lock);
+    sn_status status = be_ready(err);
+    if (status == SN_OK) status = compile_all(err);
+    pthread_mutex_unlock(&lock);
+    if (status == SN_OK) *out = &all.set;
+    return status;
+}
+
+sn_status sni_rules_of(const sni_op *op, const sni_compiled *const **rules, size_t *count,
+                       sn_error *err) {
+    bucket *b = NULL;
+    pthread_mutex_lock(&lock);
+    sn_status status = be_ready(err);
+    if (status == SN_OK) {
+        b = bucket_of(op);
+        if (b->op) status = compile_bucket(b, err);
+    }
+    pthread_mutex_unlock(&lock);
+    if (status != SN_OK) return status;
     *count = b->op ? b->count : 0;
-    return b->rules;
+    *rules = (const sni_compiled *const *)b->rules;
+    return SN_OK;
 }

@@ -179,13 +179,18 @@ static sn_status parse_output(parser *s, int *out) {
 }
 
 /* `word` is the first operator, already read. */
-static sn_status parse_node(parser *s, sni_pat *p, sni_str word) {
+static sn_status parse_operators(parser *s, sni_pat *p, sni_str word) {
     p->kind = SNI_PAT_NODE;
     SN_TRY(add_operator(s, p, word));
     while (accept(s, '|')) {
         SN_TRY(read_word(s, true, &word));
         SN_TRY(add_operator(s, p, word));
     }
+    return SN_OK;
+}
+
+static sn_status parse_node(parser *s, sni_pat *p, sni_str word) {
+    SN_TRY(parse_operators(s, p, word));
     SN_TRY(parse_attrs(s, p));
     SN_TRY(expect(s, '('));
     while (!accept(s, ')')) {
@@ -288,17 +293,38 @@ static sn_status parse_end(parser *s) {
     return *s->p ? fail(s, "the text goes on") : SN_OK;
 }
 
-sn_status sni_rule_compile(const sni_rule *rule, sni_stage stage, sni_arena *arena,
-                           sni_compiled *out, sn_error *err) {
-    *out = (sni_compiled){.rule = rule, .stage = stage};
-    parser s = {
-        .start = rule->pattern, .p = rule->pattern, .rule = out, .arena = arena, .err = err};
-    SN_TRY(parse_expr(&s, &out->pattern));
-    SN_TRY(parse_end(&s));
-    if (out->pattern->kind != SNI_PAT_NODE) return fail(&s, "the pattern is no operator");
-    s.start = s.p = rule->replacement;
-    s.replacing = true;
-    SN_TRY(parse_outputs(&s));
-    SN_TRY(parse_expr(&s, &out->replacement));
-    return parse_end(&s);
+sn_status sni_rule_roots(const sni_rule *rule, const sni_op **ops, int *count, sn_error *err) {
+    sni_compiled about = {.rule = rule};
+    parser s = {.start = rule->pattern, .p = rule->pattern, .rule = &about, .err = err};
+    sni_pat root = {.n_ops = 0};
+    sni_str word;
+    SN_TRY(read_word(&s, true, &word));
+    if (accept(&s, ':')) SN_TRY(read_word(&s, true, &word));
+    SN_TRY(parse_operators(&s, &root, word));
+    memcpy(ops, root.ops, (size_t)root.n_ops * sizeof *ops);
+    *count = root.n_ops;
+    return SN_OK;
+}
+
+static sn_status compile(parser *s, const sni_pat **pattern, const sni_pat **replacement) {
+    const sni_rule *rule = s->rule->rule;
+    s->start = s->p = rule->pattern;
+    SN_TRY(parse_expr(s, pattern));
+    SN_TRY(parse_end(s));
+    if ((*pattern)->kind != SNI_PAT_NODE) return fail(s, "the pattern is no operator");
+    s->start = s->p = rule->replacement;
+    s->replacing = true;
+    SN_TRY(parse_outputs(s));
+    SN_TRY(parse_expr(s, replacement));
+    return parse_end(s);
+}
+
+sn_status sni_rule_compile(sni_compiled *c, sni_arena *arena, sn_error *err) {
+    parser s = {.rule = c, .arena = arena, .err = err};
+    const sni_pat *pattern, *replacement;
+    c->n_names = c->n_outputs = 0;
+    SN_TRY(compile(&s, &pattern, &replacement));
+    c->pattern = pattern;
+    c->replacement = replacement;
+    return SN_OK;
 }

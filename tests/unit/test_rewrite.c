@@ -164,7 +164,7 @@ static void every_rule_keeps_the_result(void **state) {
     const sni_rule_set *set;
     sn_error err;
     const char *only = getenv("RULE");
-    if (sni_rule_set_get(&set, &err) != SN_OK) fail_msg("%s", err.message);
+    if (sni_rule_set_compile(&set, &err) != SN_OK) fail_msg("%s", err.message);
     sample *s = calloc(1, sizeof *s);
     assert_non_null(s);
     for (size_t i = 0; i < set->count; i++) {
