@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-    STEPS_AT_ONCE = 128,   /* between two looks whether the run was cancelled */
-    MACS_TO_SPLIT = 200000 /* of a step: less is not worth a second thread */
+    STEPS_AT_ONCE = 128,    /* between two looks whether the run was cancelled */
+    MACS_TO_SPLIT = 200000, /* of a step: less is not worth a second thread */
+    CHUNK_BYTES = 64 << 10  /* of recurrent weights: what is read in one direction */
 };
 
 typedef struct packed_rnn {
@@ -186,7 +187,8 @@ typedef struct rnn_call {
     const packed_rnn *p;
     const sni_rnn_kernels *kernels;
     sni_rnn_place at;
-    int threads; /* of one step */
+    int threads;   /* of one step */
+    int64_t chunk; /* blocks that one thread takes at once */
     bool relu, early;
     int64_t wide, units;    /* vectors of all gates of a direction; units with padding */
     const float *gates_x;   /* (rows of X, dirs, wide) */
@@ -206,11 +208,21 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     j->fn(&j->step, begin, end);
 }
 
+/* All blocks of a step one after the other, backwards in every other step: of weights a little
+ * larger than the cache, what was read last is still there. */
+static void run_alone(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s, bool back) {
+    int64_t blocks = c->p->blocks, chunks = (blocks + c->chunk - 1) / c->chunk;
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t first = (back ? chunks - 1 - i : i) * c->chunk, last = first + c->chunk;
+        fn(s, first, last < blocks ? last : blocks);
+    }
+}
+
 /* All blocks of a step, each thread a run of them. */
-static void run_step(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s) {
+static void run_step(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s, bool back) {
     step_job job = {fn, *s};
     if (c->threads == 1) {
-        fn(s, 0, c->p->blocks);
+        run_alone(c, fn, s, back);
         return;
     }
     int64_t grain = (c->p->blocks + c->threads - 1) / c->threads;
@@ -236,17 +248,17 @@ static void run_rows(const rnn_call *c, int64_t d, int64_t b, int64_t rows, int6
                       .row = c->units,
                       .relu = c->relu};
     if (p->cell == SNI_CELL_RNN) {
-        run_step(c, c->kernels->rnn, &s);
+        run_step(c, c->kernels->rnn, &s, t & 1);
     } else if (p->cell == SNI_CELL_LSTM) {
-        run_step(c, c->kernels->lstm, &s);
+        run_step(c, c->kernels->lstm, &s, t & 1);
     } else if (!c->early) {
-        run_step(c, c->kernels->gru, &s);
+        run_step(c, c->kernels->gru, &s, t & 1);
     } else {
         sni_rnn_step first = s;
         first.to = c->reset + from;
-        run_step(c, c->kernels->gru_reset, &first);
+        run_step(c, c->kernels->gru_reset, &first, false);
         s.state = c->reset + from;
-        run_step(c, c->kernels->gru_mix, &s);
+        run_step(c, c->kernels->gru_mix, &s, true);
     }
 }
 
@@ -363,6 +375,7 @@ static sn_status run(sni_kernel *k) {
     double macs = (double)c.at.batch * (double)c.wide * (double)p->hidden;
     bool split = p->dirs == 1 && k->threads != 1 && macs >= MACS_TO_SPLIT;
     c.threads = split ? (k->threads ? k->threads : sni_threads_available()) : 1;
+    c.chunk = 1 + CHUNK_BYTES / (1 + p->hidden * p->gates * p->lanes * (int64_t)sizeof(float));
     SN_TRY(input_gates(k, &c));
     SN_TRY(begin(k, &c));
     if (c.y && c.at.lengths && sni_out(k, 0)->count)
