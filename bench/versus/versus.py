@@ -131,6 +131,8 @@ def macs_of(settings, folder, case, data_set):
         done = subprocess.run([settings.worker, "--macs", folder, str(data_set)], capture_output=True, text=True)
         if done.returncode:
             return 0
+        if settings.folders:
+            return int(done.stdout)
         with open(path, "w") as f:
             f.write(done.stdout)
     with open(path) as f:
@@ -215,6 +217,14 @@ def find_cases(settings, wanted):
     return found
 
 
+def models_in(top):
+    """The folders of models below `top`, by name."""
+    if not top:
+        return []
+    folders = [os.path.join(top, name) for name in sorted(os.listdir(top))]
+    return [f for f in folders if os.path.exists(f + "/model.onnx")]
+
+
 def peaks(settings, tries=5):
     """What the machine does at best: the best of several looks, because other work makes it less."""
     found = {}
@@ -238,6 +248,7 @@ def arguments():
     p.add_argument("--seconds", type=float, default=1.0, help="of each engine for each case")
     p.add_argument("--repeat", type=int, default=1, help="measure everything so many times and show the spread")
     p.add_argument("--zoo", default=os.path.join(TOP, "build/zoo/full-17"))
+    p.add_argument("--folders", metavar="DIR", help="every model in a folder of this one, instead of the zoo's")
     p.add_argument("--build", default=os.path.join(TOP, "build"))
     p.add_argument("--no-torch", action="store_true")
     p.add_argument("--json", metavar="FILE")
@@ -269,7 +280,7 @@ def main():
     if settings.quick:
         settings.seconds = min(settings.seconds, 0.3)
     engines = engines_of(settings)
-    wanted = settings.models or (QUICK if settings.quick else ALL)
+    wanted = settings.models or models_in(settings.folders) or (QUICK if settings.quick else ALL)
     names = sorted({w.partition(":")[0] for w in wanted if not os.path.isdir(w.partition(":")[0])})
     missing = [n for n in names if not os.path.isdir(os.path.join(settings.zoo, n))]
     if missing:
