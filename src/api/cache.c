@@ -74,11 +74,19 @@ static bool same_ports(const sni_port *a, size_t n_a, const sni_port *b, size_t 
     return true;
 }
 
+/* Inputs that callers must give; the others, which come behind them, are constants once compiled.
+ */
+static size_t required_inputs(const sn_model *m) {
+    size_t n = 0;
+    while (n < m->n_inputs && !m->inputs[n].optional) n++;
+    return n;
+}
+
 sn_model *sni_cache_open(const char *path, const sn_model *like) {
     sn_model *m;
     sn_status status = sn_model_load(path, NULL, &m, NULL);
     if (status == SN_OK && m->is_compiled &&
-        same_ports(m->inputs, m->n_inputs, like->inputs, like->n_inputs) &&
+        same_ports(m->inputs, m->n_inputs, like->inputs, required_inputs(like)) &&
         same_ports(m->outputs, m->n_outputs, like->outputs, like->n_outputs))
         return m;
     if (status == SN_OK) sn_model_destroy(m);

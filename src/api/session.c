@@ -5,22 +5,31 @@
 #include "api/value.h"
 #include "base/threadpool.h"
 #include "exec/run.h"
+#include "graph/settle.h"
 #include "opt/opt.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { PLAN_CACHE_LEAST = 8 << 20, PLAN_CACHE_MOST = 64 << 20 };
 
-struct sn_session {
-    sn_model *model;  /* retained */
-    sni_store *store; /* of the optimised graph */
+/* An optimised graph and what runs it. */
+typedef struct form {
+    sni_store *store;
     sni_graph *graph;
+    sni_program *program;
+} form;
+
+struct sn_session {
+    sn_model *model; /* retained */
+    form main;       /* inputs with a default are constants in it */
+    form open;       /* they are inputs: made for the first run that gives one; guarded by `lock` */
+    pthread_mutex_t lock;
     sni_pool pool; /* valid if has_pool */
     bool has_pool;
-    sni_program *program;
-    sn_session_options options; /* strings not kept */
+    sn_session_options options; /* names of rules are the optimiser's; other strings not kept */
     sn_model *kept;             /* the compiled form of the model from the cache; NULL: none */
     char *cache_path;           /* where to write it after the first run; NULL: nowhere */
     atomic_bool cached;         /* that has been seen to */
@@ -100,13 +109,13 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
     return s->cache_path ? SN_OK : sni_fail_memory(err);
 }
 
-static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
-    SN_TRY(use_cache(s, o, err));
-    const sn_model *source = s->kept ? s->kept : s->model;
-    const sni_graph *imported = source->model->graph;
-    SN_TRY(check_operators(imported, 0, err));
-    SN_TRY(sni_store_new(source->model->store, 0, &s->store, err));
-    SN_TRY(sni_graph_clone(imported, s->store, &s->graph, err));
+/* Optimises a copy of the model's graph; `f` is freed by the caller, after failure too. */
+static sn_status make_form(sn_session *s, const sn_model *source, bool settled, form *f,
+                           sni_opt_report *report, sn_error *err) {
+    const sn_session_options *o = &s->options;
+    SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
+    SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
+    if (settled) sni_graph_settle_inputs(f->graph);
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     uint64_t deadline = deadline_in(o->prepare_limit_ns);
     sni_opt_options options = {.level = level,
@@ -115,12 +124,56 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
                                .portable = o->portable,
                                .poll = deadline ? check_deadline : NULL,
                                .poll_ctx = &deadline};
-    SN_TRY(sni_optimize_with(s->graph, &options, &s->report, err));
-    SN_TRY(sni_custom_prepare(s->graph, err));
+    SN_TRY(sni_optimize_with(f->graph, &options, report, err));
+    SN_TRY(sni_custom_prepare(f->graph, err));
+    return sni_program_new(f->graph, &s->pool, &f->program, err);
+}
+
+static void free_form(form *f) {
+    sni_program_free(f->program);
+    sni_store_release(f->store);
+    *f = (form){0};
+}
+
+/* The disabled rules under the optimiser's own names for them, which stay. */
+static sn_status keep_rules(sn_session *s, sn_error *err) {
+    size_t count = s->options.disabled_rule_count;
+    const char **kept = calloc(count + 1, sizeof *kept);
+    if (!kept) return sni_fail_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        const char *name;
+        for (size_t j = 0; (name = sni_opt_name(j)); j++)
+            if (strcmp(name, s->options.disabled_rules[i]) == 0) break;
+        kept[i] = name;
+    }
+    s->options.disabled_rules = kept;
+    return SN_OK;
+}
+
+/* The form for a run: `given` tells that an input with a default has a value. */
+static sn_status choose_form(sn_session *s, bool given, const form **out, sn_error *err) {
+    sni_opt_report report = {0};
+    sn_status status = SN_OK;
+    *out = &s->main;
+    if (!given) return SN_OK;
+    pthread_mutex_lock(&s->lock);
+    if (!s->open.program) status = make_form(s, s->model, false, &s->open, &report, err);
+    if (status != SN_OK) free_form(&s->open);
+    pthread_mutex_unlock(&s->lock);
+    *out = &s->open;
+    return status;
+}
+
+static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
+    SN_TRY(sni_opt_check_names(o->disabled_rules, o->disabled_rule_count, err));
+    SN_TRY(keep_rules(s, err));
+    SN_TRY(use_cache(s, o, err));
+    const sn_model *source = s->kept ? s->kept : s->model;
+    SN_TRY(check_operators(source->model->graph, 0, err));
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     if (source->is_compiled) s->pool.finished = &source->compiled.finished;
-    SN_TRY(sni_program_new(s->graph, &s->pool, &s->program, err));
+    SN_TRY(make_form(s, source, true, &s->main, &s->report, err));
     report_optimisation(s);
     return sni_model_intact(source->model, err);
 }
@@ -138,10 +191,12 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     if (o.disabled_rule_count && !o.disabled_rules)
         return sni_fail(err, SN_INVALID_ARGUMENT, "disabled_rules is NULL");
     sn_session *s = calloc(1, sizeof *s);
-    if (!s) return sni_fail_memory(err);
+    if (!s || pthread_mutex_init(&s->lock, NULL) != 0) {
+        free(s);
+        return sni_fail_memory(err);
+    }
     s->model = sni_model_retain((sn_model *)model);
     s->options = o;
-    s->options.disabled_rules = NULL;
     s->options.cache_folder = NULL;
     atomic_init(&s->cached, false);
     sn_status status = prepare(s, &o, err);
@@ -154,11 +209,15 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
 
 void sn_session_destroy(sn_session *session) {
     if (!session) return;
-    sni_program_free(session->program);
+    sni_program_free(session->main.program);
+    sni_program_free(session->open.program);
     if (session->has_pool) sni_pool_free(&session->pool);
-    sni_store_release(session->store);
+    sni_store_release(session->main.store);
+    sni_store_release(session->open.store);
     sn_model_destroy(session->kept);
     sn_model_destroy(session->model);
+    pthread_mutex_destroy(&session->lock);
+    free((void *)session->options.disabled_rules);
     free(session->cache_path);
     free(session);
 }
@@ -266,6 +325,7 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 /* What one call works with. */
 typedef struct call {
     sn_session *s;
+    const form *form;
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
     const sni_datum **ins; /* NULL: left to its default */
@@ -276,6 +336,7 @@ typedef struct call {
 
 static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
     const sn_model *m = c->s->model;
+    bool given = false;
     for (size_t i = 0; i < count; i++) {
         size_t port;
         SN_TRY(find_port(m->inputs, m->n_inputs, &inputs[i], i, "input", &port, c->err));
@@ -286,6 +347,7 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' is given twice", name);
         SN_TRY(check_input(&m->inputs[port], inputs[i].value, c->err));
         c->values[port] = inputs[i].value;
+        given |= m->inputs[port].optional;
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
         const sni_port *p = &m->inputs[i];
@@ -296,7 +358,8 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
         SN_TRY(sni_value_to_datum(c->values[i], &c->in[p->graph_index], c->err));
         c->ins[p->graph_index] = &c->in[p->graph_index];
     }
-    return check_symbols(m, c->values, c->err);
+    SN_TRY(check_symbols(m, c->values, c->err));
+    return choose_form(c->s, given, &c->form, c->err);
 }
 
 /* True if a run can write a caller's tensor directly: same layout, aligned. */
@@ -400,17 +463,18 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
     SN_TRY(bind_outputs(c, outputs, output_count));
     sni_run run;
     setup_run(c->s, o, &run);
+    const sni_graph *g = c->form->graph;
+    const sn_model *source = c->form == &c->s->main && c->s->kept ? c->s->kept : c->s->model;
     sn_status status =
-        sni_run_program(&run, c->s->program, c->ins, c->s->graph->n_inputs, c->out, 0, c->err);
+        sni_run_program(&run, c->form->program, c->ins, g->n_inputs, c->out, 0, c->err);
     if (status ==
         SN_INVALID_MODEL) { /* it was accepted: this call's sizes or values are at fault */
         status = SN_BAD_DATA;
         if (c->err) c->err->status = status;
     }
-    if (status == SN_OK)
-        status = sni_model_watch((c->s->kept ? c->s->kept : c->s->model)->model, c->err);
+    if (status == SN_OK) status = sni_model_watch(source->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
-    for (int32_t i = 0; i < c->s->graph->n_outputs; i++) sni_datum_clear(&c->out[i]);
+    for (int32_t i = 0; i < g->n_outputs; i++) sni_datum_clear(&c->out[i]);
     sni_arena_free(&run.text);
     return status;
 }
@@ -460,7 +524,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
         c.values && c.in && c.ins && c.out && c.out_port && made ? SN_OK : sni_fail_memory(err);
     if (status == SN_OK)
         status = run_call(&c, &o, inputs, input_count, outputs, output_count, made);
-    if (status == SN_OK) fill_cache(session);
+    if (status == SN_OK && c.form == &session->main) fill_cache(session);
     for (size_t i = 0; made && i < output_count; i++) {
         if (status == SN_OK && made[i])
             outputs[i].value = made[i];
@@ -479,13 +543,16 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
 
 sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
-    return sni_compiled_write(session->graph, session->model->model, session->program, write, ctx,
-                              err);
+    return sni_compiled_write(session->main.graph, session->model->model, session->main.program,
+                              write, ctx, err);
 }
 
 uint64_t sn_session_trim(sn_session *session) {
     if (!session) return 0;
-    sni_program_trim(session->program);
+    sni_program_trim(session->main.program);
+    pthread_mutex_lock(&session->lock);
+    if (session->open.program) sni_program_trim(session->open.program);
+    pthread_mutex_unlock(&session->lock);
     return sni_pool_trim(&session->pool);
 }
 
@@ -535,7 +602,7 @@ static void count_kinds(const sni_graph *g, kinds *k, int depth) {
 bool sn_session_operator(const sn_session *session, size_t index, sn_operator_use *out) {
     kinds k = {.n = 0};
     if (!session || !out) return false;
-    count_kinds(session->graph, &k, 0);
+    count_kinds(session->main.graph, &k, 0);
     if (index >= k.n) return false;
     const char *domain = k.op[index]->domain;
     *out = (sn_operator_use){domain ? domain : "", k.op[index]->name, k.count[index], true};
@@ -559,7 +626,7 @@ static sn_status read_bytes(void *ctx, const sni_plan *plan) {
 void sn_session_plan_bytes(const sn_session *session, uint64_t *arena, uint64_t *lower_bound) {
     plan_bytes bytes = {0, 0};
     sn_status status;
-    if (session) sni_program_last_plan(session->program, read_bytes, &bytes, &status);
+    if (session) sni_program_last_plan(session->main.program, read_bytes, &bytes, &status);
     if (arena) *arena = bytes.arena;
     if (lower_bound) *lower_bound = bytes.lower_bound;
 }
@@ -604,11 +671,13 @@ static sn_status write_plan(void *ctx, const sni_plan *plan) {
 static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
                                  void *ctx, sn_error *err) {
     const sni_model *m = s->model->model;
-    if (format == SN_FORMAT_ONNX)
-        return (s->options.portable ? sni_write_portable : sni_write_onnx)(s->graph, m, write, ctx,
-                                                                           err);
-    if (format == SN_FORMAT_DOT) return sni_write_dot(s->graph, NULL, write, ctx, err);
-    return sni_write_text(s->graph, m, write, ctx, err);
+    const form *f = &s->main;
+    if (format == SN_FORMAT_DOT) return sni_write_dot(f->graph, NULL, write, ctx, err);
+    if (format != SN_FORMAT_ONNX) return sni_write_text(f->graph, m, write, ctx, err);
+    bool defaults = s->main.graph->n_inputs < m->graph->n_inputs; /* the file keeps those inputs */
+    SN_TRY(choose_form((sn_session *)s, defaults, &f, err));
+    return (s->options.portable ? sni_write_portable : sni_write_onnx)(f->graph, m, write, ctx,
+                                                                       err);
 }
 
 sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
@@ -620,7 +689,7 @@ sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format 
         return sni_fail(err, SN_INVALID_ARGUMENT, "a plan is written as text or drawn");
     plan_sink sink = {.format = format, .write = write, .ctx = ctx, .err = err};
     sn_status status = SN_OK;
-    if (!sni_program_last_plan(session->program, write_plan, &sink, &status))
+    if (!sni_program_last_plan(session->main.program, write_plan, &sink, &status))
         return sni_fail(err, SN_INVALID_ARGUMENT, "there is no plan before the first run");
     return status;
 }
