@@ -59,7 +59,7 @@ static const sni_impl *const impls[] = {
 
 /* Lists that end with an entry without an operator; asked after those above. */
 static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps, sni_cpu_loops,
-                                        sni_cpu_lent};
+                                        sni_cpu_lent, sni_cpu_moves};
 
 static bool fits(const sni_impl *impl, const sni_choice *c) {
     return sni_str_is(c->node->type, impl->op) &&

@@ -23,10 +23,10 @@ struct sni_cores {
                       const void *ctx);
     void (*softmax)(int threads, const sni_lanes *lanes);
     void (*normalize)(int threads, int64_t rows, const sni_row_norm *norm);
-    /* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns; elements are four
-     * bytes of any kind. */
-    void (*turn)(const void *from, int64_t from_step, int64_t rows, int64_t columns, void *to,
-                 int64_t to_step);
+    /* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns; elements are of
+     * any kind and `width` bytes. False: not of that width. NULL: not lent. */
+    bool (*turn)(size_t width, const void *from, int64_t from_step, int64_t rows, int64_t columns,
+                 void *to, int64_t to_step);
     /* sni_attend; not done where it cannot. */
     sn_status (*attend)(sni_kernel *k, const sni_attention *a, bool *done);
 };

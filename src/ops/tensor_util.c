@@ -250,29 +250,35 @@ static bool box_turn(box *b) {
 }
 
 enum {
-    TILE_ROWS = 16,   /* elements that are neighbours in the source: about a cache line */
+    TILE_LINE = 64,   /* bytes that are neighbours in the source: a cache line */
+    TILE_LEAST = 16,  /* elements that are neighbours there at least */
     TILE_COLUMNS = 64 /* elements that are neighbours in the destination */
 };
 
-/* Tiles [begin, end) of the axes before the last two, of TILE_ROWS rows each: a transposition that
- * uses every cache line it reads before it is evicted. */
+static int64_t tile_rows(const box *b) {
+    int64_t rows = TILE_LINE / (int64_t)b->width;
+    return rows > TILE_LEAST ? rows : TILE_LEAST;
+}
+
+/* Tiles [begin, end) of the axes before the last two, of tile_rows() rows each: a transposition
+ * that uses every cache line it reads before it is evicted. */
 static void box_tiles(void *ctx, int64_t begin, int64_t end) {
     const box *b = ctx;
     int row = b->rank - 2, column = b->rank - 1;
-    int64_t width = (int64_t)b->width, per_row = (b->dims[row] - 1) / TILE_ROWS + 1;
+    int64_t width = (int64_t)b->width, most = tile_rows(b), per_row = (b->dims[row] - 1) / most + 1;
     for (int64_t tile = begin; tile < end; tile++) {
-        int64_t rest = tile / per_row, to = 0, from = 0, first = tile % per_row * TILE_ROWS;
+        int64_t rest = tile / per_row, to = 0, from = 0, first = tile % per_row * most;
         for (int i = row - 1; i >= 0; i--) {
             to += rest % b->dims[i] * b->to[i];
             from += rest % b->dims[i] * b->from[i];
             rest /= b->dims[i];
         }
-        int64_t rows = b->dims[row] - first < TILE_ROWS ? b->dims[row] - first : TILE_ROWS;
-        if (b->cores && width == sizeof(float)) {
-            b->cores->turn(b->src + (from + first) * width, b->from[column], b->dims[column], rows,
-                           b->dst + (to + first * b->to[row]) * width, b->to[row]);
+        int64_t rows = b->dims[row] - first < most ? b->dims[row] - first : most;
+        if (b->cores && b->cores->turn &&
+            b->cores->turn(b->width, b->src + (from + first) * width, b->from[column],
+                           b->dims[column], rows, b->dst + (to + first * b->to[row]) * width,
+                           b->to[row]))
             continue;
-        }
         for (int64_t c = 0; c < b->dims[column]; c += TILE_COLUMNS) {
             int64_t n = b->dims[column] - c < TILE_COLUMNS ? b->dims[column] - c : TILE_COLUMNS;
             for (int64_t r = first; r < first + rows; r++)
@@ -294,9 +300,9 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
     for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
     if (box_turn(&b)) {
-        int64_t length = b.dims[b.rank - 2], tiles = (length - 1) / TILE_ROWS + 1;
-        sni_parallel_for(k->threads, rows / length * tiles,
-                         COPY_GRAIN / (TILE_ROWS * row_bytes) + 1, box_tiles, &b);
+        int64_t length = b.dims[b.rank - 2], most = tile_rows(&b), tiles = (length - 1) / most + 1;
+        sni_parallel_for(k->threads, rows / length * tiles, COPY_GRAIN / (most * row_bytes) + 1,
+                         box_tiles, &b);
         return;
     }
     sni_parallel_for(k->threads, rows, COPY_GRAIN / row_bytes + 1, box_rows, &b);

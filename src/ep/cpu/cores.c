@@ -4,6 +4,7 @@
 
 #include "base/threadpool.h"
 #include "ep/cpu/dense.h"
+#include "ep/cpu/moves.h"
 #include "ops/cores.h"
 
 /* ---- Products ---- */
@@ -122,24 +123,12 @@ static void core_normalize(int threads, int64_t rows, const sni_row_norm *norm) 
     sni_parallel_for(threads, rows, 2 * GRAIN / (norm->n + 1) + 1, normalize_rows, &copy);
 }
 
-/* ---- Transposition ---- */
-
-static void core_turn(const void *from, int64_t from_step, int64_t rows, int64_t columns, void *to,
-                      int64_t to_step) {
-    sni_cpu_kernels_get()->turn_matrix(from, from_step, rows, columns, to, to_step);
-}
-
-static bool turn_accepts(const sni_choice *c) {
-    return sni_choice_is(c, 0, SN_FLOAT32) || sni_choice_is(c, 0, SN_INT32) ||
-           sni_choice_is(c, 0, SN_UINT32);
-}
-
 /* ---- Implementations ---- */
 
 static const sni_cores cores = {.gemm = core_gemm,
                                 .softmax = core_softmax,
                                 .normalize = core_normalize,
-                                .turn = core_turn,
+                                .turn = sni_move_turn,
                                 .attend = sni_cpu_attend};
 
 static bool accepts(const sni_choice *c) {
@@ -175,6 +164,5 @@ const sni_impl sni_cpu_lent[] = {
     LENT("gemm_f32", "FusedGemm", "com.microsoft"),
     LENT("gemm_f32", "Linear", "ai.sinter"),
     LENT("gemm_f32", "MoE", "com.microsoft"),
-    {.name = "turn_32", .op = "Transpose", .accepts = turn_accepts, .run = run},
     {0},
 };

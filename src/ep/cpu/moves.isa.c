@@ -1,0 +1,109 @@
+/* moves.isa.c - loops that move elements, compiled with a tier's flags; everything but the table is
+ * static. */
+#include "ep/cpu/moves.h"
+
+#include "cpu/simd.h"
+
+/* Before a loop whose turns do not depend on each other, though results may stand on operands. */
+#if defined(__clang__)
+#define SAFE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SAFE_LOOP _Pragma("GCC ivdep")
+#endif
+
+#define ZIP_LOW_2 0, 2
+#define ZIP_HIGH_2 1, 3
+#define ZIP_LOW_4 0, 4, 1, 5
+#define ZIP_HIGH_4 2, 6, 3, 7
+#define ZIP_LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define ZIP_HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define ZIP_LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define ZIP_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+
+typedef uint8_t bytes_16 __attribute__((vector_size(16)));
+typedef uint16_t words_8 __attribute__((vector_size(16)));
+typedef uint32_t vector_32 __attribute__((vector_size(4 * LANES)));
+typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
+
+#define T uint8_t
+#define SUFFIX u8
+#define V bytes_16
+#define SIDE 16
+#define ZIP_LOW ZIP_LOW_16
+#define ZIP_HIGH ZIP_HIGH_16
+#include "ep/cpu/choose.inc.c"
+#include "ep/cpu/turn.inc.c"
+#undef T
+#undef SUFFIX
+#undef V
+#undef SIDE
+#undef ZIP_LOW
+#undef ZIP_HIGH
+
+#define T uint16_t
+#define SUFFIX u16
+#define V words_8
+#define SIDE 8
+#define ZIP_LOW ZIP_LOW_8
+#define ZIP_HIGH ZIP_HIGH_8
+#include "ep/cpu/choose.inc.c"
+#include "ep/cpu/turn.inc.c"
+#undef T
+#undef SUFFIX
+#undef V
+#undef SIDE
+#undef ZIP_LOW
+#undef ZIP_HIGH
+
+#if LANES == 16
+#define ZIP_LOW ZIP_LOW_16
+#define ZIP_HIGH ZIP_HIGH_16
+#elif LANES == 8
+#define ZIP_LOW ZIP_LOW_8
+#define ZIP_HIGH ZIP_HIGH_8
+#else
+#define ZIP_LOW ZIP_LOW_4
+#define ZIP_HIGH ZIP_HIGH_4
+#endif
+#define T uint32_t
+#define SUFFIX u32
+#define V vector_32
+#define SIDE LANES
+#include "ep/cpu/choose.inc.c"
+#include "ep/cpu/turn.inc.c"
+#undef T
+#undef SUFFIX
+#undef V
+#undef SIDE
+#undef ZIP_LOW
+#undef ZIP_HIGH
+
+#if LANES == 16
+#define ZIP_LOW ZIP_LOW_8
+#define ZIP_HIGH ZIP_HIGH_8
+#elif LANES == 8
+#define ZIP_LOW ZIP_LOW_4
+#define ZIP_HIGH ZIP_HIGH_4
+#else
+#define ZIP_LOW ZIP_LOW_2
+#define ZIP_HIGH ZIP_HIGH_2
+#endif
+#define T uint64_t
+#define SUFFIX u64
+#define V vector_64
+#define SIDE (LANES / 2)
+#include "ep/cpu/choose.inc.c"
+#include "ep/cpu/turn.inc.c"
+#undef T
+#undef SUFFIX
+#undef V
+#undef SIDE
+#undef ZIP_LOW
+#undef ZIP_HIGH
+
+extern const sni_moves SNI_PASTE(sni_moves, TIER);
+
+const sni_moves SNI_PASTE(sni_moves, TIER) = {
+    .choose = {choose_u8, choose_u16, choose_u32, choose_u64},
+    .turn = {turn_u8, turn_u16, turn_u32, turn_u64},
+};

@@ -1,0 +1,85 @@
+/* test_cpu_moves.c - operators that move elements against the reference kernels. */
+#include "versus.h"
+
+static versus v;
+
+static const sn_dtype TYPES[] = {SN_FLOAT32, SN_INT64, SN_UINT8, SN_BOOL, SN_FLOAT64, SN_FLOAT16};
+enum { N_TYPES = sizeof TYPES / sizeof *TYPES, LIMIT = 1 << 19 };
+
+/* A tensor of any bytes; a float's may well be a NaN. */
+static void any_bytes(sn_dtype dtype, int rank, const int64_t *dims) {
+    static unsigned char bytes[LIMIT];
+    size_t n = sni_dtype_width(dtype);
+    for (int i = 0; i < rank; i++) n *= (size_t)dims[i];
+    assert_true(n <= LIMIT);
+    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)unit_random(&v.seed);
+    if (dtype == SN_BOOL)
+        for (size_t i = 0; i < n; i++) bytes[i] &= 1;
+    versus_tensor(&v, dtype, rank, dims, bytes);
+}
+
+/* ---- Where ---- */
+
+static void where_case(sn_dtype dtype, int rank, const int64_t *c, const int64_t *a,
+                       const int64_t *b) {
+    versus_start(&v, "", "Where");
+    versus_tensor(&v, SN_BOOL, rank, c, NULL);
+    any_bytes(dtype, rank, a);
+    any_bytes(dtype, rank, b);
+    versus_run(&v, 1, 0);
+}
+
+static void where_matches(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {0, 1, 3, 15, 16, 17, 63, 64, 65, 200, 20000};
+    for (int t = 0; t < N_TYPES; t++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            int64_t n = lengths[i], one = 1;
+            where_case(TYPES[t], 1, &n, &n, &n);
+            where_case(TYPES[t], 1, &n, &one, &n);
+            where_case(TYPES[t], 1, &n, &n, &one);
+            where_case(TYPES[t], 1, &n, &one, &one);
+            where_case(TYPES[t], 1, &one, &n, &n);
+            where_case(TYPES[t], 1, &one, &one, &n);
+            where_case(TYPES[t], 1, &one, &n, &one);
+        }
+        where_case(TYPES[t], 3, (int64_t[]){1, 5, 33}, (int64_t[]){3, 5, 33}, (int64_t[]){1, 1, 1});
+        where_case(TYPES[t], 3, (int64_t[]){3, 5, 1}, (int64_t[]){3, 5, 33}, (int64_t[]){1, 1, 33});
+        where_case(TYPES[t], 2, (int64_t[]){4, 1}, (int64_t[]){1, 70}, (int64_t[]){4, 1});
+    }
+}
+
+/* ---- Transpose ---- */
+
+static void turn_case(sn_dtype dtype, int rank, const int64_t *dims, const int64_t *perm) {
+    versus_start(&v, "", "Transpose");
+    any_bytes(dtype, rank, dims);
+    sni_attr a = {.name = sni_str_of("perm"), .kind = SNI_ATTR_INTS, .count = (size_t)rank};
+    a.u.ints = perm;
+    eval_attr(&v.e, a);
+    versus_run(&v, 1, 0);
+}
+
+static void transpose_matches(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{1, 1},   {3, 5},   {16, 16}, {17, 15},  {64, 64}, {65, 33},
+                                       {8, 100}, {100, 7}, {0, 5},   {128, 70}, {40, 200}};
+    for (int t = 0; t < N_TYPES; t++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            const int64_t *s = sizes[i];
+            turn_case(TYPES[t], 2, s, (int64_t[]){1, 0});
+            turn_case(TYPES[t], 3, (int64_t[]){2, s[0], s[1]}, (int64_t[]){0, 2, 1});
+            turn_case(TYPES[t], 3, (int64_t[]){s[0], 2, s[1]}, (int64_t[]){2, 1, 0});
+            turn_case(TYPES[t], 4, (int64_t[]){2, 3, s[0], s[1]}, (int64_t[]){0, 2, 3, 1});
+            turn_case(TYPES[t], 4, (int64_t[]){2, s[0], 3, s[1]}, (int64_t[]){0, 2, 1, 3});
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_matches),
+        cmocka_unit_test(transpose_matches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
