@@ -88,6 +88,13 @@ sn_status sni_layout_const_floats(sni_layout *l, int rank, const int64_t *dims, 
 sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t channels, float tail,
                                     int32_t *out);
 
+/* ---- layout_ops.c ---- */
+
+/* True for a constant with one number for each channel, such as (C,1,1). */
+bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels);
+/* Such a constant as a vector. */
+sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t *out);
+
 /* Output 0 of a node has become the blocked value `real`. */
 void sni_layout_done(sni_layout *l, sni_node *n, int32_t real);
 

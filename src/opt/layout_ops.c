@@ -144,8 +144,7 @@ static sn_status layout_unary(sni_layout *l, sni_node *n) {
 
 /* ---- Several operands ---- */
 
-/* A constant with one number for each channel, such as (C,1,1). */
-static bool is_channel_const(const sni_layout *l, int32_t id, int64_t channels) {
+bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels) {
     const sni_const *c = sni_layout_const(l, id);
     if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels ||
         (c->tensor.rank != 3 && c->tensor.rank != 4))
@@ -170,7 +169,7 @@ static operand classify(const sni_layout *l, int32_t id, int64_t channels) {
     for (int i = 0; i < t->rank; i++) count = t->dims[i] == 1 ? count : 0;
     if (count == 1 && !sni_layout_has(l, id)) return OPERAND_AS_IS;
     if (sni_layout_const(l, id))
-        return is_channel_const(l, id, channels) ? OPERAND_CHANNELS : OPERAND_NONE;
+        return sni_layout_is_channels(l, id, channels) ? OPERAND_CHANNELS : OPERAND_NONE;
     if (sni_layout_channels(l, id) == channels) return OPERAND_BLOCKED;
     return sni_layout_channels(l, id) == 1 ? OPERAND_PICTURE : OPERAND_NONE;
 }
@@ -240,20 +239,25 @@ static sni_node *open_conv(const sni_layout *l, int32_t id) {
     return p->fused.activation.kind == SNI_FN_NONE ? conv : NULL;
 }
 
+sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t *out) {
+    const sni_tensor *t;
+    float *slopes;
+    SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
+    SN_TRY(sni_layout_const_floats(l, 1, &channels, &slopes, out));
+    memcpy(slopes, t->data, (size_t)channels * sizeof *slopes);
+    return SN_OK;
+}
+
 /* PRelu with slopes by channel is the end of the convolution before it. */
 static sn_status layout_prelu(sni_layout *l, sni_node *n) {
     int64_t channels = sni_layout_channels(l, n->out[0]);
     sni_node *conv = open_conv(l, n->in[0]);
     int32_t in[5] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
-    const sni_tensor *t;
-    float *slopes;
     if (!channels || !conv || channels != sni_layout_channels(l, n->in[0]) ||
-        !is_channel_const(l, n->in[1], channels))
+        !sni_layout_is_channels(l, n->in[1], channels))
         return layout_combine(l, n);
     for (int32_t i = 0; i < conv->n_in && i < 4; i++) in[i] = conv->in[i];
-    SN_TRY(sni_const_load(sni_layout_const(l, n->in[1]), &t, l->r->err));
-    SN_TRY(sni_layout_const_floats(l, 1, &channels, &slopes, &in[4]));
-    memcpy(slopes, t->data, (size_t)channels * sizeof *slopes);
+    SN_TRY(sni_layout_slopes(l, n->in[1], channels, &in[4]));
     sni_layout_node node = {
         .domain = SNI_SINTER_DOMAIN, .type = "BlockedConv", .in = in, .n_in = 5, .like = conv};
     SN_TRY(sni_layout_emit(l, n, &node, &out));

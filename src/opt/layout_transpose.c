@@ -3,6 +3,8 @@
  * together (InterleavePixels). */
 #include "opt/layout.h"
 
+#include "opt/rules/rules.h"
+
 enum { MOST_PHASES = 9 };
 
 /* Outputs o, o + stride, ... along one axis. */
@@ -74,6 +76,36 @@ static bool read_axes(const sni_layout *l, const sni_node *n, const int64_t *w, 
     return phases <= MOST_PHASES;
 }
 
+/* ---- What follows ---- */
+
+/* The end of every phase: attributes, or slopes by channel (SNI_NO_ID: none). */
+typedef struct ending {
+    sni_node *node; /* NULL: none */
+    sni_attr attrs[2];
+    int32_t slopes;
+} ending;
+
+/* The activation that is all that uses a node's result. */
+static sn_status find_ending(sni_layout *l, const sni_node *n, ending *out) {
+    const sni_value *v = l->g->values[n->out[0]];
+    sni_node *user = v->use_count == 1 ? sni_graph_node(l->g, v->uses[0].node) : NULL;
+    int64_t channels = sni_layout_channels(l, n->out[0]);
+    sni_ending e;
+    *out = (ending){.slopes = SNI_NO_ID};
+    if (!user || user->id >= l->n_nodes || v->uses[0].slot != 0 ||
+        sni_layout_channels(l, user->out[0]) != channels)
+        return SN_OK;
+    if (sni_ending_of(l->g, user, &e)) {
+        out->node = user;
+        return sni_ending_attrs(&e, &l->r->store->arena, out->attrs, l->r->err);
+    }
+    if (user->domain.n || !sni_str_is(user->type, "PRelu") ||
+        !sni_layout_is_channels(l, user->in[1], channels))
+        return SN_OK;
+    out->node = user;
+    return sni_layout_slopes(l, user->in[1], channels, &out->slopes);
+}
+
 /* ---- Making ---- */
 
 /* The weights of one phase, (M, C, taps) from (C, M, kernel). */
@@ -90,22 +122,28 @@ static void pick_taps(const sni_tensor *w, const phase *h, const phase *v, const
 }
 
 static sn_status emit_phase(sni_layout *l, sni_node *n, const sni_tensor *w, const phase *h,
-                            const phase *v, const axis axes[2], int32_t x, int32_t *out) {
+                            const phase *v, const axis axes[2], const ending *e, int32_t x,
+                            int32_t *out) {
     const int64_t dims[4] = {w->dims[1], w->dims[0], h->taps, v->taps};
     const int64_t pads[4] = {h->begin, v->begin, h->end, v->end};
     bool bias = n->n_in > 2 && n->in[2] != SNI_NO_ID;
-    int32_t in[3] = {x, SNI_NO_ID, bias ? n->in[2] : SNI_NO_ID};
+    int32_t in[5] = {x, SNI_NO_ID, bias ? n->in[2] : SNI_NO_ID, SNI_NO_ID, e->slopes};
     float *taps;
     SN_TRY(sni_layout_const_floats(l, 4, dims, &taps, &in[1]));
     pick_taps(w, h, v, axes, taps);
-    sni_attr attrs[2] = {sni_attr_of_int("block", l->block)};
+    sni_attr attrs[4] = {sni_attr_of_int("block", l->block)};
+    int32_t n_attrs = 2;
     SN_TRY(sni_layout_list(l, "pads", pads, 4, &attrs[1]));
+    for (int i = 0; e->node && i < 2; i++)
+        if (e->attrs[i].kind != SNI_ATTR_NONE) attrs[n_attrs++] = e->attrs[i];
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
                             .type = "BlockedConv",
                             .in = in,
-                            .n_in = bias ? 3 : 2,
+                            .n_in = e->slopes != SNI_NO_ID ? 5
+                                    : bias                 ? 3
+                                                           : 2,
                             .attrs = attrs,
-                            .n_attrs = 2};
+                            .n_attrs = n_attrs};
     return sni_layout_emit(l, n, &node, out);
 }
 
@@ -113,6 +151,7 @@ sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
     sni_const *weights = sni_layout_const(l, n->in[1]);
     const sni_tensor *w;
     axis axes[2];
+    ending e;
     int32_t x, parts[MOST_PHASES], out, count = 0;
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !weights ||
         weights->tensor.dtype != SN_FLOAT32 || weights->tensor.rank != 4 ||
@@ -121,27 +160,29 @@ sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
         !read_axes(l, n, weights->tensor.dims, axes))
         return SN_OK;
     SN_TRY(sni_const_load(weights, &w, l->r->err));
+    SN_TRY(find_ending(l, n, &e));
     SN_TRY(sni_layout_need(l, n->in[0], n, &x));
     for (int64_t a = 0; a < axes[0].stride; a++)
         for (int64_t b = 0; b < axes[1].stride; b++) {
             phase h, v;
             phase_of(&axes[0], a, &h);
             phase_of(&axes[1], b, &v);
-            SN_TRY(emit_phase(l, n, w, &h, &v, axes, x, &parts[count++]));
+            SN_TRY(emit_phase(l, n, w, &h, &v, axes, &e, x, &parts[count++]));
         }
-    if (count == 1) {
-        sni_layout_done(l, n, parts[0]);
-        return SN_OK;
+    out = parts[0];
+    if (count > 1) {
+        sni_attr strides;
+        SN_TRY(sni_layout_list(l, "strides", (int64_t[]){axes[0].stride, axes[1].stride}, 2,
+                               &strides));
+        sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                                .type = "InterleavePixels",
+                                .in = parts,
+                                .n_in = count,
+                                .attrs = &strides,
+                                .n_attrs = 1};
+        SN_TRY(sni_layout_emit(l, n, &node, &out));
     }
-    sni_attr strides;
-    SN_TRY(sni_layout_list(l, "strides", (int64_t[]){axes[0].stride, axes[1].stride}, 2, &strides));
-    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
-                            .type = "InterleavePixels",
-                            .in = parts,
-                            .n_in = count,
-                            .attrs = &strides,
-                            .n_attrs = 1};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    if (e.node) sni_layout_done(l, e.node, out);
     sni_layout_done(l, n, out);
     return SN_OK;
 }

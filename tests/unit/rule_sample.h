@@ -235,7 +235,8 @@ static inline void sample_capture(sample *s, const sni_pat *p) {
         sample_integers(s, name->text, spec);
         return;
     }
-    if (p->kind == SNI_PAT_CONST) {
+    bool filled = isdigit((unsigned char)spec[0]) && spec[1] == '[';
+    if (p->kind == SNI_PAT_CONST || filled) {
         ADD(s->constants, "%s", s->constants[0] ? ",\n" : "");
         sample_type(s, spec);
         ADD(s->constants, " %.*s", (int)name->text.n, name->text.p);

@@ -39,6 +39,36 @@ static sn_status read_one_slope(sni_match *m) {
     return sni_match_set_number(m, "slope", (double)((const float *)t->data)[0]);
 }
 
+/* Bounds in order: whichever is applied last, the result is the same. */
+static bool is_range(sni_match *m) {
+    return sni_match_number(m, "a") <= sni_match_number(m, "b");
+}
+
+static bool is_above_zero(sni_match *m) {
+    return sni_match_number(m, "b") >= 0;
+}
+
+/* (x + b) * a. */
+static sn_status read_shifted(sni_match *m) {
+    return sni_match_set_number(m, "t", sni_match_number(m, "a") * sni_match_number(m, "b"));
+}
+
+/* Slopes of a parametric Relu, stated with the other sign. */
+static bool is_slopes(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "n");
+    const sni_type *x = sni_match_type(m, "x");
+    return t && t->dtype == SN_FLOAT32 && x->has_shape && t->rank <= x->rank;
+}
+
+static sn_status turn_slopes(sni_match *m) {
+    const sni_tensor *t = sni_match_const(m, "n");
+    float *to;
+    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "the slopes are no longer there");
+    SN_TRY(sni_match_new_floats(m, "s", t->rank, t->dims, &to));
+    for (int64_t i = 0; i < t->count; i++) to[i] = -((const float *)t->data)[i];
+    return SN_OK;
+}
+
 /* x * a or x / d. */
 static sn_status read_slope(sni_match *m) {
     bool divided = sni_match_value(m, "d") != SNI_NO_ID;
@@ -71,6 +101,7 @@ static sn_status bind_turned(sni_match *m) {
     return sni_match_set_attr(m, "axis", sni_attr_of_int("axis", p->u.ints[p->count - 1]));
 }
 
+#define TOTAL(x) "ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(" x ", %axes)"
 #define SHIFTED "Sub(x, ReduceMax<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))"
 
 const sni_rule sni_rules_activations[] = {
@@ -86,23 +117,41 @@ const sni_rule sni_rules_activations[] = {
      "HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x)"},
     {"hard-sigmoid-affine", "Clip({Add(Mul(x, #a), #b) | Add(Div(x, #d), #b)}, 0, 1)",
      "HardSigmoid<alpha = #k, beta = #b>(x)", .build = read_slope},
+    {"hard-sigmoid-shifted", "Clip(Mul(Add(x, #b), #a), 0, 1)",
+     "HardSigmoid<alpha = #a, beta = #t>(x)", .build = read_shifted},
     {"hard-swish", "Mul(x, HardSigmoid<alpha = " SIXTH ", beta = 0.5>(x))", "HardSwish(x)"},
     {"hard-swish-div", "Div(Mul(x, " RELU6 "), 6)", "HardSwish(x)"},
     {"hard-swish-mul", "Mul(Mul(x, " RELU6 "), " SIXTH ")", "HardSwish(x)"},
+    {"hard-swish-part", "Mul({Div(x, 6) | Mul(x, " SIXTH ")}, " RELU6 ")", "HardSwish(x)"},
+    {"prelu-sides", "Add(Relu(x), Mul(Relu(Neg(x)), %n))", "PRelu(x, s)", .where = is_slopes,
+     .build = turn_slopes, .sample = "x=[N,3,5] %n=[3,1]; x=[2,3,8] %n=0.3"},
+    {"prelu-sides-sub", "Sub(Relu(x), Mul(Relu(Neg(x)), %n))", "PRelu(x, n)", .where = is_slopes,
+     .sample = "x=[N,3,5] %n=[3,1]; x=[2,3,8] %n=0.3"},
     {"prelu-leaky", "PRelu(x, %s)", "LeakyRelu<alpha = #slope>(x)", .where = is_one_slope,
      .build = read_one_slope, .sample = "x=[N,3,5] %s=0.25; x=[N,3,5] %s=2[3,1]"},
     {"relu", "Max(x, 0)", "Relu(x)"},
     {"relu6", "Min(Relu(x), #a)", "Clip(x, 0, #a)"},
     {"clip-relu", "Clip(Relu(x), {0 | _}, #a)", "Clip(x, 0, #a)"},
+    {"clip-min-max", "Min(Max(x, #a), #b)", "Clip(x, #a, #b)", .where = is_range,
+     .sample = "#a=-0.5 #b=1.5"},
+    {"clip-max-min", "Max(Min(x, #b), #a)", "Clip(x, #a, #b)", .where = is_range,
+     .sample = "#a=-0.5 #b=1.5"},
+    {"clip-relu-min", "Relu(Min(x, #b))", "Clip(x, 0, #b)", .where = is_above_zero,
+     .sample = "#b=1.5"},
     {"leaky-relu", "Max(x, Mul(x, #a))", "LeakyRelu<alpha = #a>(x)", .where = is_below_one,
      .sample = "#a=0.2"},
-    {"softmax",
-     "Div(e:Exp(" SHIFTED "), ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(e, %axes))",
+    {"softmax", "Div(e:Exp(" SHIFTED "), " TOTAL("e") ")", "Softmax<axis = @axis>(x)",
+     .where = is_one_axis, .build = read_axis,
+     .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {"softmax-reciprocal",
+     "Mul(e:Exp(" SHIFTED "), {Reciprocal(" TOTAL("e") ") | Div(1, " TOTAL("e") ")})",
      "Softmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
      .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
-    {"log-softmax",
-     "Sub(s:" SHIFTED ", Log(ReduceSum<keepdims = 1, noop_with_empty_axes = 0>(Exp(s), %axes)))",
+    {"log-softmax-sum", "Sub(x, ReduceLogSumExp<keepdims = 1, noop_with_empty_axes = 0>(x, %axes))",
      "LogSoftmax<axis = @axis>(x)", .where = is_one_axis, .build = read_axis,
+     .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
+    {"log-softmax", "Sub(s:" SHIFTED ", Log(" TOTAL("Exp(s)") "))", "LogSoftmax<axis = @axis>(x)",
+     .where = is_one_axis, .build = read_axis,
      .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
     {"softmax-turned", "Transpose<perm = @q>(Softmax<axis = -1>(Transpose<perm = @p>(x)))",
      "Softmax<axis = @axis>(x)", .where = turns_back, .build = bind_turned,

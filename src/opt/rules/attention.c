@@ -345,13 +345,14 @@ static sn_status bind_window_mask(sni_match *m) {
     return SN_OK;
 }
 
-/* Both constants are small enough for their sum to be kept. */
+/* Both constants are small enough for their sum to be kept. A single number is left to
+ * activations that begin with one. */
 static bool are_small(sni_match *m) {
     const sni_const *a = sni_value_const(m->g, sni_match_value(m, "a"));
     const sni_const *b = sni_value_const(m->g, sni_match_value(m, "b"));
     const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
     return a && b && a->tensor.count <= 1 << 22 && b->tensor.count <= 1 << 22 &&
-           y->dtype == SN_FLOAT32;
+           b->tensor.count > 1 && y->dtype == SN_FLOAT32;
 }
 
 #define KEYS                                                                              \

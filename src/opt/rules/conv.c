@@ -188,10 +188,8 @@ static bool adds_alike(sni_match *m) {
 }
 
 static bool is_plain_activation(sni_match *m) {
-    const sni_node *f = sni_match_node(m, "f");
-    const sni_attr *alpha = sni_node_attr(f, "alpha");
-    if (sni_str_is(f->type, "Swish") && alpha && alpha->u.f != 1) return false;
-    return is_open(m);
+    sni_ending e;
+    return is_open(m) && sni_ending_of(m->g, sni_match_node(m, "f"), &e);
 }
 
 static sn_status bind_activation(sni_match *m) {
@@ -247,7 +245,7 @@ const sni_rule sni_rules_conv[] = {
      "com.microsoft.FusedConv<*c>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"conv-activation", "f:" SNI_ACTIVATIONS "(" CONV ")", FUSED, .where = is_plain_activation,
      .build = bind_activation, .sample = SHAPES},
-    {"conv-clip", "f:Clip(" CONV ", #low?, #high?)", FUSED, .where = is_open,
+    {"conv-clip", "f:Clip(" CONV ", #low?, #high?)", FUSED, .where = is_plain_activation,
      .build = bind_activation, .sample = SHAPES " #low=-0.25 #high=0.5"},
     {0},
 };

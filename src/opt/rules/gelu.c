@@ -2,7 +2,12 @@
  * tanh, with the factors in any place. */
 #include "opt/rules/rules.h"
 
-#define ERF "Add(Erf({Div(x, 1.4142135) | Mul(x, 0.70710678)}), 1)"
+#define ROOT "{Div(x, 1.4142135) | Mul(x, 0.70710678)}"
+/* 1 + erf, or 1 - erf of the number with the other sign. */
+#define ERF                                                                                 \
+    "{Add(Erf(" ROOT "), 1) | Sub(1, Erf({Mul(Neg(x), 0.70710678) | Mul(x, -0.70710678) | " \
+    "Neg(" ROOT ") | Div(Neg(x), 1.4142135)}))}"
+#define HALF "{Mul(x, 0.5) | Div(x, 2)}"
 
 #define CUBE "{Pow(x, 3) | Mul(x, Mul(x, x)) | Mul(x, Pow(x, 2))}"
 #define BENT     \
@@ -15,11 +20,13 @@
 
 const sni_rule sni_rules_gelu[] = {
     {"gelu-erf-half-last", "Mul(Mul(x, " ERF "), 0.5)", "Gelu(x)"},
-    {"gelu-erf-half-first", "Mul(Mul(x, 0.5), " ERF ")", "Gelu(x)"},
+    {"gelu-erf-half-first", "Mul(" HALF ", " ERF ")", "Gelu(x)"},
     {"gelu-erf-half-inside", "Mul(x, Mul(" ERF ", 0.5))", "Gelu(x)"},
+    {"gelu-erf-half-and-half", "Mul(x, Add(Mul(Erf(" ROOT "), 0.5), 0.5))", "Gelu(x)"},
     {"gelu-erf-by-2", "Div(Mul(x, " ERF "), 2)", "Gelu(x)"},
     {"gelu-tanh-half-last", "Mul(Mul(x, " TANH "), 0.5)", "Gelu<approximate = \"tanh\">(x)"},
-    {"gelu-tanh-half-first", "Mul(Mul(x, 0.5), " TANH ")", "Gelu<approximate = \"tanh\">(x)"},
+    {"gelu-tanh-half-first", "Mul(" HALF ", " TANH ")", "Gelu<approximate = \"tanh\">(x)"},
     {"gelu-tanh-half-inside", "Mul(x, Mul(" TANH ", 0.5))", "Gelu<approximate = \"tanh\">(x)"},
+    {"gelu-tanh-by-2", "Div(Mul(x, " TANH "), 2)", "Gelu<approximate = \"tanh\">(x)"},
     {0},
 };

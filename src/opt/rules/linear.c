@@ -163,14 +163,8 @@ static sn_status fold_norm(sni_match *m) {
 }
 
 static bool can_activate(sni_match *m) {
-    const sni_node *f = sni_match_node(m, "f");
-    const sni_attr *alpha = sni_node_attr(f, "alpha");
-    if (sni_str_is(f->type, "Swish") && alpha && alpha->u.f != 1) return false;
-    return is_open(m);
-}
-
-static bool is_open_layer(sni_match *m) {
-    return is_open(m);
+    sni_ending e;
+    return is_open(m) && sni_ending_of(m->g, sni_match_node(m, "f"), &e);
 }
 
 static sn_status bind_activation(sni_match *m) {
@@ -278,7 +272,7 @@ const sni_rule sni_rules_linear[] = {
      "ai.sinter.Linear<*l>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"linear-activation", "f:" SNI_ACTIVATIONS "(" LAYER ")", FUSED, .where = can_activate,
      .build = bind_activation, .sample = SHAPES},
-    {"linear-clip", "f:Clip(" LAYER ", #low?, #high?)", FUSED, .where = is_open_layer,
+    {"linear-clip", "f:Clip(" LAYER ", #low?, #high?)", FUSED, .where = can_activate,
      .build = bind_activation, .sample = "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6] #low=-0.25 #high=0.5"},
     {0},
 };

@@ -46,8 +46,20 @@ sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner);
 
 /* ---- epilogue.c: activations as attributes of the node before ---- */
 
-/* Binds @act and @params to the name and parameters of the activation that the node `name` is, with
- * #low and #high for Clip. */
+typedef struct sni_ending {
+    const char *name;
+    int n; /* parameters */
+    float v[2];
+} sni_ending;
+
+/* False if a node is no activation, or not one that can be the end of another: a Clip between
+ * bounds that are no constants, a Swish with a factor. */
+bool sni_ending_of(const sni_graph *g, const sni_node *n, sni_ending *out);
+
+/* `activation` and `activation_params`; the second is of kind NONE if there are no parameters. */
+sn_status sni_ending_attrs(const sni_ending *e, sni_arena *arena, sni_attr attrs[2], sn_error *err);
+
+/* Binds @act and @params to what sni_ending_attrs makes of the node `name`. */
 sn_status sni_bind_activation(sni_match *m, const char *name);
 
 /* Operators that sni_bind_activation knows and that have one input. */
