@@ -1,4 +1,5 @@
 /* trees.isa.c - walks through decision trees for one instruction-set tier; see tier.isa.c. */
+#include "cpu/simd.h"
 #include "cpu/trees.h"
 
 #if defined(__AVX2__)
@@ -9,10 +10,12 @@ enum { FEATURE_MASK = (1 << SNI_TREE_FEATURE_BITS) - 1, SKIP_MASK = (1 << SNI_TR
 
 #if defined(__AVX2__)
 
-/* Some vectors of walks at once: a step waits for memory, and the others' steps fill the time. */
+/* Some vectors of walks at once: a step waits for memory, and the others' steps fill the time. A
+ * gathering instruction waits for what was in its register before, even if it replaces all of it:
+ * each one gets a register of zeros, or the vectors would wait for each other. */
 #if defined(__AVX512F__)
 
-enum { WIDTH = 16, VECTORS = SNI_TREE_LANES / WIDTH };
+enum { WIDTH = 16 };
 typedef __m512i whole;
 
 static inline whole load_whole(const int32_t *p) {
@@ -28,11 +31,20 @@ static inline bool is_zero(whole v) {
 }
 
 /* How far each walk goes. */
-static inline whole step_of(const sni_tree_nodes *n, const float *x, whole row, whole here) {
-    whole link = _mm512_i32gather_epi32(here, n->link, 4);
-    __m512 split = _mm512_i32gather_ps(here, n->split, 4);
+static inline whole step_of(const sni_tree_place *n, const float *x, whole row, whole here) {
+    const whole even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const whole zero = _mm512_setzero_si512();
+    __mmask16 all = 0xffff;
+    __asm__("" : "+k"(all)); /* a compiler that knows this mask leaves out the zeros */
+    whole low =
+        _mm512_mask_i32gather_epi64(zero, (__mmask8)all, _mm512_castsi512_si256(here), n, 8);
+    whole high =
+        _mm512_mask_i32gather_epi64(zero, (__mmask8)all, _mm512_extracti64x4_epi64(here, 1), n, 8);
+    __m512 split = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
+    whole odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    whole link = _mm512_permutex2var_epi32(low, odd, high);
     whole column = _mm512_add_epi32(row, _mm512_and_si512(link, _mm512_set1_epi32(FEATURE_MASK)));
-    __m512 v = _mm512_i32gather_ps(column, x, 4);
+    __m512 v = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), all, column, x, 4);
     __mmask16 missing = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) & _mm512_movepi32_mask(link);
     __mmask16 yes = _mm512_cmp_ps_mask(v, split, _CMP_LE_OQ) | missing;
     whole skip = _mm512_and_si512(_mm512_srli_epi32(link, SNI_TREE_FEATURE_BITS),
@@ -50,7 +62,7 @@ static inline whole either(whole a, whole b) {
 
 #else
 
-enum { WIDTH = 8, VECTORS = SNI_TREE_LANES / WIDTH };
+enum { WIDTH = 8 };
 typedef __m256i whole;
 
 static inline whole load_whole(const int32_t *p) {
@@ -66,11 +78,15 @@ static inline bool is_zero(whole v) {
 }
 
 /* How far each walk goes. */
-static inline whole step_of(const sni_tree_nodes *n, const float *x, whole row, whole here) {
-    whole link = _mm256_i32gather_epi32(n->link, here, 4);
-    __m256 split = _mm256_i32gather_ps(n->split, here, 4);
+static inline whole step_of(const sni_tree_place *n, const float *x, whole row, whole here) {
+    const __m256 zero = _mm256_setzero_ps();
+    __m256 all = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+    __asm__("" : "+x"(all)); /* a compiler that knows this mask leaves out the zeros */
+    whole link = _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), &n->link, here,
+                                             _mm256_castps_si256(all), 8);
+    __m256 split = _mm256_mask_i32gather_ps(zero, &n->split, here, all, 8);
     whole feature = _mm256_and_si256(link, _mm256_set1_epi32(FEATURE_MASK));
-    __m256 v = _mm256_i32gather_ps(x, _mm256_add_epi32(row, feature), 4);
+    __m256 v = _mm256_mask_i32gather_ps(zero, x, _mm256_add_epi32(row, feature), all, 4);
     __m256 missing = _mm256_and_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q), _mm256_castsi256_ps(link));
     __m256 yes = _mm256_or_ps(_mm256_cmp_ps(v, split, _CMP_LE_OQ), missing);
     whole skip = _mm256_and_si256(_mm256_srli_epi32(link, SNI_TREE_FEATURE_BITS),
@@ -89,30 +105,59 @@ static inline whole either(whole a, whole b) {
 
 #endif
 
-static void walk(const sni_tree_nodes *n, const float *x, const int32_t *from, int32_t *at) {
+enum { VECTORS = 4 }; /* with what else is wanted, in the registers */
+
+static inline __attribute__((always_inline)) void
+walk_some(const sni_tree_place *n, const float *x, const int32_t *from, int32_t *at, int vectors) {
     whole row[VECTORS], here[VECTORS], moved;
-    for (int v = 0; v < VECTORS; v++) row[v] = load_whole(from + v * WIDTH);
-    for (int v = 0; v < VECTORS; v++) here[v] = load_whole(at + v * WIDTH);
+    UNROLL
+    for (int v = 0; v < vectors; v++) row[v] = load_whole(from + v * WIDTH);
+    UNROLL
+    for (int v = 0; v < vectors; v++) here[v] = load_whole(at + v * WIDTH);
     do {
-        whole step[VECTORS];
-        for (int v = 0; v < VECTORS; v++) step[v] = step_of(n, x, row[v], here[v]);
-        moved = step[0];
-        for (int v = 1; v < VECTORS; v++) moved = either(moved, step[v]);
-        for (int v = 0; v < VECTORS; v++) here[v] = add(here[v], step[v]);
+        moved = here[0];
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            whole step = step_of(n, x, row[v], here[v]);
+            moved = v ? either(moved, step) : step;
+            here[v] = add(here[v], step);
+        }
     } while (!is_zero(moved));
-    for (int v = 0; v < VECTORS; v++) store_whole(at + v * WIDTH, here[v]);
+    UNROLL
+    for (int v = 0; v < vectors; v++) store_whole(at + v * WIDTH, here[v]);
+}
+
+static void walk(const sni_tree_place *n, const float *x, const int32_t *from, int32_t *at,
+                 int count) {
+    int l = 0;
+    for (; l + VECTORS * WIDTH <= count; l += VECTORS * WIDTH)
+        walk_some(n, x, from + l, at + l, VECTORS);
+    switch ((count - l) / WIDTH) {
+    case 3:
+        walk_some(n, x, from + l, at + l, 3);
+        break;
+    case 2:
+        walk_some(n, x, from + l, at + l, 2);
+        break;
+    case 1:
+        walk_some(n, x, from + l, at + l, 1);
+        break;
+    default:
+        break;
+    }
 }
 
 #else
 
-static void walk(const sni_tree_nodes *n, const float *x, const int32_t *from, int32_t *at) {
+static void walk(const sni_tree_place *n, const float *x, const int32_t *from, int32_t *at,
+                 int count) {
     int32_t moved;
     do {
         moved = 0;
-        for (int l = 0; l < SNI_TREE_LANES; l++) {
-            uint32_t link = (uint32_t)n->link[at[l]];
+        for (int l = 0; l < count; l++) {
+            uint32_t link = (uint32_t)n[at[l]].link;
             float v = x[from[l] + (int32_t)(link & FEATURE_MASK)];
-            bool yes = v <= n->split[at[l]] || (v != v && link >> 31);
+            bool yes = v <= n[at[l]].split || (v != v && link >> 31);
             int32_t step = yes ? 1 : (int32_t)(link >> SNI_TREE_FEATURE_BITS & SKIP_MASK);
             at[l] += step;
             moved |= step;

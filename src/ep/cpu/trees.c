@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 64, LANES = SNI_TREE_LANES }; /* rows that go through a tree before the next one */
+enum { LANES = SNI_TREE_LANES, ROWS = LANES }; /* rows that go through a tree before the next one */
 
 typedef struct packed_forest {
     int32_t n_nodes;
-    float *split;
-    int32_t *link, *leaf; /* leaf: number of a leaf by node */
+    sni_tree_place *nodes;
     int32_t *roots;
     double *dense; /* (leaves, targets) if every leaf has a weight for each target in order */
 } packed_forest;
@@ -55,12 +54,9 @@ typedef struct layout {
     bool too_large;
 } layout;
 
-static int32_t put_leaf(layout *l, int32_t leaf) {
+static void put_leaf(const layout *l, int32_t leaf) {
     packed_forest *p = l->p;
-    p->split[p->n_nodes] = NAN;
-    p->link[p->n_nodes] = sni_tree_link(0, 0, false);
-    p->leaf[p->n_nodes] = leaf;
-    return p->n_nodes++;
+    p->nodes[p->n_nodes++] = sni_tree_leaf(leaf);
 }
 
 /* True sides follow their node; a node on the stack waits for its false side. Entries come in
@@ -73,8 +69,7 @@ static void put_tree(layout *l, int32_t root) {
         while (child >= 0) {
             l->stack[depth++] = child;
             l->stack[depth++] = p->n_nodes;
-            p->split[p->n_nodes] = float_split(&f->nodes[child]);
-            p->leaf[p->n_nodes++] = 0;
+            p->nodes[p->n_nodes++].split = float_split(&f->nodes[child]);
             child = f->nodes[child].yes;
         }
         put_leaf(l, ~child);
@@ -83,7 +78,7 @@ static void put_tree(layout *l, int32_t root) {
         const sni_tree_node *n = &f->nodes[l->stack[--depth]];
         int32_t skip = p->n_nodes - at;
         if (skip >= 1 << SNI_TREE_SKIP_BITS) l->too_large = true;
-        p->link[at] =
+        p->nodes[at].link =
             sni_tree_link(n->feature, skip & ((1 << SNI_TREE_SKIP_BITS) - 1), n->missing_is_yes);
         child = n->no;
     }
@@ -103,9 +98,7 @@ static bool is_dense(const sni_forest *f) {
 static void release(void *state) {
     packed_forest *p = state;
     if (!p) return;
-    free(p->split);
-    free(p->link);
-    free(p->leaf);
+    free(p->nodes);
     free(p->roots);
     free(p->dense);
     free(p);
@@ -113,18 +106,17 @@ static void release(void *state) {
 
 static bool make_room(const sni_forest *f, packed_forest *p, bool dense) {
     size_t nodes = (size_t)f->n_nodes + (size_t)f->n_nodes + (size_t)f->n_trees;
-    p->split = malloc(nodes * sizeof *p->split);
-    p->link = malloc(nodes * sizeof *p->link);
-    p->leaf = malloc(nodes * sizeof *p->leaf);
+    p->nodes = aligned_alloc(SNI_ALIGN,
+                             (nodes * sizeof *p->nodes + SNI_ALIGN - 1) / SNI_ALIGN * SNI_ALIGN);
     p->roots = malloc((size_t)f->n_trees * sizeof *p->roots);
     if (dense) p->dense = malloc((size_t)f->n_leaves * (size_t)f->targets * sizeof *p->dense + 1);
-    return p->split && p->link && p->leaf && p->roots && (p->dense || !dense);
+    return p->nodes && p->roots && (p->dense || !dense);
 }
 
 static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_forest *f = sni_trees_forest(c->node->op, c->params);
     packed_forest *p = calloc(1, sizeof *p);
-    layout l = {.f = f, .p = p};
+    layout l = {.f = f, .p = p, .too_large = f->n_leaves > 1 << SNI_TREE_LEAF_BITS};
     bool dense = is_dense(f);
     l.stack = malloc((size_t)f->n_nodes * 2 * sizeof *l.stack + 1);
     if (!p || !l.stack || !make_room(f, p, dense)) {
@@ -132,7 +124,7 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
         free(l.stack);
         return sni_fail_memory(err);
     }
-    for (int32_t t = 0; t < f->n_trees; t++) {
+    for (int32_t t = 0; t < f->n_trees && !l.too_large; t++) {
         p->roots[t] = p->n_nodes;
         put_tree(&l, f->roots[t]);
     }
@@ -160,7 +152,7 @@ typedef struct walk_job {
 
 static void add_leaf(const walk_job *j, int32_t node, double *sums) {
     const sni_forest *f = j->f;
-    int32_t leaf = j->p->leaf[node];
+    int32_t leaf = sni_tree_leaf_number(&j->p->nodes[node]);
     if (j->p->dense) {
         const double *w = j->p->dense + (int64_t)leaf * f->targets;
         for (int64_t t = 0; t < f->targets; t++) sums[t] += w[t];
@@ -170,28 +162,32 @@ static void add_leaf(const walk_job *j, int32_t node, double *sums) {
         sums[f->weights[i].target] += f->weights[i].weight;
 }
 
+/* How many walks a call of the kernel makes for n. */
+static int walks(int64_t n) {
+    return n > LANES ? LANES : (int)((n + SNI_TREE_GROUP - 1) / SNI_TREE_GROUP * SNI_TREE_GROUP);
+}
+
 /* A few rows, one tree after the other; walks are rows. */
 static void walk_rows(const walk_job *j, int64_t first, int64_t rows) {
-    sni_tree_nodes nodes = {j->p->split, j->p->link};
-    int32_t from[ROWS], at[LANES];
+    int32_t from[ROWS], at[ROWS];
+    int count = walks(rows);
     for (int64_t r = 0; r < ROWS; r++) from[r] = (int32_t)((r < rows ? r : rows - 1) * j->width);
-    for (int32_t tree = 0; tree < j->f->n_trees; tree++)
-        for (int64_t r = 0; r < rows; r += LANES) {
-            for (int l = 0; l < LANES; l++) at[l] = j->p->roots[tree];
-            j->kernels->walk(&nodes, j->x + first * j->width, from + r, at);
-            for (int64_t l = 0; l < LANES && r + l < rows; l++)
-                add_leaf(j, at[l], j->sums + (first + r + l) * j->f->targets);
-        }
+    for (int32_t tree = 0; tree < j->f->n_trees; tree++) {
+        for (int l = 0; l < count; l++) at[l] = j->p->roots[tree];
+        j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
+        for (int64_t r = 0; r < rows; r++)
+            add_leaf(j, at[r], j->sums + (first + r) * j->f->targets);
+    }
 }
 
 /* One row; walks are trees. */
 static void walk_trees(const walk_job *j, int64_t row) {
-    sni_tree_nodes nodes = {j->p->split, j->p->link};
     const int32_t from[LANES] = {0};
     int32_t n = j->f->n_trees, at[LANES];
     for (int32_t tree = 0; tree < n; tree += LANES) {
-        for (int32_t l = 0; l < LANES; l++) at[l] = j->p->roots[tree + l < n ? tree + l : n - 1];
-        j->kernels->walk(&nodes, j->x + row * j->width, from, at);
+        int count = walks(n - tree);
+        for (int32_t l = 0; l < count; l++) at[l] = j->p->roots[tree + l < n ? tree + l : n - 1];
+        j->kernels->walk(j->p->nodes, j->x + row * j->width, from, at, count);
         for (int32_t l = 0; l < LANES && tree + l < n; l++)
             add_leaf(j, at[l], j->sums + row * j->f->targets);
     }
@@ -202,7 +198,7 @@ static void walk_blocks(void *ctx, int64_t begin, int64_t end) {
     const walk_job *j = ctx;
     for (int64_t b = begin; b < end; b++) {
         int64_t first = b * ROWS, rows = j->rows - first < ROWS ? j->rows - first : ROWS;
-        if (rows >= LANES / 2)
+        if (rows >= SNI_TREE_GROUP)
             walk_rows(j, first, rows);
         else
             for (int64_t r = 0; r < rows; r++) walk_trees(j, first + r);
