@@ -1,11 +1,12 @@
 /* pack.c - memory of what implementations make of constants, or the finished bytes of a file. */
 #include "base/checked.h"
+#include "base/pages.h"
 #include "ep/ep.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
+enum { LARGE = 1 << 20, HUGE_PAGE = SNI_LARGE_PAGE };
 
 /* ---- Memory ---- */
 
@@ -14,23 +15,6 @@ enum { LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
 static size_t mapped_size(size_t bytes) {
     if (bytes < HUGE_PAGE && bytes >= HUGE_PAGE / 4 * 3) return HUGE_PAGE;
     return (bytes + 4095) & ~(size_t)4095;
-}
-
-/* Zero-filled pages of their own, on large pages where the system has them: fewer faults while
- * packing, fewer translations while running, and back to the system when freed. */
-static void *map_pages(size_t bytes) {
-    size_t size = mapped_size(bytes), whole = size + HUGE_PAGE;
-    unsigned char *p =
-        mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
-    size_t end = before + size;
-    if (before) munmap(p, before);
-    if (end < whole) munmap(p + end, whole - end);
-#ifdef MADV_HUGEPAGE
-    madvise(p + before, size, MADV_HUGEPAGE);
-#endif
-    return p + before;
 }
 
 /* Has the system map a piece of a file at once instead of fault by fault. */
@@ -51,7 +35,7 @@ static void *zeros(size_t bytes) {
 
 static void piece_free(const sni_piece *piece) {
     if (piece->bytes >= LARGE)
-        munmap(piece->data, mapped_size(piece->bytes));
+        sni_pages_unmap(piece->data, mapped_size(piece->bytes));
     else
         free(piece->data);
 }
@@ -74,7 +58,7 @@ static sn_status allocate(sni_pack *pack, size_t bytes, void **out, sn_error *er
         return sni_fail(err, SN_LIMIT, "packed weights of %zu bytes are too large", bytes);
     rounded &= ~(size_t)(SNI_ALIGN - 1);
     SN_TRY(sni_budget_take(pack->budget, bytes, err));
-    void *p = bytes >= LARGE ? map_pages(bytes) : zeros(rounded);
+    void *p = bytes >= LARGE ? sni_pages_map(mapped_size(bytes)) : zeros(rounded);
     if (!p) {
         sni_budget_give(pack->budget, bytes);
         return sni_fail_memory(err);

@@ -1,13 +1,17 @@
 /* pool.c - workspaces of runs: taken, grown, handed back, trimmed. */
 #include "exec/pool.h"
 
+#include "base/checked.h"
+#include "base/pages.h"
+
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum {
     PATIENCE = 64,           /* workspaces taken until one that was not among them is freed */
     KEPT_SCRATCH = 64 << 20, /* most bytes of working memory that a workspace keeps */
-    KEPT_ARENA = 1 << 20     /* an arena of this size is never too large */
+    KEPT_ARENA = 1 << 20,    /* an arena of this size is never too large */
+    LARGE = SNI_LARGE_PAGE,  /* from here on arenas have pages of their own */
+    WORTH_ROOM = 256 << 10   /* from here on arenas that grow get room to grow on */
 };
 
 sn_status sni_pool_init(sni_pool *pool, size_t memory_limit, size_t plan_limit, sn_error *err) {
@@ -19,8 +23,48 @@ static size_t bytes_of(const sni_buffer *b) {
     return b ? b->bytes : 0;
 }
 
+/* ---- Arenas ---- */
+
+static void room_free(sni_room *r) {
+    if (r->size >= LARGE)
+        sni_pages_unmap(r->data, r->size);
+    else
+        free(r->data);
+    *r = (sni_room){0};
+}
+
+/* `size` bytes, of which `bytes` are wanted. False: there are none. */
+static bool room_make(sni_room *r, size_t bytes, size_t size) {
+    size_t unit = size >= LARGE ? LARGE : SNI_ALIGN;
+    if (size > SIZE_MAX / 2) return false;
+    size = size ? (size + unit - 1) / unit * unit : unit;
+    void *data = size >= LARGE ? sni_pages_map(size) : aligned_alloc(SNI_ALIGN, size);
+    if (!data) return false;
+    if (size >= LARGE) sni_pages_use(data, bytes);
+    *r = (sni_room){.data = data, .bytes = bytes, .size = size};
+    return true;
+}
+
+/* One that has to grow gets room for as much again: longer inputs then cost what they add, not a
+ * new arena. What is not used takes no memory. */
+static sn_status room_grow(sni_room *r, size_t bytes, sn_error *err) {
+    if (r->data && bytes <= r->bytes) return SN_OK;
+    if (r->data && bytes <= r->size) {
+        if (r->size >= LARGE) sni_pages_use(r->data + r->bytes, bytes - r->bytes);
+        r->bytes = bytes;
+        return SN_OK;
+    }
+    size_t more;
+    bool grows = r->data && bytes >= WORTH_ROOM && sni_mul_size(bytes, 2, &more);
+    room_free(r);
+    if ((grows && room_make(r, bytes, more)) || room_make(r, bytes, bytes)) return SN_OK;
+    return sni_fail(err, SN_NO_MEMORY, "out of memory allocating %zu bytes", bytes);
+}
+
+/* ---- Workspaces ---- */
+
 static void workspace_free(sni_workspace *w) {
-    sni_buffer_release(w->arena);
+    room_free(&w->arena);
     sni_buffer_release(w->scratch);
     free(w);
 }
@@ -34,8 +78,7 @@ void sni_pool_free(sni_pool *pool) {
 static sni_workspace **find_idle(sni_pool *pool, size_t bytes) {
     sni_workspace **best = NULL;
     for (sni_workspace **at = &pool->idle; *at; at = &(*at)->next) {
-        size_t has = bytes_of((*at)->arena);
-        size_t held = best ? bytes_of((*best)->arena) : 0;
+        size_t has = (*at)->arena.bytes, held = best ? (*best)->arena.bytes : 0;
         if (!best || (has >= bytes ? held < bytes || has < held : has > held)) best = at;
     }
     return best;
@@ -67,11 +110,7 @@ static void free_list(sni_workspace *list) {
 /* Forgets an arena that is more than twice what the last runs needed. */
 static void shrink(sni_workspace *w, uint64_t clock) {
     if (clock - w->measured < PATIENCE) return;
-    size_t has = bytes_of(w->arena);
-    if (has > KEPT_ARENA && has / 2 > w->recent) {
-        sni_buffer_release(w->arena);
-        w->arena = NULL;
-    }
+    if (w->arena.bytes > KEPT_ARENA && w->arena.bytes / 2 > w->recent) room_free(&w->arena);
     w->recent = 0;
     w->measured = clock;
 }
@@ -83,26 +122,6 @@ static void grow_scratch(sni_workspace *w) {
     sni_buffer_release(w->scratch);
     w->scratch = NULL;
     if (sni_buffer_new(w->scratch_wanted, NULL, &bigger, NULL) == SN_OK) w->scratch = bigger;
-}
-
-/* Asks for large pages where they fit into the memory: fewer faults when it is first used, and
- * fewer translations. */
-static void spread(sni_buffer *b) {
-#ifdef MADV_HUGEPAGE
-    enum { HUGE_PAGE = 2 << 20 };
-    uintptr_t first = ((uintptr_t)b->data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-    uintptr_t end = ((uintptr_t)b->data + b->bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
-    if (end > first) madvise((void *)first, end - first, MADV_HUGEPAGE);
-#endif
-}
-
-static sn_status grow_arena(sni_workspace *w, size_t bytes, sn_error *err) {
-    if (w->arena && w->arena->bytes >= bytes) return SN_OK;
-    sni_buffer_release(w->arena);
-    w->arena = NULL;
-    SN_TRY(sni_buffer_new(bytes, NULL, &w->arena, err));
-    spread(w->arena);
-    return SN_OK;
 }
 
 sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out, sn_error *err) {
@@ -121,7 +140,7 @@ sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out,
     shrink(w, clock);
     if (arena_bytes > w->recent) w->recent = arena_bytes;
     grow_scratch(w);
-    sn_status status = grow_arena(w, arena_bytes, err);
+    sn_status status = room_grow(&w->arena, arena_bytes, err);
     if (status != SN_OK) {
         workspace_free(w);
         return status;
@@ -155,7 +174,7 @@ size_t sni_pool_trim(sni_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
     size_t bytes = 0;
     for (const sni_workspace *w = idle; w; w = w->next)
-        bytes += bytes_of(w->arena) + bytes_of(w->scratch);
+        bytes += w->arena.bytes + bytes_of(w->scratch);
     free_list(idle);
     return bytes;
 }

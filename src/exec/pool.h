@@ -11,8 +11,15 @@
 
 #include <pthread.h>
 
+/* Memory for planned tensors. */
+typedef struct sni_room {
+    unsigned char *data; /* NULL: none yet */
+    size_t bytes;        /* most that was asked for */
+    size_t size;         /* what there is; more than `bytes` once it has grown, not in memory yet */
+} sni_room;
+
 typedef struct sni_workspace {
-    sni_buffer *arena;          /* NULL: none yet */
+    sni_room arena;
     sni_buffer *scratch;        /* kernels' working memory, kept from step to step and run to run */
     size_t scratch_wanted;      /* most bytes that one step has asked for so far */
     size_t recent;              /* largest arena that the last runs needed */

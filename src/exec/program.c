@@ -118,7 +118,7 @@ static sn_status frame_new(sni_planned *planned, sni_frame **out, sn_error *err)
 /* Lets planned tensors stand in the arena that the frame has now. */
 static void bind_arena(sni_frame *f) {
     const sni_plan *p = f->planned->plan;
-    unsigned char *data = f->workspace->arena->data;
+    unsigned char *data = f->workspace->arena.data;
     if (f->bound == data) return;
     for (int32_t i = 0; i < p->n_slots; i++)
         if (p->slots[i].place == SNI_PLACE_ARENA)

@@ -240,13 +240,37 @@ static void workspaces_shrink_and_go(void **state) {
     sni_pool_return(&pool, a);
     sni_pool_return(&pool, b);
     assert_int_equal(sni_pool_take(&pool, 3 << 20, &a, NULL), SN_OK);
-    assert_true(a->arena->bytes == 64 << 20); /* the one that is large enough */
+    assert_true(a->arena.bytes == 64 << 20); /* the one that is large enough */
     sni_pool_return(&pool, a);
     for (int i = 0; i < 200; i++) {
         assert_int_equal(sni_pool_take(&pool, 3 << 20, &a, NULL), SN_OK);
         sni_pool_return(&pool, a);
     }
     assert_true(sni_pool_trim(&pool) == 3 << 20);
+    sni_pool_free(&pool);
+}
+
+/* An arena that has grown once grows on where it is, and all of it can be written. */
+static void workspaces_grow_in_place(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, 1000, 300 << 10, 500 << 10, 3 << 20, 5 << 20, (6 << 20) - 1};
+    sni_pool pool;
+    sni_workspace *w;
+    const unsigned char *data = NULL;
+    int moved = 0;
+    assert_int_equal(sni_pool_init(&pool, 0, 0, NULL), SN_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(sni_pool_take(&pool, sizes[i], &w, NULL), SN_OK);
+        assert_non_null(w->arena.data);
+        assert_int_equal((uintptr_t)w->arena.data % SNI_ALIGN, 0);
+        if (sizes[i]) memset(w->arena.data, 1, sizes[i]);
+        if (i > 2) moved += w->arena.data != data;
+        data = w->arena.data;
+        assert_true(w->arena.bytes == sizes[i]);
+        sni_pool_return(&pool, w);
+    }
+    assert_int_equal(moved, 1); /* from 500 KB to 3 MB */
+    assert_true(sni_pool_trim(&pool) == sizes[6]);
     sni_pool_free(&pool);
 }
 
@@ -259,6 +283,7 @@ int main(void) {
         cmocka_unit_test(dynamic_steps_use_implementations),
         cmocka_unit_test(views_hold_what_they_show),
         cmocka_unit_test(workspaces_shrink_and_go),
+        cmocka_unit_test(workspaces_grow_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,18 @@
+/* pages.h - memory straight from the system, on large pages where it has them: for what is large
+ * and stays, and goes back to the system when it is freed. */
+#ifndef SNI_BASE_PAGES_H
+#define SNI_BASE_PAGES_H
+
+#include <stddef.h>
+
+enum { SNI_LARGE_PAGE = 2 << 20 };
+
+/* Zero-filled memory that begins at a multiple of SNI_LARGE_PAGE; pages come into being when they
+ * are first used. NULL: there is none. */
+void *sni_pages_map(size_t bytes);
+void sni_pages_unmap(void *p, size_t bytes);
+
+/* Makes the pages of a part of it at once instead of fault by fault. */
+void sni_pages_use(void *p, size_t bytes);
+
+#endif
