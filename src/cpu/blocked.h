@@ -25,6 +25,8 @@ struct sni_blocked_kernels {
     /* y[p][c] = x[p][c] * s[c], and + s[c]; y may be x. */
     void (*scale)(const float *x, const float *s, float *y, int64_t pixels);
     void (*shift)(const float *x, const float *s, float *y, int64_t pixels);
+    /* y[r][c] = x[r][c] * s[r] for rows of a block. */
+    void (*scale_rows)(const float *x, const float *s, float *y, int64_t rows);
     /* y[p][c] = from[c][p][lanes[c]] for a block of pointers to blocks. */
     void (*gather)(const float *const *from, const int32_t *lanes, float *y, int64_t pixels);
 };

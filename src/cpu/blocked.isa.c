@@ -110,6 +110,14 @@ static void shift(const float *x, const float *s, float *y, int64_t pixels) {
     }
 }
 
+static void scale_rows(const float *x, const float *s, float *y, int64_t rows) {
+    for (int64_t r = 0; r < rows; r++) {
+        vf factor = splat(s[r]);
+        for (int v = 0; v < VECTORS; v++)
+            store(y + r * BLOCK + v * LANES, load(x + r * BLOCK + v * LANES) * factor);
+    }
+}
+
 /* One by one. */
 static void gather_any(const float *const *from, const int32_t *lanes, float *y, int64_t pixels) {
     for (int half = 0; half < BLOCK; half += 8) {
@@ -195,5 +203,6 @@ const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER) = {
     .max = max,
     .scale = scale,
     .shift = shift,
+    .scale_rows = scale_rows,
     .gather = gather,
 };

@@ -30,9 +30,10 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
     *pixels = p->channels_last ? d[1] * d[2] : d[2] * d[3];
 }
 
-/* BlockedConv: Y = activation(Conv(X, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
+/* BlockedConv: Y = activation(Conv(X F, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
  * (M,C/group,kH,kW) and B (M); Y and Z are blocked. With S (M), the slopes of
- * numbers below zero by channel, there is no other activation. Attributes are FusedConv's, `block`,
+ * numbers below zero by channel, there is no other activation. F, factors of the channels of a
+ * blocked X, is (N or 1,ceil(C/c),1,1,c). Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
  */
 typedef struct sni_blocked_conv_params {

@@ -41,6 +41,19 @@ static sn_status check_slopes(sni_infer *c, const sni_activation *f) {
                               &dim);
 }
 
+/* F has a factor for each channel of X, of all images or of each. */
+static sn_status check_factors(sni_infer *c, int64_t block, const sni_dim plain[4]) {
+    sni_dim dims[4];
+    if (!sni_infer_given(c, 5)) return SN_OK;
+    if (sni_infer_rank(c, 0) != 5) return SNI_INFER_FAIL(c, "factors of a plain input");
+    if (!sni_infer_shaped(c, 5)) return SN_OK;
+    SN_TRY(sni_infer_unblocked(c, 5, block, plain[1], dims));
+    if (sni_dim_differ(dims[2], 1) || sni_dim_differ(dims[3], 1) ||
+        (sni_dim_differ(dims[0], 1) && sni_dim_differ(dims[0], plain[0])))
+        return SNI_INFER_FAIL(c, "factors are not one for each channel");
+    return SN_OK;
+}
+
 static sn_status blocked_conv_infer(sni_infer *c) {
     const sni_blocked_conv_params *p = c->params;
     SN_TRY(sni_infer_block(c, p->block));
@@ -53,6 +66,7 @@ static sn_status blocked_conv_infer(sni_infer *c) {
     sni_dim dims[4];
     SN_TRY(check_slopes(c, &p->fused.activation));
     SN_TRY(plain_input(c, p->block, &x, dims));
+    SN_TRY(check_factors(c, p->block, dims));
     const sni_type *in[3] = {&x, c->in[1], sni_infer_given(c, 2) ? c->in[2] : NULL};
     sni_infer plain = *c;
     plain.in = in;
@@ -95,6 +109,18 @@ static void bend(float *y, const float *slopes, int64_t n, int64_t channels, int
             if (y[x] < 0) y[x] *= slopes[i % channels];
 }
 
+/* x (n, channels, pixels) times the factors of its channels, which are blocked. */
+static void stretch(float *x, const sni_tensor *factors, int64_t n, int64_t channels,
+                    int64_t pixels) {
+    const float *f = factors->data;
+    int64_t all = factors->dims[1] * factors->dims[4];
+    for (int64_t i = 0; i < n * channels; i++) {
+        int64_t image = factors->dims[0] > 1 ? i / channels : 0;
+        for (int64_t p = i * pixels; p < (i + 1) * pixels; p++)
+            x[p] *= f[image * all + i % channels];
+    }
+}
+
 static sn_status blocked_conv_ref(sni_kernel *k) {
     const sni_blocked_conv_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *b = sni_in(k, 2), *y = sni_out(k, 0);
@@ -111,6 +137,7 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
                      .add = b != NULL};
     SN_TRY(sni_blocked_window(k, &conv.window, x, w, y));
     if (x->rank == 5) SN_TRY(unblocked(k, x, channels, p->block, &plain_x));
+    if (sni_in(k, 5)) stretch(plain_x, sni_in(k, 5), conv.batch, channels, x->dims[2] * x->dims[3]);
     SN_TRY(unblocked(k, sni_in(k, 3), m, p->block, &more));
     SN_TRY(sni_scratch_matrix(k, conv.batch * m, pixels, sizeof(float), &plain_y));
     conv.x = plain_x;
@@ -128,8 +155,9 @@ const sni_op sni_op_sinter_BlockedConv = {
     .name = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
     .versions = SNI_VERSIONS(1),
-    .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL},
-                          {"Z", "T", SNI_OPTIONAL}, {"S", "T", SNI_OPTIONAL}),
+    .inputs =
+        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL},
+                    {"S", "T", SNI_OPTIONAL}, {"F", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(

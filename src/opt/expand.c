@@ -1,5 +1,8 @@
-/* expand.c - makes one node of a pointwise blocked convolution and the depthwise one that alone
- * uses it: the many channels between them are then never in memory as a whole. */
+/* expand.c - joins blocked convolutions with what stands around them in inverted residuals. A
+ * pointwise one and the depthwise one that alone uses it become one node: the many channels between
+ * them are then never in memory as a whole. Factors of a pointwise one's input channels become an
+ * input of it: they can be those of the weights, which are often fewer than the numbers of the
+ * picture. */
 #include "ops/blocked.h"
 #include "opt/opt.h"
 
@@ -105,6 +108,51 @@ sn_status sni_pass_expand(sni_rewrite *r) {
         if (!second) continue;
         if (next == second) next = sni_graph_next(r->graph, second);
         SN_TRY(join(r, n, second));
+    }
+    return SN_OK;
+}
+
+/* ---- Factors of input channels ---- */
+
+/* One for each channel of a blocked picture. */
+static bool is_by_channel(const sni_type *x, const sni_type *f) {
+    if (!x->has_shape || x->rank != 5 || !f->has_shape || f->rank != 5) return false;
+    const sni_dim *a = x->dims, *b = f->dims;
+    return b[2] == 1 && b[3] == 1 && (a[2] != 1 || a[3] != 1) && a[1] == b[1] && a[4] == b[4] &&
+           (b[0] == 1 || a[0] == b[0]);
+}
+
+/* The product that alone makes the input of a convolution, and which of its operands has the
+ * factors; NULL if it is none. */
+static sni_node *scaling_of(const sni_graph *g, const sni_node *conv, int *factors) {
+    const sni_value *v = sni_graph_value(g, conv->in[0]);
+    sni_node *mul = sni_value_producer(g, v);
+    if (!mul || v->use_count != 1 || mul->domain.n || !sni_str_is(mul->type, "Mul")) return NULL;
+    const sni_type *a = &sni_graph_value(g, mul->in[0])->type;
+    const sni_type *b = &sni_graph_value(g, mul->in[1])->type;
+    *factors = is_by_channel(a, b) ? 1 : 0;
+    return *factors || is_by_channel(b, a) ? mul : NULL;
+}
+
+/* A pointwise convolution of a blocked input that has no factors yet. */
+static bool can_scale(const sni_graph *g, const sni_node *n) {
+    const sni_blocked_conv_params *p = blocked_conv(n);
+    if (!p || p->fused.conv.group != 1 || (n->n_in > 5 && n->in[5] != SNI_NO_ID)) return false;
+    const int64_t *w = weights_of(g, n);
+    return w && w[2] == 1 && w[3] == 1 && all_are(&p->fused.conv.window.pads, 0);
+}
+
+sn_status sni_pass_conv_factors(sni_rewrite *r) {
+    sni_graph *g = r->graph;
+    for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        int factors;
+        sni_node *mul = can_scale(g, n) ? scaling_of(g, n, &factors) : NULL;
+        if (!mul) continue;
+        if (n->n_in < 6) SN_TRY(sni_node_resize_inputs(g, n, 6, r->err));
+        SN_TRY(sni_node_set_input(g, n, 5, mul->in[factors], r->err));
+        SN_TRY(sni_node_set_input(g, n, 0, mul->in[1 - factors], r->err));
+        sni_graph_remove_node(g, mul);
+        r->count++;
     }
     return SN_OK;
 }

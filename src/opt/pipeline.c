@@ -22,6 +22,7 @@ static const sni_pass passes[] = {
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
     {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
+    {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"blocked-channels-last", 3, sni_pass_layout_last, SNI_STAGE_LAYOUT},
     {"elementwise-group", 2, sni_pass_group, SNI_STAGE_GROUP},
 };

@@ -67,7 +67,7 @@ static sni_attr ints(const char *name, const int64_t *values, size_t count) {
         .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
 }
 
-enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8, SLOPES = 16 };
+enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8, SLOPES = 16, FACTORS = 32, EACH = 64 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
     int64_t block = sni_cpu_kernels_get()->block;
@@ -89,9 +89,13 @@ static void conv_case(const shape *s, int mode, const char *activation) {
         versus_without(&v);
     if (mode & ADDED)
         blocked_tensor(s->n, s->out, out_h, out_w, block);
-    else if (mode & SLOPES)
+    else if (mode & (SLOPES | FACTORS))
         versus_without(&v);
-    if (mode & SLOPES) versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
+    if (mode & SLOPES)
+        versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
+    else if (mode & FACTORS)
+        versus_without(&v);
+    if (mode & FACTORS) blocked_tensor(mode & EACH ? s->n : 1, s->in, 1, 1, block);
     eval_attr(&v.e, ints("strides", s->stride, 2));
     eval_attr(&v.e, ints("pads", s->pads, 4));
     eval_attr(&v.e, ints("dilations", s->dilation, 2));
@@ -121,6 +125,30 @@ static void slopes_match(void **state) {
             conv_case(&shapes[i], mode | SLOPES | PLAIN, NULL);
             conv_case(&shapes[i], mode | SLOPES | WINOGRAD, NULL);
         }
+}
+
+/* Factors of input channels, of all images and of each: few pixels, where the picture is scaled,
+ * and many, where the weights are. */
+static void factors_match(void **state) {
+    (void)state;
+    static const shape pictures[] = {
+        {1, 16, 16, 1, 5, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {2, 24, 40, 1, 17, 17, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 24, 40, 1, 17, 17, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 3, 5, 1, 9, 11, {1, 1}, {2, 2}, {0}, {1, 1}},
+        {1, 70, 20, 1, 29, 31, {1, 1}, {2, 2}, {0}, {1, 1}},
+        {1, 33, 24, 1, 60, 61, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 600, 112, 1, 14, 14, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 1000, 130, 1, 20, 20, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 9, 200, 1, 3, 3, {1, 1}, {1, 1}, {0}, {1, 1}},
+    };
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
+        for (int mode = 0; mode < 16; mode++)
+            conv_case(&pictures[i],
+                      (mode & 3) | FACTORS | (mode & 4 ? EACH : 0) | (mode & 8 ? SLOPES : 0),
+                      mode & 8   ? NULL
+                      : mode & 1 ? "HardSwish"
+                                 : "Relu");
 }
 
 static void plain_input_matches(void **state) {
@@ -285,6 +313,7 @@ int main(void) {
         cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(expanded_depthwise_matches),
         cmocka_unit_test(slopes_match),
+        cmocka_unit_test(factors_match),
         cmocka_unit_test(pools_match),
         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),

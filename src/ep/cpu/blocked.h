@@ -55,6 +55,15 @@ sni_blocked_share sni_blocked_share_of(int64_t i, int64_t planes, int64_t parts)
 void sni_blocked_for(const sni_kernel *k, int64_t items, int64_t elements,
                      void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
 
+/* y = x s, where x and y are (images, blocks, pixels, block) and s has blocks for all images or for
+ * each, `factors` of them in all. */
+typedef struct sni_blocked_scaling {
+    const float *x, *s;
+    float *y;
+    int64_t images, blocks, pixels, block, factors;
+} sni_blocked_scaling;
+void sni_blocked_scale(const sni_kernel *k, const sni_blocked_scaling *s);
+
 /* conv_direct.c, for implementations that leave some shapes to it: as the members of sni_impl. */
 bool sni_conv_direct_accepts(const sni_choice *c);
 sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err);

@@ -188,21 +188,31 @@ static bool channels_accepts(const sni_choice *c) {
 
 typedef struct channels_job {
     void (*fn)(const float *x, const float *s, float *y, int64_t pixels);
-    const float *x, *s;
-    float *y;
-    int64_t pixels, block, blocks, factors; /* blocks of s */
+    sni_blocked_scaling of;
     int64_t parts;
 } channels_job;
 
 static void scale_parts(void *ctx, int64_t begin, int64_t end) {
     const channels_job *j = ctx;
+    const sni_blocked_scaling *of = &j->of;
     for (int64_t i = begin; i < end; i++) {
-        sni_blocked_share s = sni_blocked_share_of(i, j->blocks, j->parts);
-        int64_t first = s.part * j->pixels / j->parts;
-        int64_t count = (s.part + 1) * j->pixels / j->parts - first;
-        int64_t at = (s.plane * j->pixels + first) * j->block;
-        j->fn(j->x + at, j->s + s.plane % j->factors * j->block, j->y + at, count);
+        sni_blocked_share s = sni_blocked_share_of(i, of->blocks, j->parts);
+        int64_t first = s.part * of->pixels / j->parts;
+        int64_t count = (s.part + 1) * of->pixels / j->parts - first;
+        int64_t at = (s.plane * of->pixels + first) * of->block;
+        j->fn(of->x + at, of->s + s.plane % of->factors * of->block, of->y + at, count);
     }
+}
+
+static void for_channels(const sni_kernel *k, channels_job *j) {
+    const sni_blocked_scaling *of = &j->of;
+    j->parts = sni_blocked_parts(k, of->images, of->pixels, of->pixels);
+    sni_blocked_for(k, of->images * of->blocks * j->parts, of->pixels * of->block / j->parts,
+                    scale_parts, j);
+}
+
+void sni_blocked_scale(const sni_kernel *k, const sni_blocked_scaling *s) {
+    for_channels(k, &(channels_job){.fn = kernels()->scale, .of = *s});
 }
 
 static sn_status channels_run(sni_kernel *k,
@@ -214,17 +224,15 @@ static sn_status channels_run(sni_kernel *k,
         s = sni_in(k, 0);
     }
     channels_job j = {.fn = fn,
-                      .x = x->data,
-                      .s = s->data,
-                      .y = y->data,
-                      .pixels = y->dims[2] * y->dims[3],
-                      .block = y->dims[4],
-                      .blocks = y->dims[1],
-                      .factors = s->dims[0] * s->dims[1]};
-    if (y->count == 0) return SN_OK;
-    j.parts = sni_blocked_parts(k, y->dims[0], j.pixels, j.pixels);
-    sni_blocked_for(k, y->dims[0] * j.blocks * j.parts, j.pixels * j.block / j.parts, scale_parts,
-                    &j);
+                      .of = {.x = x->data,
+                             .s = s->data,
+                             .y = y->data,
+                             .images = y->dims[0],
+                             .blocks = y->dims[1],
+                             .pixels = y->dims[2] * y->dims[3],
+                             .block = y->dims[4],
+                             .factors = s->dims[0] * s->dims[1]}};
+    if (y->count) for_channels(k, &j);
     return SN_OK;
 }
 

@@ -11,7 +11,8 @@ typedef struct depthwise_weights {
 static bool depthwise_accepts(const sni_choice *c) {
     sni_conv_geometry g;
     bool plain;
-    return sni_blocked_geometry(c, &g, &plain) && !plain && sni_depthwise_fits(&g);
+    return !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) && !plain &&
+           sni_depthwise_fits(&g);
 }
 
 static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {

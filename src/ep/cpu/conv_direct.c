@@ -1,6 +1,7 @@
 /* conv_direct.c - blocked convolution without a detour: tiles of output in registers, over packed
  * weights. Every output is the same sum in the same order whatever the number of threads. */
 #include "base/threadpool.h"
+#include "cpu/blocked.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
 
@@ -22,11 +23,17 @@ static int64_t merged_groups(const sni_conv_geometry *g, int64_t block) {
     return sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
 }
 
+/* Factors of input channels are those of rows of the weights, or of a copy of the input. */
+static bool is_pointwise(const sni_conv_geometry *g) {
+    return g->groups == 1 && g->kernel_h == 1 && g->kernel_w == 1;
+}
+
 bool sni_conv_direct_accepts(const sni_choice *c) {
     sni_conv_geometry g;
     bool plain;
     if (!sni_blocked_geometry(c, &g, &plain)) return false;
     if (plain) return g.groups == 1;
+    if (sni_choice_given(c, 5)) return is_pointwise(&g);
     return merged_groups(&g, sni_cpu_kernels_get()->block) > 0;
 }
 
@@ -124,7 +131,16 @@ typedef struct direct_job {
     int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
     int64_t grain;
     int64_t chunk; /* input blocks whose weights stay in the cache */
+    /* Factors of input channels that weights are multiplied by, tile by tile; NULL: none. Items are
+     * shared out to slots, each with `room` floats of its own from `scaled` on. */
+    const float *factors;
+    float *scaled;
+    int64_t room, items, slots;
 } direct_job;
+
+static int threads_of(const sni_kernel *k) {
+    return k->threads > 0 ? k->threads : sni_threads_available();
+}
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -319,8 +335,10 @@ typedef struct item {
     int64_t image, group, first_out, width; /* output blocks of the group */
     int64_t first_in, in;                   /* input blocks */
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
-    const float *next;                      /* the weights after these; NULL: none */
-    uintptr_t fetch_step;                   /* elements with each channel */
+    const float *panels;                    /* weights from output block `panel` on */
+    int64_t panel;
+    const float *next;        /* the weights after these; NULL: none */
+    uintptr_t fetch_step;     /* elements with each channel */
     int64_t fetched, segment; /* elements of them fetched so far, of an output block */
     sni_conv_tile tile;
     sni_conv_epilogue epilogue;
@@ -355,7 +373,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
     int64_t y = ((out * g->out_h + it->row) * g->out_w + column + lo) * j->block;
     int64_t scale = j->plain ? 1 : j->block;
     t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale;
-    t->w = j->weights->panels + (it->group * j->out_blocks + it->first_out) * t->w_out +
+    t->w = it->panels + (it->group * j->out_blocks + it->first_out - it->panel) * t->w_out +
            it->first_in * t->w_block + (none ? 0 : w);
     t->y = j->y + y;
     t->taps = none ? 0 : to - from;
@@ -456,7 +474,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
     it->next = NULL;
     it->fetched = 0;
     it->segment = it->in * it->tile.w_block;
-    if (out + it->width > j->out_blocks) return;
+    if (out + it->width > j->out_blocks || (j->factors && !next)) return;
     it->next = j->weights->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
                first_in * it->tile.w_block;
     int64_t tiles = spans * ceil_div(j->span, j->kernels->pixels[it->width]);
@@ -464,8 +482,21 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
     it->fetch_step = (uintptr_t)(step > 16 ? 16 : step);
 }
 
-static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile) {
+/* The weights of an item times the factors of their channels, in `room`. */
+static void scale_panels(item *it, float *room) {
+    const direct_job *j = it->job;
+    int64_t rows = j->in_blocks * j->block, each = rows * j->block;
+    const float *from = j->weights->panels + it->first_out * each;
+    for (int64_t b = 0; b < it->width; b++)
+        sni_cpu_kernels_get()->blocked->scale_rows(from + b * each, j->factors, room + b * each,
+                                                   rows);
+    it->panels = room;
+    it->panel = it->first_out;
+}
+
+static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile, float *room) {
     item it = {.job = j,
+               .panels = j->weights->panels,
                .image = group / j->weights->groups,
                .group = group % j->weights->groups,
                .first_out = tile * j->width,
@@ -476,6 +507,7 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     if (it.epilogue.bias) it.epilogue.bias += channel;
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
     set_distances(&it);
+    if (room) scale_panels(&it, room);
     int64_t whole = j->plain || j->pointwise ? j->in_blocks : j->weights->in / j->block;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
         next = b < whole ? least(b + j->chunk, whole) : j->in_blocks;
@@ -491,16 +523,65 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     }
 }
 
-static void run_items(void *ctx, int64_t begin, int64_t end) {
-    const direct_job *j = ctx;
+static void run_some(const direct_job *j, int64_t begin, int64_t end, float *room) {
     int64_t each = j->item_rows * j->tiles;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i % each;
         if (j->outputs_first)
-            run_item(j, i / each, at % j->item_rows, at / j->item_rows);
+            run_item(j, i / each, at % j->item_rows, at / j->item_rows, room);
         else
-            run_item(j, i / each, at / j->tiles, at % j->tiles);
+            run_item(j, i / each, at / j->tiles, at % j->tiles, room);
     }
+}
+
+static void run_items(void *ctx, int64_t begin, int64_t end) {
+    run_some(ctx, begin, end, NULL);
+}
+
+static void run_slots(void *ctx, int64_t begin, int64_t end) {
+    const direct_job *j = ctx;
+    for (int64_t s = begin; s < end; s++)
+        run_some(j, s * j->items / j->slots, (s + 1) * j->items / j->slots,
+                 j->scaled + s * j->room);
+}
+
+/* ---- Factors of input channels ---- */
+
+/* Every thread multiplies the weights that it is about to use, where those are fewer than numbers
+ * of the picture; */
+static sn_status run_scaled_weights(sni_kernel *k, direct_job *j) {
+    void *room;
+    j->slots = least(greatest(j->items / j->grain, 1), 4 * threads_of(k));
+    j->room = least(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
+    SN_TRY(sni_scratch_matrix(k, j->slots, j->room, sizeof(float), &room));
+    j->scaled = room;
+    sni_parallel_for(k->threads, j->slots, 1, run_slots, j);
+    return SN_OK;
+}
+
+/* else a copy of the picture is. */
+static sn_status scale_picture(sni_kernel *k, direct_job *j, const sni_tensor *factors) {
+    const sni_tensor *x = sni_in(k, 0);
+    void *room;
+    sni_blocked_scaling s = {.x = x->data,
+                             .s = factors->data,
+                             .images = x->dims[0],
+                             .blocks = x->dims[1],
+                             .pixels = x->dims[2] * x->dims[3],
+                             .block = x->dims[4],
+                             .factors = factors->dims[0] * factors->dims[1]};
+    SN_TRY(sni_scratch_matrix(k, s.images * s.blocks, s.pixels * s.block, sizeof(float), &room));
+    s.y = room;
+    sni_blocked_scale(k, &s);
+    j->x = s.y;
+    return SN_OK;
+}
+
+/* By the numbers that either way multiplies for each input channel, not by how they are shared out:
+ * the two round differently. */
+static bool weights_are_fewer(const direct_job *j, const sni_tensor *factors) {
+    return factors->dims[0] == 1 && j->g.n == 1 &&
+           j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
 sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
@@ -517,9 +598,16 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
                     .y = call.y,
                     .plain = call.plain,
                     .block = kernels->block};
-    cut(&j, k->threads > 0 ? k->threads : sni_threads_available());
+    cut(&j, threads_of(k));
+    j.items = j.g.n * w->groups * j.item_rows * j.tiles;
+    const sni_tensor *factors = sni_in(k, 5);
+    if (factors && weights_are_fewer(&j, factors)) {
+        j.factors = factors->data;
+        return run_scaled_weights(k, &j);
+    }
+    if (factors) SN_TRY(scale_picture(k, &j, factors));
     if (j.framed) SN_TRY(frame(k, &j));
-    sni_parallel_for(k->threads, j.g.n * w->groups * j.item_rows * j.tiles, j.grain, run_items, &j);
+    sni_parallel_for(k->threads, j.items, j.grain, run_items, &j);
     return SN_OK;
 }
 
