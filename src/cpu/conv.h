@@ -31,6 +31,7 @@ typedef struct sni_conv_epilogue {
     const float *bias;     /* one per output channel, zeros up to whole blocks; NULL: none */
     const float *slopes;   /* of LEAKY_RELU, one per output channel like the bias; NULL: p0 */
     const float *residual; /* laid out like the output; NULL: none */
+    float *row_means;      /* depthwise: gets the means of rows of output, (planes, rows, block) */
 } sni_conv_epilogue;
 
 /* ---- Direct kernels ---- */

@@ -3,6 +3,7 @@
 #include "cpu/depthwise.h"
 
 #include "base/threadpool.h"
+#include "cpu/blocked.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +101,8 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .bias = e->bias ? e->bias + part->channels * k->block : NULL,
                             .least = end_with.least,
                             .most = end_with.most};
-    int64_t most = end_with.finish ? larger(WARM / r.y_next, 1) : g->out_h;
+    bool near = end_with.finish || e->row_means;
+    int64_t most = near ? larger(WARM / r.y_next, 1) : g->out_h;
     for (int64_t row = part->from, first, end; row < part->to; row += r.count) {
         r.count = place_rows(g, row, smaller(most, part->to - row), &first, &end);
         r.rows = larger(end - first, 0);
@@ -112,7 +114,15 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
         r.residual = e->residual ? e->residual + row * r.y_next : NULL;
         k->depthwise->rows(&r);
         if (end_with.finish) k->finish_row(&after, r.y, 0, NULL, NULL, r.count * r.y_next);
+        for (int64_t i = 0; e->row_means && i < r.count; i++)
+            k->blocked->mean(r.y + i * r.y_next, e->row_means + (row + i) * k->block, g->out_w);
     }
+}
+
+void sni_depthwise_means(const float *row_means, float *means, int64_t planes, int64_t rows) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    for (int64_t i = 0; i < planes; i++)
+        k->blocked->mean(row_means + i * rows * k->block, means + i * k->block, rows);
 }
 
 /* ---- Threads ---- */
@@ -134,6 +144,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         int64_t at = plane * g->out_h * g->out_w * j->block;
         sni_conv_epilogue e = *j->e;
         if (e.residual) e.residual += at;
+        if (e.row_means) e.row_means += plane * g->out_h * j->block;
         sni_depthwise_part p = {.x = j->x + plane * g->in_h * g->in_w * j->block,
                                 .channels = i % j->blocks,
                                 .from = part * g->out_h / j->parts,

@@ -33,7 +33,7 @@ size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 
 /* Rows [from, to) of one plane (`channels`: its channel block) to y, which is its first row. x is
- * row `x_first` of the input; e->residual, too, is the plane's first row. */
+ * row `x_first` of the input; e->residual and e->row_means, too, are the plane's first row. */
 typedef struct sni_depthwise_part {
     const float *x;
     int64_t x_first, channels, from, to;
@@ -41,6 +41,9 @@ typedef struct sni_depthwise_part {
 } sni_depthwise_part;
 void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             const sni_conv_epilogue *e, const sni_depthwise_part *part);
+
+/* Means of planes of `rows` rows each, from those of the rows. */
+void sni_depthwise_means(const float *row_means, float *means, int64_t planes, int64_t rows);
 
 /* Runs it; x and y are aligned to 64 bytes. Results are the same for any number of threads. */
 void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const float *x, float *y,

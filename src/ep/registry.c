@@ -20,6 +20,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_linear,
     &sni_cpu_blocked_depthwise,
     &sni_cpu_expand_depthwise,
+    &sni_cpu_squeeze,
     &sni_cpu_conv_wino,
     &sni_cpu_conv_direct,
     &sni_cpu_rnn,

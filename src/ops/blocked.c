@@ -2,6 +2,7 @@
  * operators on blocked tensors share. */
 #include "ops/blocked.h"
 
+#include "ops/compute.h"
 #include "ops/shape_util.h"
 
 void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
@@ -26,6 +27,25 @@ void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int
             x + (i / channels * blocks + channel / block) * pixels * block + channel % block;
         for (int64_t p = 0; p < pixels; p++) y[i * pixels + p] = from[p * block];
     }
+}
+
+void sni_plain_means(const float *x, float *means, int64_t planes, int64_t pixels) {
+    for (int64_t i = 0; i < planes; i++) {
+        double sum = 0;
+        for (int64_t p = i * pixels; p < (i + 1) * pixels; p++) sum += (double)x[p];
+        means[i] = (float)(sum / (double)pixels);
+    }
+}
+
+sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_t channels,
+                                int64_t pixels, int64_t block) {
+    const sni_tensor *out = sni_out(k, 1);
+    void *means;
+    if (!out || out->count == 0) return SN_OK;
+    SN_TRY(sni_scratch_matrix(k, n, channels, sizeof(float), &means));
+    sni_plain_means(y, means, n * channels, pixels);
+    sni_to_blocked(means, out->data, n, channels, 1, block);
+    return SN_OK;
 }
 
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {
@@ -70,6 +90,12 @@ sn_status sni_infer_set_blocked(sni_infer *c, const sni_dim plain[4], int64_t bl
                        block};
     if (dims[1] == SNI_DIM_FAIL) return sni_fail_memory(c->err);
     return sni_infer_set_shape(c, 0, 5, dims);
+}
+
+sn_status sni_infer_set_means(sni_infer *c, const sni_dim plain[4], int64_t block) {
+    sni_dim dims[5] = {plain[0], sni_dim_ceildiv(c->symbols, plain[1], block), 1, 1, block};
+    if (dims[1] == SNI_DIM_FAIL) return sni_fail_memory(c->err);
+    return sni_infer_set_shape(c, 1, 5, dims);
 }
 
 sn_status sni_blocked_window(sni_kernel *k, sni_window *w, const sni_tensor *x,

@@ -33,7 +33,8 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
 /* BlockedConv: Y = activation(Conv(X F, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
  * (M,C/group,kH,kW) and B (M); Y and Z are blocked. With S (M), the slopes of
  * numbers below zero by channel, there is no other activation. F, factors of the channels of a
- * blocked X, is (N or 1,ceil(C/c),1,1,c). Attributes are FusedConv's, `block`,
+ * blocked X, is (N or 1,ceil(C/c),1,1,c). The second output M, if it is wanted, are the means of
+ * Y's channels, (N,ceil(M/c),1,1,c). Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
  */
 typedef struct sni_blocked_conv_params {
@@ -44,7 +45,7 @@ typedef struct sni_blocked_conv_params {
 /* ExpandDepthwise: Y = activation(Conv(expand_activation(Conv(X, W, B)), V, D)), where W is
  * (M,C,1,1) and V (M,1,kH,kW): a pointwise convolution and a depthwise one after it, whose values
  * between them are needed a few rows at a time only. X and Y are blocked; window and `group` (M)
- * are those of the second. */
+ * are those of the second, and so is the second output, means of Y's channels. */
 typedef struct sni_expand_params {
     sni_fused_conv_params fused;
     int64_t block;
@@ -52,6 +53,26 @@ typedef struct sni_expand_params {
     sni_floats coefficients;
     sni_activation activation;
 } sni_expand_params;
+
+/* SqueezeExcite: F = excite_activation(V squeeze_activation(W m + B) + D), where m are the means of
+ * the channels of X, which is blocked; W is (R,C,1,1), V (M,R,1,1), and F (N,ceil(M/c),1,1,c). */
+typedef struct sni_named_activation {
+    sni_str name;
+    sni_floats coefficients;
+    sni_activation activation;
+} sni_named_activation;
+
+typedef struct sni_squeeze_params {
+    int64_t block;
+    sni_named_activation squeeze, excite;
+} sni_squeeze_params;
+
+/* means[i] of the i-th of `planes` pictures of a plain x. */
+void sni_plain_means(const float *x, float *means, int64_t planes, int64_t pixels);
+
+/* Output 1, if it is wanted, from a plain y (n, channels, pixels). */
+sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_t channels,
+                                int64_t pixels, int64_t block);
 
 /* y (n, ceil(channels/block), pixels, block) from x (n, channels, pixels), zeros beyond `channels`;
  * and back. */
@@ -81,6 +102,9 @@ sn_status sni_infer_unblocked(sni_infer *c, int i, int64_t block, sni_dim channe
 
 /* Output 0 gets the blocked shape of a plain one. */
 sn_status sni_infer_set_blocked(sni_infer *c, const sni_dim plain[4], int64_t block);
+
+/* Output 1, if there is one, gets the shape of means of a plain shape's channels. */
+sn_status sni_infer_set_means(sni_infer *c, const sni_dim plain[4], int64_t block);
 
 /* The window of a convolution of `x` (plain or blocked) to `y` (blocked). */
 sn_status sni_blocked_window(sni_kernel *k, sni_window *w, const sni_tensor *x,

@@ -73,6 +73,7 @@ static sn_status blocked_conv_infer(sni_infer *c) {
     plain.n_in = 3;
     SN_TRY(sni_infer_conv(&plain, 0, 1, 2));
     if (!c->out[0].has_shape) return SN_OK;
+    SN_TRY(sni_infer_set_means(c, c->out[0].dims, p->block));
     SN_TRY(sni_infer_set_blocked(c, c->out[0].dims, p->block));
     return check_added(c);
 }
@@ -127,7 +128,7 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
     int64_t channels = w->dims[1] * p->fused.conv.group, m = w->dims[0];
     int64_t pixels = y->dims[2] * y->dims[3];
     void *plain_x = x->data, *plain_y, *more;
-    if (y->count == 0) return SN_OK;
+    if (y->count == 0) return sni_blocked_set_means(k, NULL, y->dims[0], m, 0, p->block);
     sni_conv conv = {.batch = x->dims[0],
                      .in_channels = channels,
                      .out_channels = m,
@@ -148,7 +149,7 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
                  k->threads);
     if (sni_in(k, 4)) bend(plain_y, sni_in(k, 4)->data, conv.batch, m, pixels);
     sni_to_blocked(plain_y, y->data, conv.batch, m, pixels, p->block);
-    return SN_OK;
+    return sni_blocked_set_means(k, plain_y, conv.batch, m, pixels, p->block);
 }
 
 const sni_op sni_op_sinter_BlockedConv = {
@@ -158,7 +159,7 @@ const sni_op sni_op_sinter_BlockedConv = {
     .inputs =
         SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL},
                     {"S", "T", SNI_OPTIONAL}, {"F", "T", SNI_OPTIONAL}),
-    .outputs = SNI_FORMALS({"Y", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}, {"M", "T", SNI_OPTIONAL}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         SNI_FUSED_CONV_FIELDS,

@@ -50,6 +50,7 @@ static sn_status expand_infer(sni_infer *c) {
     second.n_in = 3;
     SN_TRY(sni_infer_conv(&second, 0, 1, 2));
     if (!c->out[0].has_shape) return SN_OK;
+    SN_TRY(sni_infer_set_means(c, c->out[0].dims, p->block));
     return sni_infer_set_blocked(c, c->out[0].dims, p->block);
 }
 
@@ -93,7 +94,7 @@ static sn_status expand_ref(sni_kernel *k) {
     int64_t n = x->dims[0], channels = w->dims[1], m = w->dims[0];
     int64_t in = x->dims[2] * x->dims[3], out = y->dims[2] * y->dims[3];
     void *plain, *mid, *result;
-    if (y->count == 0) return SN_OK;
+    if (y->count == 0) return sni_blocked_set_means(k, NULL, n, m, 0, p->block);
     SN_TRY(sni_scratch_matrix(k, n * channels, in, sizeof(float), &plain));
     SN_TRY(sni_scratch_matrix(k, n * m, in, sizeof(float), &mid));
     SN_TRY(sni_scratch_matrix(k, n * m, out, sizeof(float), &result));
@@ -113,7 +114,7 @@ static sn_status expand_ref(sni_kernel *k) {
     SN_TRY(sni_conv_run(k, &conv));
     sni_activate(&p->fused.activation, SN_FLOAT32, result, NULL, n * m * out, k->threads);
     sni_to_blocked(result, y->data, n, m, out, p->block);
-    return SN_OK;
+    return sni_blocked_set_means(k, result, n, m, out, p->block);
 }
 
 const sni_op sni_op_sinter_ExpandDepthwise = {
@@ -122,7 +123,7 @@ const sni_op sni_op_sinter_ExpandDepthwise = {
     .versions = SNI_VERSIONS(1),
     .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"V", "T"},
                           {"D", "T", SNI_OPTIONAL}),
-    .outputs = SNI_FORMALS({"Y", "T"}),
+    .outputs = SNI_FORMALS({"Y", "T"}, {"M", "T", SNI_OPTIONAL}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params =
         SNI_PARAMS(SNI_FUSED_CONV_FIELDS,

@@ -86,6 +86,8 @@ sn_status sni_pass_layout(sni_rewrite *r);
 sn_status sni_pass_winograd(sni_rewrite *r);
 sn_status sni_pass_expand(sni_rewrite *r);
 sn_status sni_pass_conv_factors(sni_rewrite *r);
+sn_status sni_pass_depthwise_means(sni_rewrite *r);
+sn_status sni_pass_squeeze_excite(sni_rewrite *r);
 sn_status sni_pass_layout_last(sni_rewrite *r);
 sn_status sni_pass_group(sni_rewrite *r);
 sn_status sni_pass_shape_values(sni_rewrite *r);

@@ -67,7 +67,16 @@ static sni_attr ints(const char *name, const int64_t *values, size_t count) {
         .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
 }
 
-enum { BIAS = 1, ADDED = 2, PLAIN = 4, WINOGRAD = 8, SLOPES = 16, FACTORS = 32, EACH = 64 };
+enum {
+    BIAS = 1,
+    ADDED = 2,
+    PLAIN = 4,
+    WINOGRAD = 8,
+    SLOPES = 16,
+    FACTORS = 32,
+    EACH = 64,
+    MEANS = 128
+};
 
 static void conv_case(const shape *s, int mode, const char *activation) {
     int64_t block = sni_cpu_kernels_get()->block;
@@ -103,7 +112,7 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, sni_attr_of_int("block", block));
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
-    versus_run(&v, 1, 1e-6 * (double)(s->in * s->kernel[0] * s->kernel[1] + 10));
+    versus_run(&v, mode & MEANS ? 2 : 1, 1e-6 * (double)(s->in * s->kernel[0] * s->kernel[1] + 10));
     assert_true(s->refused || v.impl);
 }
 
@@ -149,6 +158,56 @@ static void factors_match(void **state) {
                       mode & 8   ? NULL
                       : mode & 1 ? "HardSwish"
                                  : "Relu");
+}
+
+/* Means of channels besides the results, with and without another activation than bounds. */
+static void means_match(void **state) {
+    (void)state;
+    static const shape pictures[] = {
+        {2, 40, 40, 40, 9, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 17, 17, 17, 40, 33, {5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}},
+        {1, 32, 32, 32, 61, 70, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 5, 5, 5, 1, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 16, 16, 16, 1, 300, {1, 5}, {1, 1}, {0, 4, 0, 4}, {1, 2}},
+        {0, 16, 16, 16, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    };
+    static const char *const activations[] = {NULL, "Relu", "HardSwish", "Silu"};
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
+        for (int mode = 0; mode < 4; mode++)
+            conv_case(&pictures[i], mode | MEANS, activations[mode]);
+}
+
+static void squeeze_matches(void **state) {
+    (void)state;
+    static const struct {
+        int64_t n, in, mid, out, h, w;
+    } cases[] = {{1, 32, 8, 32, 1, 1},      {1, 96, 4, 96, 13, 11},    {2, 20, 6, 32, 7, 7},
+                 {1, 1152, 48, 1152, 1, 1}, {1, 672, 28, 672, 14, 14}, {3, 1, 1, 16, 1, 5},
+                 {1, 700, 130, 80, 1, 1},   {0, 16, 4, 16, 3, 3}};
+    static const char *const first[] = {"Relu", "Silu", NULL, "HardSwish"};
+    static const char *const second[] = {"Sigmoid", "HardSigmoid", "Relu", NULL};
+    int64_t block = sni_cpu_kernels_get()->block;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            versus_start(&v, SNI_SINTER_DOMAIN, "SqueezeExcite");
+            v.special = i == 1 ? 50 : 0;
+            blocked_tensor(cases[i].n, cases[i].in, cases[i].h, cases[i].w, block);
+            v.special = 0;
+            for (int p = 0; p < 2; p++) {
+                int64_t in = p ? cases[i].mid : cases[i].in, out = p ? cases[i].out : cases[i].mid;
+                versus_weight(&v, SN_FLOAT32, 4, (int64_t[]){out, in, 1, 1}, NULL);
+                if (mode & (p + 1))
+                    versus_weight(&v, SN_FLOAT32, 1, &out, NULL);
+                else if (!p)
+                    versus_without(&v);
+            }
+            eval_attr(&v.e, sni_attr_of_int("block", block));
+            if (first[mode]) eval_attr(&v.e, sni_attr_of_string("squeeze_activation", first[mode]));
+            if (second[mode])
+                eval_attr(&v.e, sni_attr_of_string("excite_activation", second[mode]));
+            versus_run(&v, 1, 1e-4);
+            assert_true(v.impl);
+        }
 }
 
 static void plain_input_matches(void **state) {
@@ -200,7 +259,7 @@ static void expanded_depthwise_matches(void **state) {
             const char *first = activations[(i + (size_t)mode) % 4], *second = activations[mode];
             if (first) eval_attr(&v.e, sni_attr_of_string("expand_activation", first));
             if (second) eval_attr(&v.e, sni_attr_of_string("activation", second));
-            versus_run(&v, 1, 1e-4);
+            versus_run(&v, i % 2 ? 2 : 1, 1e-4);
             assert_true(v.impl);
         }
 }
@@ -314,6 +373,8 @@ int main(void) {
         cmocka_unit_test(expanded_depthwise_matches),
         cmocka_unit_test(slopes_match),
         cmocka_unit_test(factors_match),
+        cmocka_unit_test(means_match),
+        cmocka_unit_test(squeeze_matches),
         cmocka_unit_test(pools_match),
         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),

@@ -81,6 +81,7 @@ static void compare(const sn_value *got, const sn_value *want) {
 static bool small;               /* check() wants the conversion before the Resize */
 static int bent;                 /* nodes of PRelu that it finds */
 static int expanded, to_blocked; /* nodes of ExpandDepthwise and ToBlocked that check() finds */
+static int squeezed;             /* and of SqueezeExcite */
 
 /* Checks a body from x (channels, side, side) to y: conversions from blocked layout as told, none
  * to it, no convolution left in plain layout. */
@@ -106,6 +107,7 @@ static void check(const text *t, int channels, int side, const char *y_type, int
         (to_blocked && count_of(blocked, "= Transpose")) ||
         count_of(blocked, "FromBlocked") != from ||
         count_of(blocked, "GatherChannels") != gathers || count_of(blocked, "= Conv ") != 0 ||
+        count_of(blocked, "SqueezeExcite") != squeezed ||
         count_of(blocked, "ExpandDepthwise") != expanded || count_of(blocked, "= PRelu ") != bent ||
         (small && !strstr(strstr(blocked, "FromBlocked"), "Resize")) ||
         count_of(blocked, "FusedConv") != 0)
@@ -148,7 +150,30 @@ static void squeeze_and_excite(void **state) {
     conv(&t, "k", "j", 20, 24, 1, 1, 1);
     LIST(&t, ", int64[2] picture = {2, 3}");
     NODE(&t, " y = ReduceMean<keepdims = 0>(k, picture)");
+    squeezed = 1;
     check(&t, 3, 20, "float[1,20]", 1, 0);
+    squeezed = 0;
+}
+
+/* Means that others use as well, products whose first result is an output, and a convolution with
+ * padding keep what they need. */
+static void not_squeezed(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 24, 3, 3, 2, 1);
+    NODE(&t, " d = GlobalAveragePool(a)");
+    conv(&t, "e", "d", 8, 24, 1, 1, 1);
+    NODE(&t, " f = Relu(e)");
+    conv(&t, "h", "f", 24, 8, 1, 1, 1);
+    NODE(&t, " i = Sigmoid(h) j = Mul(a, i)");
+    conv(&t, "k", "j", 24, 24, 3, 1, 1);
+    NODE(&t, " l = Add(k, d) m = Add(l, i) o = GlobalAveragePool(m)");
+    conv(&t, "p", "o", 8, 24, 1, 1, 1);
+    conv(&t, "q", "p", 8, 8, 1, 1, 1);
+    NODE(&t, " y = Add(p, q)");
+    squeezed = 1;
+    check(&t, 3, 20, "float[1,8,1,1]", 1, 0);
+    squeezed = 0;
 }
 
 /* An expanding convolution and the depthwise one that alone uses it become one node; not so where
@@ -289,11 +314,11 @@ static void scales_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residual_blocks),   cmocka_unit_test(squeeze_and_excite),
-        cmocka_unit_test(inverted_residual), cmocka_unit_test(channels_last),
-        cmocka_unit_test(grown_at_the_end),  cmocka_unit_test(channel_shuffle),
-        cmocka_unit_test(up_and_together),   cmocka_unit_test(scales_alone),
-        cmocka_unit_test(slopes_by_channel),
+        cmocka_unit_test(residual_blocks), cmocka_unit_test(squeeze_and_excite),
+        cmocka_unit_test(not_squeezed),    cmocka_unit_test(inverted_residual),
+        cmocka_unit_test(channels_last),   cmocka_unit_test(grown_at_the_end),
+        cmocka_unit_test(channel_shuffle), cmocka_unit_test(up_and_together),
+        cmocka_unit_test(scales_alone),    cmocka_unit_test(slopes_by_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

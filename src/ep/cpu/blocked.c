@@ -2,6 +2,8 @@
 #include "ep/cpu/blocked.h"
 
 #include "base/threadpool.h"
+#include "cpu/depthwise.h"
+#include "ops/compute.h"
 
 #include <string.h>
 
@@ -89,6 +91,41 @@ sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error 
     }
     *out = padded;
     return SN_OK;
+}
+
+sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn_error *err) {
+    const sni_tensor *w;
+    float *panels;
+    bool filled;
+    int64_t block = sni_cpu_kernels_get()->block;
+    int64_t m = c->constants[i]->tensor.dims[0], in = c->constants[i]->tensor.dims[1];
+    int64_t depth = sni_blocks(in, block) * block;
+    SN_TRY(
+        sni_cpu_floats(c, (size_t)(sni_blocks(m, block) * block * depth), &panels, &filled, err));
+    if (!filled) {
+        SN_TRY(sni_cpu_weight(c, i, &w, err));
+        const float *from = w->data;
+        for (int64_t o = 0; o < m; o++)
+            for (int64_t at = 0; at < in; at++)
+                panels[(o / block * depth + at) * block + o % block] = from[o * in + at];
+    }
+    *out = panels;
+    return SN_OK;
+}
+
+sn_status sni_blocked_extra_init(sni_kernel *k, sni_blocked_extra *out) {
+    const sni_tensor *y = sni_out(k, 0), *means = sni_out(k, 1);
+    void *room;
+    *out = (sni_blocked_extra){.planes = y->dims[0] * y->dims[1], .height = y->dims[2]};
+    if (!means) return SN_OK;
+    SN_TRY(sni_scratch_matrix(k, out->planes * out->height, y->dims[4], sizeof(float), &room));
+    out->means = means->data;
+    out->rows = room;
+    return SN_OK;
+}
+
+void sni_blocked_extra_done(const sni_blocked_extra *e) {
+    if (e->means) sni_depthwise_means(e->rows, e->means, e->planes, e->height);
 }
 
 void sni_blocked_set_window(sni_conv_geometry *g, const sni_window *w) {

@@ -21,6 +21,10 @@ sn_status sni_blocked_slopes(const sni_choice *c, float **out, sn_error *err);
 /* The same for a bias that is another input than the third. */
 sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error *err);
 
+/* Weights (M,C,1,1) of a pointwise convolution as (output blocks, input channels up to whole
+ * blocks, block). Packed data. */
+sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn_error *err);
+
 /* Kernel, strides, dilations, pads and sizes of a window whose sizes are known. */
 void sni_blocked_set_window(sni_conv_geometry *g, const sni_window *w);
 
@@ -37,6 +41,19 @@ typedef struct sni_blocked_call {
  * gave. */
 sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, const float *slopes,
                                 sni_blocked_call *out);
+
+/* What a depthwise convolution of blocked tensors writes besides its result. */
+typedef struct sni_blocked_extra {
+    float *means, *rows; /* output 1, and room for the means of rows; NULL: not wanted */
+    int64_t planes, height;
+} sni_blocked_extra;
+/* Reads output 1. */
+sn_status sni_blocked_extra_init(sni_kernel *k, sni_blocked_extra *out);
+void sni_blocked_extra_done(const sni_blocked_extra *e);
+
+/* Means of planes (`pixels` vectors of a block) of x. */
+void sni_blocked_means(const sni_kernel *k, const float *x, float *means, int64_t planes,
+                       int64_t pixels);
 
 /* ---- How planes (channel blocks of images) are shared out ---- */
 

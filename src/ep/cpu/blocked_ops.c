@@ -146,16 +146,22 @@ static void reduce_pictures(void *ctx, int64_t begin, int64_t end) {
         j->fn(j->x + i * j->pixels * j->block, j->y + i * j->block, j->pixels);
 }
 
+static void for_pictures(const sni_kernel *k, int64_t planes, picture_job *j) {
+    j->block = sni_cpu_kernels_get()->block;
+    sni_parallel_for(k->threads, planes, sni_cpu_grain(j->pixels * j->block), reduce_pictures, j);
+}
+
+void sni_blocked_means(const sni_kernel *k, const float *x, float *means, int64_t planes,
+                       int64_t pixels) {
+    for_pictures(k, planes,
+                 &(picture_job){.fn = kernels()->mean, .x = x, .y = means, .pixels = pixels});
+}
+
 static sn_status reduce_run(sni_kernel *k, void (*fn)(const float *, float *, int64_t)) {
     const sni_tensor *x = sni_in(k, 0);
-    picture_job j = {.fn = fn,
-                     .x = x->data,
-                     .y = sni_out(k, 0)->data,
-                     .pixels = x->dims[2] * x->dims[3],
-                     .block = x->dims[4]};
-    if (sni_out(k, 0)->count == 0) return SN_OK;
-    sni_parallel_for(k->threads, x->dims[0] * x->dims[1], sni_cpu_grain(j.pixels * j.block),
-                     reduce_pictures, &j);
+    picture_job j = {
+        .fn = fn, .x = x->data, .y = sni_out(k, 0)->data, .pixels = x->dims[2] * x->dims[3]};
+    for_pictures(k, x->dims[0] * x->dims[1], &j);
     return SN_OK;
 }
 

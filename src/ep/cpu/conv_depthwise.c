@@ -38,9 +38,14 @@ static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *
 static sn_status depthwise_run(sni_kernel *k) {
     const depthwise_weights *w = k->state;
     sni_blocked_call call;
-    if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
-    sni_depthwise_run(&call.geometry, w->taps, call.x, call.y, &call.epilogue, k->threads);
+    sni_blocked_extra extra;
+    SN_TRY(sni_blocked_extra_init(k, &extra));
+    if (sni_out(k, 0)->count) {
+        SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
+        call.epilogue.row_means = extra.rows;
+        sni_depthwise_run(&call.geometry, w->taps, call.x, call.y, &call.epilogue, k->threads);
+    }
+    sni_blocked_extra_done(&extra);
     return SN_OK;
 }
 

@@ -31,7 +31,7 @@ static bool is_pointwise(const sni_conv_geometry *g) {
 bool sni_conv_direct_accepts(const sni_choice *c) {
     sni_conv_geometry g;
     bool plain;
-    if (!sni_blocked_geometry(c, &g, &plain)) return false;
+    if (c->node->n_out > 1 || !sni_blocked_geometry(c, &g, &plain)) return false;
     if (plain) return g.groups == 1;
     if (sni_choice_given(c, 5)) return is_pointwise(&g);
     return merged_groups(&g, sni_cpu_kernels_get()->block) > 0;

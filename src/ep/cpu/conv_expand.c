@@ -51,22 +51,6 @@ static bool expand_accepts(const sni_choice *c) {
 
 /* ---- Weights ---- */
 
-static sn_status pack_panels(const sni_choice *c, expand_weights *e, sn_error *err) {
-    int64_t block = sni_cpu_kernels_get()->block;
-    int64_t depth = sni_blocks(e->in, block) * block;
-    const sni_tensor *w;
-    bool filled;
-    SN_TRY(sni_cpu_floats(c, (size_t)(sni_blocks(e->out, block) * block * depth), &e->panels,
-                          &filled, err));
-    if (filled) return SN_OK;
-    SN_TRY(sni_cpu_weight(c, W, &w, err));
-    const float *from = w->data;
-    for (int64_t o = 0; o < e->out; o++)
-        for (int64_t i = 0; i < e->in; i++)
-            e->panels[(o / block * depth + i) * block + o % block] = from[o * e->in + i];
-    return SN_OK;
-}
-
 static sn_status pack_taps(const sni_choice *c, expand_weights *e, sn_error *err) {
     sni_conv_geometry g;
     const sni_tensor *v;
@@ -82,7 +66,7 @@ static sn_status pack_taps(const sni_choice *c, expand_weights *e, sn_error *err
 static sn_status expand_prepare(const sni_choice *c, void **state, sn_error *err) {
     expand_weights e = {.in = c->constants[W]->tensor.dims[1],
                         .out = c->constants[W]->tensor.dims[0]};
-    SN_TRY(pack_panels(c, &e, err));
+    SN_TRY(sni_blocked_pack_pointwise(c, W, &e.panels, err));
     SN_TRY(pack_taps(c, &e, err));
     SN_TRY(sni_blocked_bias_of(c, B, &e.bias, err));
     SN_TRY(sni_blocked_bias_of(c, D, &e.more, err));
@@ -227,7 +211,9 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
                                        .from = row,
                                        .to = end,
                                        .y = j->y + (n * j->out_blocks + first + b) * out};
-            sni_depthwise_run_part(g, j->w->taps, &j->second, &part);
+            sni_conv_epilogue e = j->second;
+            if (e.row_means) e.row_means += (n * j->out_blocks + first + b) * g->out_h * j->block;
+            sni_depthwise_run_part(g, j->w->taps, &e, &part);
         }
         row = end;
     }
@@ -251,15 +237,20 @@ static sn_status expand_run(sni_kernel *k) {
     const sni_expand_params *p = k->params;
     const expand_weights *w = k->state;
     const sni_tensor *x = sni_in(k, X), *y = sni_out(k, 0);
+    sni_blocked_extra extra;
     sni_window window;
-    if (y->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_extra_init(k, &extra));
+    if (y->count == 0) {
+        sni_blocked_extra_done(&extra);
+        return SN_OK;
+    }
     SN_TRY(sni_blocked_window(k, &window, x, sni_in(k, V), y));
     expand_job j = {
         .w = w,
         .kernels = sni_cpu_kernels_get(),
         .g = {.n = x->dims[0], .in_channels = w->out, .out_channels = w->out, .groups = w->out},
         .first = {.bias = w->bias},
-        .second = {.bias = w->more},
+        .second = {.bias = w->more, .row_means = extra.rows},
         .x = x->data,
         .y = y->data};
     sni_blocked_set_window(&j.g, &window);
@@ -273,6 +264,7 @@ static sn_status expand_run(sni_kernel *k) {
     int64_t work = j.g.in_h * j.g.in_w * w->in * j.out_blocks * j.block / j.parts;
     sni_parallel_for(threads, items, larger(items / threads, PIECE / larger(work, 1)), run_parts,
                      &j);
+    sni_blocked_extra_done(&extra);
     return SN_OK;
 }
 
@@ -283,5 +275,6 @@ const sni_impl sni_cpu_expand_depthwise = {
     .accepts = expand_accepts,
     .prepare = expand_prepare,
     .release = free,
+    .packs = 1u << W | 1u << B | 1u << V | 1u << D,
     .run = expand_run,
 };

@@ -19,8 +19,8 @@ static bool wino_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
     bool plain;
-    return p->winograd && !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) &&
-           !plain && has_form(&g);
+    return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
+           sni_blocked_geometry(c, &g, &plain) && !plain && has_form(&g);
 }
 
 static bool wino_pays(const sni_choice *c) {

@@ -13,6 +13,7 @@ extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_ma
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_blocked_depthwise;
 extern const sni_impl sni_cpu_expand_depthwise;
+extern const sni_impl sni_cpu_squeeze;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
 extern const sni_impl sni_cpu_tree_ensemble, sni_cpu_tree_classifier, sni_cpu_tree_regressor;
 extern const sni_impl sni_cpu_linear_classifier, sni_cpu_linear_regressor;
