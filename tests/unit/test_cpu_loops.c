@@ -66,6 +66,24 @@ static void functions_match(void **state) {
     map_case("Atan", 200000, 4, 0);
 }
 
+/* Numbers whose roundings to float16 and to integers are close: between floats, between float16s,
+ * beyond both. */
+static double wide_number(float f) {
+    switch (draw(6)) {
+    case 0:
+        return (double)f + 0.99999999;
+    case 1: /* halfway between two float16, or next to it */
+        return (1 + (double)(2 * draw(1024) + 1) / 2048) * ldexp(1, (int)draw(34) - 18) +
+               (double)(draw(3) - 1) * 1e-13;
+    case 2:
+        return (double)f * 1e-8;
+    case 3:
+        return (double)f * (draw(2) ? 1e200 : 1e-200);
+    default:
+        return (double)f;
+    }
+}
+
 static void cast_case(sn_dtype from, sn_dtype to, int64_t n) {
     static double values[512];
     unsigned char *bytes = (unsigned char *)values;
@@ -87,7 +105,7 @@ static void cast_case(sn_dtype from, sn_dtype to, int64_t n) {
         if (from == SN_FLOAT32)
             memcpy(bytes + 4 * i, &f, 4);
         else if (from == SN_FLOAT64)
-            values[i] = draw(3) ? (double)f : (double)f + 0.99999999;
+            values[i] = wide_number(f);
         else
             for (size_t b = 0; b < sni_dtype_width(from); b++)
                 bytes[(size_t)i * sni_dtype_width(from) + b] =
@@ -103,10 +121,11 @@ static void cast_case(sn_dtype from, sn_dtype to, int64_t n) {
 static void casts_match(void **state) {
     (void)state;
     static const sn_dtype types[] = {SN_FLOAT32, SN_FLOAT64, SN_INT32, SN_INT64,
-                                     SN_UINT8,   SN_INT8,    SN_BOOL};
-    for (int a = 0; a < 7; a++)
-        for (int b = 0; b < 7; b++) {
-            if (types[b] == SN_FLOAT64) continue;
+                                     SN_UINT8,   SN_INT8,    SN_BOOL,  SN_FLOAT16};
+    for (int a = 0; a < 8; a++)
+        for (int b = 0; b < 8; b++) {
+            bool halves = types[a] == SN_FLOAT16 || types[b] == SN_FLOAT16;
+            if (halves && (a == b || types[a] == SN_FLOAT32 || types[b] == SN_FLOAT32)) continue;
             cast_case(types[a], types[b], 0);
             cast_case(types[a], types[b], 1);
             cast_case(types[a], types[b], 77);

@@ -25,9 +25,19 @@
 #define SNAME u8
 #include "ep/cpu/cast_from.inc.c"
 
-#define CASTS(from)                                                       \
-    {                                                                     \
-        [SN_FLOAT32] = cast_##from##_f32, [SN_INT32] = cast_##from##_i32, \
-        [SN_INT64] = cast_##from##_i64, [SN_UINT8] = cast_##from##_u8,    \
-        [SN_INT8] = cast_##from##_i8, [SN_BOOL] = cast_##from##_b8,       \
+#include "ep/cpu/cast_quick.inc.c"
+
+/* The entries of integers; those of floats have `fast` ones to some types. */
+#define CASTS(from)                                                         \
+    {                                                                       \
+        [SN_FLOAT32] = cast_##from##_f32, [SN_FLOAT64] = cast_##from##_f64, \
+        [SN_FLOAT16] = cast_##from##_f16, [SN_INT32] = cast_##from##_i32,   \
+        [SN_INT64] = cast_##from##_i64, [SN_UINT8] = cast_##from##_u8,      \
+        [SN_INT8] = cast_##from##_i8, [SN_BOOL] = cast_##from##_b8,         \
+    }
+#define FLOAT_CASTS(from, ...)                                                  \
+    {                                                                           \
+        [SN_FLOAT64] = cast_##from##_f64, [SN_INT32] = fast_##from##_i32,       \
+        [SN_INT64] = cast_##from##_i64, [SN_UINT8] = fast_##from##_u8,          \
+        [SN_INT8] = fast_##from##_i8, [SN_BOOL] = cast_##from##_b8, __VA_ARGS__ \
     }

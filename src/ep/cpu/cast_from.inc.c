@@ -9,6 +9,11 @@
 #include "ep/cpu/cast_pair.inc.c"
 #undef D
 #undef FN_CAST
+#define D double
+#define FN_CAST CAST_NAME(SNAME, f64)
+#include "ep/cpu/cast_pair.inc.c"
+#undef D
+#undef FN_CAST
 #undef TO_FLOAT
 
 #define TO_INT 1

@@ -66,8 +66,15 @@ const sni_loops PASTE(sni_loops_, TIER) = {
 #define FIELD(op, row) .op = row,
         SNI_LOOPS_UNARY(FIELD)
 #undef FIELD
-            .cast = {[SN_FLOAT32] = CASTS(f32),
-                     [SN_FLOAT64] = CASTS(f64),
+            .cast = {[SN_FLOAT32] = FLOAT_CASTS(f32, [SN_FLOAT32] = cast_f32_f32),
+                     [SN_FLOAT64] =
+                         FLOAT_CASTS(f64, [SN_FLOAT32] = cast_f64_f32, [SN_FLOAT16] = fast_f64_f16),
+                     [SN_FLOAT16] = {[SN_FLOAT64] = cast_f16_f64,
+                                     [SN_INT32] = cast_f16_i32,
+                                     [SN_INT64] = cast_f16_i64,
+                                     [SN_UINT8] = cast_f16_u8,
+                                     [SN_INT8] = cast_f16_i8,
+                                     [SN_BOOL] = cast_f16_b8},
                      [SN_INT32] = CASTS(i32),
                      [SN_INT64] = CASTS(i64),
                      [SN_UINT8] = CASTS(u8),
