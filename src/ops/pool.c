@@ -29,11 +29,16 @@ static void whole_plane(sni_window *w, const sni_tensor *x) {
 
 typedef struct pool_job {
     sni_pool pool;
-    sni_pool_fn fn;
+    sni_pool_fn fn; /* one of the two */
+    sni_pool_rows_fn rows;
 } pool_job;
 
 static void pool_piece(void *ctx, int64_t begin, int64_t end) {
     const pool_job *j = ctx;
+    if (j->rows) {
+        j->rows(&j->pool, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         j->fn(&j->pool, i / j->pool.out_rows, i % j->pool.out_rows);
 }
@@ -59,10 +64,9 @@ static sn_status find_spans(sni_kernel *k, sni_pool *p) {
     return SN_OK;
 }
 
-sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
-                          const void *in, const sni_tensor *y, void *out, int64_t *indices) {
-    pool_job job = {.pool = {.params = k->params, .x = in, .y = out, .indices = indices}, .fn = fn};
-    sni_pool *p = &job.pool;
+static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_tensor *x,
+                         const sni_tensor *y) {
+    sni_pool *p = &job->pool;
     if (global)
         whole_plane(&p->window, x);
     else
@@ -73,7 +77,26 @@ sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_
     if (!global) SN_TRY(find_spans(k, p));
     int64_t work = sni_window_tap_rows(&p->window) * p->window.out[p->window.rank - 1];
     int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
-    sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, &job);
+    sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, job);
+    return SN_OK;
+}
+
+sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
+                          const void *in, const sni_tensor *y, void *out, int64_t *indices) {
+    pool_job job = {.pool = {.params = k->params, .x = in, .y = out, .indices = indices}, .fn = fn};
+    return run_job(k, &job, global, x, y);
+}
+
+sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0);
+    pool_job job = {.pool = {.params = k->params}, .rows = fn};
+    void *out;
+    SN_TRY(sni_in_as(k, x, SN_FLOAT32, &job.pool.x));
+    SN_TRY(sni_out_as(k, y, SN_FLOAT32, &out));
+    job.pool.y = out;
+    SN_TRY(run_job(k, &job, false, x, y));
+    if (y->count) sni_out_done(k, y, SN_FLOAT32, out);
     return SN_OK;
 }
 

@@ -34,6 +34,12 @@ typedef struct sni_pool {
 /* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */
 typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);
 
+/* The same for rows [begin, end), counted over all planes. */
+typedef void (*sni_pool_rows_fn)(const sni_pool *pool, int64_t begin, int64_t end);
+
+/* Output 0 from input 0, of floats, by a function of float32; no indices. */
+sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn);
+
 /* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
 sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);
 

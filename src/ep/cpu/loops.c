@@ -73,25 +73,25 @@ static bool max_pool_accepts(const sni_choice *c) {
     return is_float(c) && c->node->n_out == 1;
 }
 
-static sn_status run_pool(sni_kernel *k, sni_pool_fn fn, bool global) {
+static sn_status run_global(sni_kernel *k, sni_pool_fn fn) {
     const sni_pool_fn table[SNI_DTYPE_COUNT] = {[SN_FLOAT32] = fn};
-    return sni_pool_run(k, table, global);
+    return sni_pool_run(k, table, true);
 }
 
 static sn_status max_pool_run(sni_kernel *k) {
-    return run_pool(k, sni_loops_get()->max_pool, false);
+    return sni_pool_run_rows(k, sni_loops_get()->max_pool);
 }
 
 static sn_status average_pool_run(sni_kernel *k) {
-    return run_pool(k, sni_loops_get()->average_pool, false);
+    return sni_pool_run_rows(k, sni_loops_get()->average_pool);
 }
 
 static sn_status global_max_run(sni_kernel *k) {
-    return run_pool(k, sni_loops_get()->global_max_pool, true);
+    return run_global(k, sni_loops_get()->global_max_pool);
 }
 
 static sn_status global_average_run(sni_kernel *k) {
-    return run_pool(k, sni_loops_get()->global_average_pool, true);
+    return run_global(k, sni_loops_get()->global_average_pool);
 }
 
 /* ---- Normalisation of channels or groups of them ---- */

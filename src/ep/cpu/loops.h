@@ -23,7 +23,8 @@ typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
     SNI_LOOPS_REDUCTIONS(SNI_FIELD)
 #undef SNI_FIELD
-    sni_pool_fn max_pool, average_pool, global_max_pool, global_average_pool; /* of float32 */
+    sni_pool_rows_fn max_pool, average_pool;          /* of float32 */
+    sni_pool_fn global_max_pool, global_average_pool; /* of float32 */
 #define SNI_FIELD(op, row) sni_unary_fn op;
     SNI_LOOPS_UNARY(SNI_FIELD) /* of float32 */
 #undef SNI_FIELD

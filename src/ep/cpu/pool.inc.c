@@ -18,83 +18,210 @@ static inline vf load_even(const float *p) {
 #endif
 }
 
-/* `max` is a constant at every call. A NaN is not taken for a maximum. */
+/* `max` is a constant at every call of what follows. A NaN is not taken for a maximum. */
 static inline __attribute__((always_inline)) vf pool_join(bool max, vf a, vf v) {
     return max ? max_vf(a, v) : a + v;
 }
 
-static inline __attribute__((always_inline)) void pool_down(bool max, const float *const *rows,
+/* `n_rows` rows of n elements joined; what is stored behind them changes nothing. */
+static inline __attribute__((always_inline)) void pool_rows(bool max, const float *const *rows,
                                                             int n_rows, int64_t n, float *line) {
-    const vf none = splat(max ? -INFINITY : 0);
+    const float rest = max ? -INFINITY : 0;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        vf a = none;
+        vf a = splat(rest);
+        UNROLL_SOME
         for (int r = 0; r < n_rows; r++) a = pool_join(max, a, load(rows[r] + i));
         store(line + i, a);
     }
     if (i == n) return;
-    vf a = none;
-    for (int r = 0; r < n_rows; r++)
-        a = pool_join(max, a, load_some(rows[r] + i, n - i, max ? -INFINITY : 0));
+    vf a = splat(rest);
+    for (int r = 0; r < n_rows; r++) a = pool_join(max, a, load_some(rows[r] + i, n - i, rest));
     store(line + i, a);
 }
 
-static inline __attribute__((always_inline)) void pool_along(bool max, const sni_window *w,
-                                                             const float *line, float *y) {
-    const int last = w->rank - 1;
-    const int64_t n = w->out[last], stride = w->stride[last], step = w->dilation[last];
-    const int64_t taps = w->kernel[last];
-    for (int64_t o = 0; o < n && stride <= 2; o += LANES) {
+static inline __attribute__((always_inline)) void pool_down(bool max, const float *const *rows,
+                                                            int n_rows, int64_t n, float *line) {
+    switch (n_rows) { /* a constant number is laid out */
+    case 1:
+        pool_rows(max, rows, 1, n, line);
+        break;
+    case 2:
+        pool_rows(max, rows, 2, n, line);
+        break;
+    case 3:
+        pool_rows(max, rows, 3, n, line);
+        break;
+    case 4:
+        pool_rows(max, rows, 4, n, line);
+        break;
+    default:
+        pool_rows(max, rows, n_rows, n, line);
+    }
+}
+
+/* Means of n sums: each is over outer * taps[o] elements. */
+static inline vf pool_mean(vf sum, float outer, const float *taps, int64_t n) {
+    return sum / (splat(outer) * (n < LANES ? load_some(taps, n, 1) : load(taps)));
+}
+
+/* Neighbours of the line joined with stride 1 or 2; `taps`, and `stride`, may be constants. */
+static inline __attribute__((always_inline)) void pool_taps(bool max, const sni_window *w,
+                                                            int64_t taps, int64_t stride,
+                                                            const float *line, float outer,
+                                                            const float *counts, float *y) {
+    const int64_t n = w->out[w->rank - 1], step = w->dilation[w->rank - 1];
+    for (int64_t o = 0; o < n; o += LANES) {
         vf a = splat(max ? -INFINITY : 0);
         const float *x = line + o * stride;
-        if (stride == 1)
-            for (int64_t t = 0; t < taps; t++) a = pool_join(max, a, load(x + t * step));
-        else
-            for (int64_t t = 0; t < taps; t++) a = pool_join(max, a, load_even(x + t * step));
+        for (int64_t t = 0; t < taps; t++) {
+            const float *from = x + t * step;
+            a = pool_join(max, a, stride == 1 ? load(from) : load_even(from));
+        }
+        if (!max) a = pool_mean(a, outer, counts + o, n - o);
         if (o + LANES <= n)
             store(y + o, a);
         else
             store_some(y + o, n - o, a);
     }
-    for (int64_t o = 0; o < n && stride > 2; o++) {
+}
+
+#if defined(__AVX512F__)
+static inline vf pool_spread(const float *x, vi at) {
+    return (vf)_mm512_i32gather_ps((__m512i)at, x, 4);
+}
+#elif defined(__AVX2__)
+static inline vf pool_spread(const float *x, vi at) {
+    return (vf)_mm256_i32gather_ps(x, (__m256i)at, 4);
+}
+#endif
+
+static inline __attribute__((always_inline)) void pool_far(bool max, const sni_window *w,
+                                                           const float *line, float outer,
+                                                           const float *counts, float *y) {
+    const int last = w->rank - 1;
+    int64_t o = 0;
+#if defined(__AVX512F__) || defined(__AVX2__)
+    vi at;
+    for (int i = 0; i < LANES; i++) at[i] = (int32_t)(i * w->stride[last]);
+    for (; o + LANES <= w->out[last]; o += LANES) {
+        vf a = splat(max ? -INFINITY : 0);
+        const float *x = line + o * w->stride[last];
+        for (int64_t t = 0; t < w->kernel[last]; t++)
+            a = pool_join(max, a, pool_spread(x + t * w->dilation[last], at));
+        store(y + o, max ? a : pool_mean(a, outer, counts + o, LANES));
+    }
+#endif
+    for (; o < w->out[last]; o++) {
         float a = max ? -INFINITY : 0;
-        for (int64_t t = 0; t < taps; t++) {
-            float v = line[o * stride + t * step];
+        const float *x = line + o * w->stride[last];
+        for (int64_t t = 0; t < w->kernel[last]; t++) {
+            float v = x[t * w->dilation[last]];
             a = max ? (v > a ? v : a) : a + v;
         }
-        y[o] = a;
+        y[o] = max ? a : a / (outer * counts[o]);
     }
 }
 
-/* The folded window of every output of a row; false if it is too large for this. */
-static inline __attribute__((always_inline)) bool pool_fold(bool max, const sni_pool *pool,
-                                                            int64_t plane, int64_t row, float *y) {
+static inline __attribute__((always_inline)) void pool_along(bool max, const sni_window *w,
+                                                             const float *line, float outer,
+                                                             const float *counts, float *y) {
+    const int64_t stride = w->stride[w->rank - 1], taps = w->kernel[w->rank - 1];
+    if (stride > 2)
+        pool_far(max, w, line, outer, counts, y);
+    else if (stride == 2 && taps == 2)
+        pool_taps(max, w, 2, 2, line, outer, counts, y);
+    else if (stride == 2 && taps == 3)
+        pool_taps(max, w, 3, 2, line, outer, counts, y);
+    else if (stride == 1 && taps == 3)
+        pool_taps(max, w, 3, 1, line, outer, counts, y);
+    else if (stride == 1)
+        pool_taps(max, w, taps, 1, line, outer, counts, y);
+    else
+        pool_taps(max, w, taps, 2, line, outer, counts, y);
+}
+
+/* The input rows under an output row; -1: too many. */
+static inline int pool_find(const sni_window *w, const float *x, int64_t row, const float **rows) {
+    const int64_t in = w->in[w->rank - 1];
+    int n = 0;
+    if (w->rank == 2) {
+        if (w->kernel[0] > POOL_ROWS) return -1;
+        int64_t at = row * w->stride[0] - w->begin[0];
+        for (int64_t t = 0; t < w->kernel[0]; t++, at += w->dilation[0])
+            if (at >= 0 && at < w->in[0]) rows[n++] = x + at * in;
+        return n;
+    }
+    if (w->rank == 3) {
+        if (w->kernel[0] > POOL_ROWS || w->kernel[0] * w->kernel[1] > POOL_ROWS) return -1;
+        int64_t deep = row / w->out[1] * w->stride[0] - w->begin[0];
+        for (int64_t s = 0; s < w->kernel[0]; s++, deep += w->dilation[0]) {
+            int64_t at = row % w->out[1] * w->stride[1] - w->begin[1];
+            if (deep < 0 || deep >= w->in[0]) continue;
+            for (int64_t t = 0; t < w->kernel[1]; t++, at += w->dilation[1])
+                if (at >= 0 && at < w->in[1]) rows[n++] = x + (deep * w->in[1] + at) * in;
+        }
+        return n;
+    }
+    sni_window_rows r;
+    for (bool more = sni_window_rows_first(w, &r, row); more; more = sni_window_rows_next(w, &r)) {
+        if (n == POOL_ROWS) return -1;
+        rows[n++] = x + r.in_row * in;
+    }
+    return n;
+}
+
+/* How many elements of the axes before the last one a mean of this row is over. */
+static inline float pool_outer(const sni_pool *pool, int64_t row) {
+    const sni_window *w = &pool->window;
+    float outer = 1;
+    for (int i = w->rank - 2; i >= 0; i--) {
+        outer *= (float)sni_window_taps(w, i, row % w->out[i], pool->params->count_include_pad);
+        row /= w->out[i];
+    }
+    return outer;
+}
+
+/* Rows [begin, end) of all planes. */
+static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool *pool,
+                                                            int64_t begin, int64_t end) {
     const sni_window *w = &pool->window;
     const int last = w->rank - 1;
     const int64_t in = w->in[last], before = w->begin[last];
-    const float *x = (const float *)pool->x + plane * pool->in_plane, *rows[POOL_ROWS];
+    const float *rows[POOL_ROWS];
     float line[POOL_LINE + 3 * LANES];
     int64_t reach = (w->out[last] - 1) * w->stride[last] + sni_window_extent(w, last);
-    int64_t end = before + in > reach ? before + in : reach;
-    if (end > POOL_LINE) return false;
-    int n = 0;
-    sni_window_rows r;
-    for (bool more = sni_window_rows_first(w, &r, row); more; more = sni_window_rows_next(w, &r)) {
-        if (n == POOL_ROWS) return false;
-        rows[n++] = x + r.in_row * in;
-    }
-    for (int64_t i = 0; i < before; i++) line[i] = max ? -INFINITY : 0;
-    pool_down(max, rows, n, in, line + before);
+    int64_t stop = before + in > reach ? before + in : reach;
+    bool fits = stop <= POOL_LINE;
     /* Outputs beyond the last one read up to two vectors more. */
-    for (int64_t i = before + in; i < end + 2 * LANES; i++) line[i] = max ? -INFINITY : 0;
-    pool_along(max, w, line, y);
-    return true;
+    for (int64_t i = 0; fits && i < before; i++) line[i] = max ? -INFINITY : 0;
+    for (int64_t i = before + in; fits && i < stop + 2 * LANES; i++) line[i] = max ? -INFINITY : 0;
+    int64_t plane = begin / pool->out_rows, row = begin % pool->out_rows;
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = (const float *)pool->x + plane * pool->in_plane;
+        int n = fits ? pool_find(w, x, row, rows) : -1;
+        if (n >= 0) {
+            pool_down(max, rows, n, in, line + before);
+            pool_along(max, w, line, max ? 1 : pool_outer(pool, row), pool->taps,
+                       (float *)pool->y + i * w->out[last]);
+        } else if (max) {
+            max_window_f32(pool, plane, row);
+        } else {
+            average_f32(pool, plane, row);
+        }
+        if (++row == pool->out_rows) {
+            row = 0;
+            plane++;
+        }
+    }
 }
 
-static void max_pool(const sni_pool *pool, int64_t plane, int64_t row) {
-    float *y =
-        (float *)pool->y + (plane * pool->out_rows + row) * pool->window.out[pool->window.rank - 1];
-    if (!pool_fold(true, pool, plane, row, y)) max_window_f32(pool, plane, row);
+static void max_pool(const sni_pool *pool, int64_t begin, int64_t end) {
+    pool_many(true, pool, begin, end);
+}
+
+static void average_pool(const sni_pool *pool, int64_t begin, int64_t end) {
+    pool_many(false, pool, begin, end);
 }
 
 static void global_average_pool(const sni_pool *pool, int64_t plane, int64_t row) {
@@ -110,14 +237,4 @@ static void global_average_pool(const sni_pool *pool, int64_t plane, int64_t row
     for (; i + LANES <= n; i += LANES) a += load(x + i);
     if (i < n) b += load_some(x + i, n - i, 0);
     ((float *)pool->y)[plane] = sum_lanes(a + b) / (float)n;
-}
-
-static void average_pool(const sni_pool *pool, int64_t plane, int64_t row) {
-    const sni_window *w = &pool->window;
-    int last = w->rank - 1;
-    float *y = (float *)pool->y + (plane * pool->out_rows + row) * w->out[last];
-    if (pool_fold(false, pool, plane, row, y))
-        divide_row_f32(pool, row, y);
-    else
-        average_f32(pool, plane, row);
 }
