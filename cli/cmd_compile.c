@@ -22,6 +22,7 @@ static sn_status write_compiled(const settings *s, sn_session *session, uint64_t
     cli_output file;
     sn_status status = cli_output_open(&file, s->path, err);
     if (status != SN_OK) return status;
+    setvbuf(file.stream, NULL, _IONBF, 0); /* it comes in large pieces, which should stay whole */
     status = sn_session_compile(session, cli_stream_write, file.stream, err);
     *size = status == SN_OK ? (uint64_t)ftell(file.stream) : 0;
     sn_status closed = cli_output_close(&file, status == SN_OK, status == SN_OK ? err : NULL);

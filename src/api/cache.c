@@ -113,6 +113,7 @@ sn_status sni_cache_write(const char *path, sn_session *session, sn_error *err) 
     memcpy(temporary + length, ".XXXXXX", 8);
     int fd = mkstemp(temporary);
     FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (f) setvbuf(f, NULL, _IONBF, 0); /* it comes in large pieces, which should stay whole */
     sn_status status = f ? sn_session_compile(session, write_some, f, err) : fail_write(path, err);
     if (fd >= 0 && !f) close(fd);
     if (status == SN_OK && (fflush(f) != 0 || fdatasync(fd) != 0)) status = fail_write(path, err);

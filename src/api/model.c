@@ -126,8 +126,8 @@ static sn_status keep_options(const sn_load_options *o, sni_store *store, sni_gi
     return give_weights(o, store, given, err);
 }
 
-/* Takes over the store, also on failure. */
-/* A compiled model: its graph is imported, its packed weights are kept for sessions. */
+/* A compiled model: its graph is imported, its packed weights are kept for sessions. Takes over the
+ * store, also on failure. */
 static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_store *store,
                                  const sn_load_options *o, sni_mapping *file, sn_model **out,
                                  sn_error *err) {
@@ -135,6 +135,7 @@ static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_st
     sn_status status = SN_OK;
     if (o->operators)
         status = sni_store_own(store, sni_operators_retain(o->operators), release_operators, err);
+    if (file) sni_mapping_use_large(file);
     if (status == SN_OK) status = sni_compiled_read(bytes, size, o->verify, o->repack, &c, err);
     if (status != SN_OK) {
         sni_store_release(store);

@@ -563,7 +563,7 @@ bool sn_session_rule(const sn_session *session, size_t index, const char **name,
     const char *known = sni_opt_name(index);
     if (!known) return false;
     if (name) *name = known;
-    if (count) *count = session->report.counts[index];
+    if (count) *count = session->report.counts ? session->report.counts[index] : 0;
     return true;
 }
 

@@ -360,6 +360,14 @@ void sni_mapping_drop(const sni_mapping *mapping, const void *bytes, size_t size
     madvise((void *)first, end - first, MADV_DONTNEED); /* clean pages of a file: only dropped */
 }
 
+void sni_mapping_use_large(const sni_mapping *mapping) {
+#ifdef MADV_HUGEPAGE
+    if (mapping->mapped) madvise((void *)(uintptr_t)mapping->bytes, mapping->size, MADV_HUGEPAGE);
+#else
+    (void)mapping;
+#endif
+}
+
 void sni_mapping_close(sni_mapping *mapping) {
     if (!mapping) return;
     if (mapping->mapped) {

@@ -46,6 +46,10 @@ sn_status sni_mapping_watch(sni_mapping *mapping, sn_error *err);
  * the mapping, or it is a copy. Thread-safe. */
 void sni_mapping_drop(const sni_mapping *mapping, const void *bytes, size_t size);
 
+/* Asks the system to keep the file in large pages where it comes from the disk from now on, for
+ * what is used all over. A hint. */
+void sni_mapping_use_large(const sni_mapping *mapping);
+
 void sni_mapping_close(sni_mapping *mapping);
 
 #endif

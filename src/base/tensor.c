@@ -1,6 +1,7 @@
 #include "base/tensor.h"
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,22 +23,32 @@ void sni_budget_give(sni_budget *budget, size_t bytes) {
     if (budget) atomic_fetch_sub(&budget->used, bytes);
 }
 
-sn_status sni_buffer_new(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err) {
+static sn_status buffer_new(size_t bytes, bool mapped, sni_budget *budget, sni_buffer **out,
+                            sn_error *err) {
     size_t total;
-    if (!sni_add_size(bytes, sizeof(sni_buffer) + SNI_ALIGN - 1, &total))
+    if (!sni_add_size(bytes, sizeof(sni_buffer), &total) || total > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "a buffer of %zu bytes is too large", bytes);
-    total &= ~(size_t)(SNI_ALIGN - 1);
+    total = (total + SNI_ALIGN - 1) & ~(size_t)(SNI_ALIGN - 1);
     SN_TRY(sni_budget_take(budget, bytes, err));
-    sni_buffer *b = aligned_alloc(SNI_ALIGN, total);
+    sni_buffer *b = mapped ? sni_pages_map(total) : aligned_alloc(SNI_ALIGN, total);
     if (!b) {
         sni_budget_give(budget, bytes);
         return sni_fail(err, SN_NO_MEMORY, "out of memory allocating %zu bytes", bytes);
     }
     atomic_init(&b->refs, 1);
     b->bytes = bytes;
+    b->mapped = mapped ? total : 0;
     b->budget = budget;
     *out = b;
     return SN_OK;
+}
+
+sn_status sni_buffer_new(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err) {
+    return buffer_new(bytes, false, budget, out, err);
+}
+
+sn_status sni_buffer_new_mapped(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err) {
+    return buffer_new(bytes, true, budget, out, err);
 }
 
 sni_buffer *sni_buffer_retain(sni_buffer *buffer) {
@@ -48,7 +59,10 @@ sni_buffer *sni_buffer_retain(sni_buffer *buffer) {
 void sni_buffer_release(sni_buffer *buffer) {
     if (!buffer || atomic_fetch_sub(&buffer->refs, 1) != 1) return;
     sni_budget_give(buffer->budget, buffer->bytes);
-    free(buffer);
+    if (buffer->mapped)
+        sni_pages_unmap(buffer, buffer->mapped);
+    else
+        free(buffer);
 }
 
 sn_status sni_tensor_shape(sni_tensor *t, sn_dtype dtype, int rank, const int64_t *dims,

@@ -28,12 +28,15 @@ void sni_budget_give(sni_budget *budget, size_t bytes);
 typedef struct sni_buffer {
     atomic_int refs;
     size_t bytes;
+    size_t mapped; /* bytes of pages of its own that it lies in; 0: it is on the heap */
     sni_budget *budget;
     _Alignas(SNI_ALIGN) unsigned char data[];
 } sni_buffer;
 
 /* A buffer with one reference; not zero-filled. */
 sn_status sni_buffer_new(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err);
+/* The same on pages of its own (base/pages.h), for large memory that stays. */
+sn_status sni_buffer_new_mapped(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err);
 sni_buffer *sni_buffer_retain(sni_buffer *buffer);
 void sni_buffer_release(sni_buffer *buffer);
 

@@ -3,14 +3,16 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/pages.h"
 #include "exec/compiled_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    PAGE = 4096,       /* sections begin at a multiple of it */
-    LEAST_BYTES = 256, /* smaller constants stay in the graph */
+    PAGE = 4096,                      /* sections begin at a multiple of it, */
+    LARGE_BYTES = 2 * SNI_LARGE_PAGE, /* and packed pieces of so many at one of SNI_LARGE_PAGE */
+    LEAST_BYTES = 256,                /* smaller constants stay in the graph */
     FORMAT = SNI_COMPILED_FORMAT
 };
 
@@ -292,8 +294,11 @@ static void put(sink *s, const void *bytes, size_t size) {
 /* Zeros until `at` of the file, whose position is *position. */
 static void pad(const sink *s, int *failed, uint64_t *position, uint64_t at) {
     static const unsigned char zeros[PAGE];
-    if (!*failed && at > *position) *failed = s->write(s->ctx, zeros, (size_t)(at - *position));
-    *position = at;
+    while (!*failed && at > *position) {
+        uint64_t some = at - *position < PAGE ? at - *position : PAGE;
+        *failed = s->write(s->ctx, zeros, (size_t)some);
+        *position += some;
+    }
 }
 
 static sn_status put_part(const writer *w, part which, sink *s) {
@@ -332,6 +337,7 @@ static sn_status make_header(const writer *w, header *h, sn_error *err) {
         sink s = {0};
         sn_status status = put_part(w, (part)i, &s);
         if (status != SN_OK) return sni_fail_context(err, status, "compiling");
+        if (i == SNI_PART_PACKED && s.at >= LARGE_BYTES) at = aligned(at, SNI_LARGE_PAGE);
         h->parts[i] = (sni_section){.offset = at, .size = s.at, .checksum = s.sum};
         at = aligned(at + s.at, PAGE);
     }
@@ -344,20 +350,58 @@ static sn_status make_header(const writer *w, header *h, sn_error *err) {
     return SN_OK;
 }
 
-static sn_status write_file(const writer *w, sn_write_fn write, void *ctx, sn_error *err) {
-    header h;
-    SN_TRY(make_header(w, &h, err));
-    sink s = {.write = write, .ctx = ctx};
-    uint64_t position = sizeof h;
-    s.failed = write(ctx, &h, sizeof h);
+/* Hands the caller whole large pages of the file at a time: file systems that can then keep it in
+ * such pages, which a mapping takes over in one step each. */
+typedef struct chunks {
+    sn_write_fn write;
+    void *ctx;
+    unsigned char *bytes; /* SNI_LARGE_PAGE */
+    size_t used;
+} chunks;
+
+static int flush_chunk(chunks *c) {
+    size_t used = c->used;
+    c->used = 0;
+    return used ? c->write(c->ctx, c->bytes, used) : 0;
+}
+
+static int put_chunk(void *ctx, const void *bytes, size_t size) {
+    chunks *c = ctx;
+    const unsigned char *from = bytes;
+    while (size) {
+        size_t some = SNI_LARGE_PAGE - c->used < size ? SNI_LARGE_PAGE - c->used : size;
+        memcpy(c->bytes + c->used, from, some);
+        c->used += some;
+        from += some;
+        size -= some;
+        if (c->used == SNI_LARGE_PAGE && flush_chunk(c) != 0) return 1;
+    }
+    return 0;
+}
+
+static sn_status write_parts(const writer *w, const header *h, chunks *c, sn_error *err) {
+    sink s = {.write = put_chunk, .ctx = c};
+    uint64_t position = sizeof *h;
+    s.failed = put_chunk(c, h, sizeof *h);
     for (int i = 0; i < SNI_PARTS; i++) {
-        pad(&s, &s.failed, &position, h.parts[i].offset);
+        pad(&s, &s.failed, &position, h->parts[i].offset);
         s.at = 0;
         SN_TRY(put_part(w, (part)i, &s));
         position += s.at;
     }
-    pad(&s, &s.failed, &position, h.file_size);
-    return s.failed ? sni_fail(err, SN_IO, "writing the compiled model failed") : SN_OK;
+    pad(&s, &s.failed, &position, h->file_size);
+    if (s.failed || flush_chunk(c) != 0)
+        return sni_fail(err, SN_IO, "writing the compiled model failed");
+    return SN_OK;
+}
+
+static sn_status write_file(const writer *w, sn_write_fn write, void *ctx, sn_error *err) {
+    header h;
+    SN_TRY(make_header(w, &h, err));
+    chunks c = {.write = write, .ctx = ctx, .bytes = malloc(SNI_LARGE_PAGE)};
+    sn_status status = c.bytes ? write_parts(w, &h, &c, err) : sni_fail_memory(err);
+    free(c.bytes);
+    return status;
 }
 
 sn_status sni_compiled_write(const sni_graph *g, const sni_model *model, sni_program *program,

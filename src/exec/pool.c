@@ -11,7 +11,8 @@ enum {
     KEPT_SCRATCH = 64 << 20, /* most bytes of working memory that a workspace keeps */
     KEPT_ARENA = 1 << 20,    /* an arena of this size is never too large */
     LARGE = SNI_LARGE_PAGE,  /* from here on arenas have pages of their own */
-    WORTH_ROOM = 256 << 10   /* from here on arenas that grow get room to grow on */
+    WORTH_ROOM = 256 << 10,  /* from here on arenas that grow get room to grow on */
+    LARGE_SCRATCH = 512 << 10
 };
 
 sn_status sni_pool_init(sni_pool *pool, size_t memory_limit, size_t plan_limit, sn_error *err) {
@@ -122,6 +123,18 @@ static void grow_scratch(sni_workspace *w) {
     sni_buffer_release(w->scratch);
     w->scratch = NULL;
     if (sni_buffer_new(w->scratch_wanted, NULL, &bigger, NULL) == SN_OK) w->scratch = bigger;
+    w->scratch_touched = bytes_of(w->scratch);
+}
+
+bool sni_workspace_reserve(sni_workspace *w, size_t asked, sni_buffer **old) {
+    sni_buffer *large;
+    if (asked < LARGE_SCRATCH || asked > KEPT_SCRATCH || bytes_of(w->scratch) >= KEPT_SCRATCH ||
+        sni_buffer_new_mapped(KEPT_SCRATCH, NULL, &large, NULL) != SN_OK)
+        return false;
+    *old = w->scratch;
+    w->scratch = large;
+    w->scratch_touched = 0;
+    return true;
 }
 
 sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out, sn_error *err) {
@@ -155,6 +168,7 @@ void sni_workspace_keep(sni_workspace *w, sni_buffer *extra) {
         sni_budget_give(extra->budget, extra->bytes);
         extra->budget = NULL;
         w->scratch = extra;
+        w->scratch_touched = extra->bytes;
         extra = smaller;
     }
     sni_buffer_release(extra);
@@ -174,7 +188,7 @@ size_t sni_pool_trim(sni_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
     size_t bytes = 0;
     for (const sni_workspace *w = idle; w; w = w->next)
-        bytes += w->arena.bytes + bytes_of(w->scratch);
+        bytes += w->arena.bytes + w->scratch_touched;
     free_list(idle);
     return bytes;
 }

@@ -21,6 +21,7 @@ typedef struct sni_room {
 typedef struct sni_workspace {
     sni_room arena;
     sni_buffer *scratch;        /* kernels' working memory, kept from step to step and run to run */
+    size_t scratch_touched;     /* bytes of it that have been used; the rest may cost nothing yet */
     size_t scratch_wanted;      /* most bytes that one step has asked for so far */
     size_t recent;              /* largest arena that the last runs needed */
     uint64_t used;              /* sni_pool.clock when it was last taken */
@@ -44,6 +45,11 @@ void sni_pool_free(sni_pool *pool); /* when no workspace is taken any more */
 
 /* A workspace with at least `arena_bytes` of arena. Thread-safe. */
 sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out, sn_error *err);
+
+/* Where steps ask for so much working memory that it should not move any more when it grows: gives
+ * the workspace all the addresses that it may ever need, whose pages come when they are used. *old,
+ * if set, is the scratch of before, which the step may still be using. False: nothing changed. */
+bool sni_workspace_reserve(sni_workspace *w, size_t asked, sni_buffer **old);
 
 /* Offers the workspace memory that a step took beside its scratch: it becomes the scratch if it is
  * the larger one, no longer charged to a budget, and goes otherwise. */

@@ -26,6 +26,7 @@ typedef struct activation {
     const sni_impl *impl;             /* who ran the step */
     size_t scratch_used;              /* of the workspace's scratch, by the step under way */
     size_t scratch_asked;             /* all that the step asked for */
+    size_t scratch_charged;           /* to the budget, until the step is over */
     sni_buffer *extra[SCRATCH_LIMIT]; /* where that was too small */
     int n_extra;
     sn_error *err;
@@ -39,6 +40,24 @@ uint64_t sni_now_ns(void) {
 
 /* ---- What kernels may ask for ---- */
 
+static size_t scratch_room(const activation *a) {
+    const sni_buffer *own = a->frame->workspace->scratch;
+    return own ? own->bytes - a->scratch_used : 0;
+}
+
+/* `bytes` of the workspace's scratch, which has them. What nobody has used yet is charged. */
+static void *own_scratch(activation *a, sni_kernel *k, size_t bytes) {
+    sni_workspace *w = a->frame->workspace;
+    size_t end = a->scratch_used + bytes;
+    if (end > w->scratch_touched) {
+        if (sni_budget_take(k->budget, end - w->scratch_touched, k->err) != SN_OK) return NULL;
+        a->scratch_charged += end - w->scratch_touched;
+        w->scratch_touched = end;
+    }
+    a->scratch_used = end;
+    return w->scratch->data + end - bytes;
+}
+
 /* From the workspace if it has room, else from memory that lasts until the step is over; the
  * workspace then grows, so that the next run needs none. */
 static void *host_scratch(sni_kernel *k, size_t bytes) {
@@ -50,11 +69,13 @@ static void *host_scratch(sni_kernel *k, size_t bytes) {
     }
     rounded &= ~(size_t)(SNI_ALIGN - 1);
     a->scratch_asked += rounded;
-    sni_buffer *own = a->frame->workspace->scratch;
-    if (own && own->bytes - a->scratch_used >= rounded) {
-        a->scratch_used += rounded;
-        return own->data + a->scratch_used - rounded;
+    sni_buffer *old;
+    if (scratch_room(a) < rounded && a->n_extra < SCRATCH_LIMIT &&
+        sni_workspace_reserve(a->frame->workspace, a->scratch_asked, &old)) {
+        a->scratch_used = 0;
+        if (old) a->extra[a->n_extra++] = old;
     }
+    if (scratch_room(a) >= rounded) return own_scratch(a, k, rounded);
     if (a->n_extra == SCRATCH_LIMIT) {
         sni_fail(k->err, SN_LIMIT, "the kernel asks for more than %d pieces of memory",
                  SCRATCH_LIMIT);
@@ -113,7 +134,8 @@ static void end_step(activation *a, const sni_step *s) {
     sni_workspace *w = a->frame->workspace;
     for (int i = 0; i < a->n_extra; i++) sni_workspace_keep(w, a->extra[i]);
     a->n_extra = 0;
-    a->scratch_used = 0;
+    sni_budget_give(&a->run->budget, a->scratch_charged);
+    a->scratch_used = a->scratch_charged = 0;
     if (a->scratch_asked > w->scratch_wanted) w->scratch_wanted = a->scratch_asked;
     a->scratch_asked = 0;
     for (int32_t i = 0; i < s->n_release; i++) sni_datum_clear(&a->frame->slots[s->release[i]]);

@@ -46,7 +46,7 @@ typedef struct sni_opt_event {
 /* What the optimiser did. Everything is owned by the graph's store. */
 typedef struct sni_opt_report {
     size_t nodes_before, nodes_after;
-    size_t *counts;        /* by the index of sni_opt_name() */
+    size_t *counts;        /* by the index of sni_opt_name(); NULL: all 0 */
     sni_opt_event *events; /* of rules, in order of time */
     sni_opt_event **last;  /* where the next one goes */
 } sni_opt_report;

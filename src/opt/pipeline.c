@@ -201,12 +201,13 @@ static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_com
 sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
                             sn_error *err) {
     pipeline p = {.report = report, .options = o, .fold_left = FOLD_TOTAL, .err = err};
-    SN_TRY(o->portable ? sni_rule_set_compile(&p.rules, err) : sni_rule_set_get(&p.rules, err));
-    SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
-    size_t names = PASSES + p.rules->count;
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;
     report->nodes_after = report->nodes_before;
+    if (o->level <= 0 && !o->n_disabled) return SN_OK; /* the rules need not be read */
+    SN_TRY(o->portable ? sni_rule_set_compile(&p.rules, err) : sni_rule_set_get(&p.rules, err));
+    SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
+    size_t names = PASSES + p.rules->count;
     report->counts = SNI_NEW_ARRAY(&g->store->arena, size_t, names);
     p.off = SNI_NEW_ARRAY(&g->store->arena, bool, names);
     if (!report->counts || !p.off) return sni_fail_memory(err);

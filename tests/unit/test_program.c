@@ -274,6 +274,25 @@ static void workspaces_grow_in_place(void **state) {
     sni_pool_free(&pool);
 }
 
+static void large_scratch_stays_in_its_place(void **state) {
+    (void)state;
+    sni_pool pool;
+    sni_workspace *w;
+    sni_buffer *old = NULL;
+    assert_int_equal(sni_pool_init(&pool, 0, 0, NULL), SN_OK);
+    assert_int_equal(sni_pool_take(&pool, 100, &w, NULL), SN_OK);
+    assert_false(sni_workspace_reserve(w, 1000, &old)); /* that little may move */
+    assert_null(w->scratch);
+    assert_true(sni_workspace_reserve(w, 1 << 20, &old));
+    assert_null(old);
+    assert_true(w->scratch->bytes > 16 << 20);
+    assert_false(sni_workspace_reserve(w, 2 << 20, &old));
+    w->scratch->data[0] = w->scratch->data[w->scratch->bytes - 1] = 1;
+    sni_pool_return(&pool, w);
+    assert_true(sni_pool_trim(&pool) == 100); /* no step has been given any of it */
+    sni_pool_free(&pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_shapes_give_right_results),
@@ -284,6 +303,7 @@ int main(void) {
         cmocka_unit_test(views_hold_what_they_show),
         cmocka_unit_test(workspaces_shrink_and_go),
         cmocka_unit_test(workspaces_grow_in_place),
+        cmocka_unit_test(large_scratch_stays_in_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
