@@ -45,6 +45,20 @@ typedef struct sni_resize_axis {
     double start, end; /* region of interest, SNI_RESIZE_CROP */
 } sni_resize_axis;
 
+/* Loops that an implementation lends (ops/cores.h). Places are below 2^31; their lists, and those
+ * of weights, go on to a multiple of `lanes` entries. */
+typedef struct sni_resize_cores {
+    int lanes;
+    /* y[i] = x[at[i]] for n elements of four bytes, out of `in`. */
+    void (*pick)(const float *x, int64_t in, const int32_t *at, int64_t n, float *y);
+    /* y[i] = sum over t of w[t * step + i] x[at[t * step + i]], weights of 0 left out. */
+    void (*spread)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
+                   int64_t step, int64_t n, float *y);
+    /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
+    void (*weigh)(const float *w, const int64_t *at, int64_t count, const float *x, int64_t n,
+                  float *y, bool add);
+} sni_resize_cores;
+
 /* Output 0 = input 0, each axis as `axes` says; all axes have in and out above 0. Types that are
  * not numbers only with NEAREST. */
 sn_status sni_resize_run(sni_kernel *k, const sni_resize_params *p, const sni_resize_axis *axes);

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/threadpool.h"
+#include "ops/cores.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
 
@@ -141,6 +142,41 @@ static sn_status make_table(sni_kernel *k, const sni_resize_params *p, const sni
     return SN_OK;
 }
 
+/* ---- Tables for lent loops ---- */
+
+/* A table by taps: rows of `step` positions, whole vectors. */
+typedef struct lane_table {
+    const sni_resize_cores *cores; /* NULL: there is none */
+    int64_t step;
+    const int32_t *at;   /* (taps, step) */
+    const float *weight; /* (taps, step); NULL for NEAREST */
+} lane_table;
+
+static sn_status make_lanes(sni_kernel *k, const tap_table *t, lane_table *out) {
+    const sni_resize_cores *cores = k->cores ? k->cores->resize : NULL;
+    int64_t step, cells;
+    void *memory;
+    *out = (lane_table){0};
+    if (!cores || t->in > INT32_MAX) return SN_OK;
+    step = (t->out + cores->lanes - 1) / cores->lanes * cores->lanes;
+    if (!sni_mul_i64(step, t->taps, &cells)) return SN_OK;
+    SN_TRY(sni_scratch_array(k, cells, sizeof *out->at, &memory));
+    int32_t *at = memory;
+    float *weight = NULL;
+    if (t->weight) {
+        SN_TRY(sni_scratch_array(k, cells, sizeof *out->weight, &memory));
+        weight = memory;
+    }
+    for (int64_t j = 0; j < t->taps; j++)
+        for (int64_t i = 0; i < step; i++) {
+            int64_t from = (i < t->out ? i : t->out - 1) * t->taps + j;
+            at[j * step + i] = (int32_t)t->index[from];
+            if (weight) weight[j * step + i] = i < t->out ? (float)t->weight[from] : 0;
+        }
+    *out = (lane_table){.cores = cores, .step = step, .at = at, .weight = weight};
+    return SN_OK;
+}
+
 /* ---- Nearest: a gather of elements of any width ---- */
 
 typedef struct gather_job {
@@ -148,7 +184,8 @@ typedef struct gather_job {
     sni_tensor *y;
     const tap_table *tables; /* one per axis */
     int64_t strides[SN_MAX_RANK];
-    bool identity; /* the last axis is copied as it is */
+    bool identity;    /* the last axis is copied as it is */
+    lane_table lanes; /* of the last axis, for elements of four bytes */
 } gather_job;
 
 static void gather_row(const gather_job *j, const unsigned char *src, unsigned char *dst) {
@@ -163,7 +200,10 @@ static void gather_row(const gather_job *j, const unsigned char *src, unsigned c
         return;
     }
     const int64_t *index = last->index;
-    if (width == 4) {
+    if (j->lanes.cores) {
+        j->lanes.cores->pick((const float *)(const void *)src, last->in, j->lanes.at, last->out,
+                             (float *)(void *)dst);
+    } else if (width == 4) {
         for (int64_t i = 0; i < last->out; i++) memcpy(dst + 4 * i, src + 4 * index[i], 4);
     } else if (width == 1) {
         for (int64_t i = 0; i < last->out; i++) dst[i] = src[index[i]];
@@ -187,23 +227,29 @@ static void gather_piece(void *ctx, int64_t begin, int64_t end) {
             offset += j->tables[d].index[rest % j->tables[d].out] * j->strides[d];
             rest /= j->tables[d].out;
         }
-        for (; at < many && r < end; at++, r++) {
+        for (int64_t first = at; at < many && r < end; at++, r++) {
             int64_t from = offset + (lines ? lines->index[at] * j->strides[rank - 2] : 0);
-            gather_row(j, (const unsigned char *)j->x->data + (size_t)from * width,
-                       (unsigned char *)j->y->data + (size_t)(r * row) * width);
+            unsigned char *dst = (unsigned char *)j->y->data + (size_t)(r * row) * width;
+            if (at > first && lines->index[at] == lines->index[at - 1] && !j->identity)
+                memcpy(dst, dst - (size_t)row * width, (size_t)row * width);
+            else
+                gather_row(j, (const unsigned char *)j->x->data + (size_t)from * width, dst);
         }
     }
 }
 
-static void run_nearest(sni_kernel *k, const tap_table *tables) {
+static sn_status run_nearest(sni_kernel *k, const tap_table *tables) {
     gather_job job = {.x = sni_in(k, 0), .y = sni_out(k, 0), .tables = tables};
     const tap_table *last = &tables[job.x->rank - 1];
     sni_strides(job.x->rank, job.x->dims, job.strides);
     job.identity = last->in == last->out;
     for (int64_t i = 0; job.identity && i < last->out; i++) job.identity = last->index[i] == i;
+    if (!job.identity && sni_dtype_width(job.x->dtype) == sizeof(float))
+        SN_TRY(make_lanes(k, last, &job.lanes));
     int64_t grain = GRAIN / last->out;
     sni_parallel_for(k->threads, job.y->count / last->out, grain > 0 ? grain : 1, gather_piece,
                      &job);
+    return SN_OK;
 }
 
 /* ---- Linear and cubic: weighted sums, axis by axis ---- */
@@ -213,11 +259,42 @@ typedef struct blend_job {
     void *dst;       /* (outer, out, inner) */
     const tap_table *table;
     int64_t inner;
+    lane_table lanes;
 } blend_job;
 
 #define BODY "ops/resize.inc.c"
 #include "ops/each_float.inc.h"
 #undef BODY
+
+/* The same of float32 by lent loops, for inner elements one or many. */
+static void blend_lanes(void *ctx, int64_t begin, int64_t end) {
+    enum { FEW = 32 };
+    const blend_job *j = ctx;
+    const tap_table *t = j->table;
+    const sni_resize_cores *cores = j->lanes.cores;
+    for (int64_t r = begin; r < end; r++) {
+        if (j->inner == 1) { /* whole lanes at a time */
+            cores->spread((const float *)j->src + r * t->in, t->in, j->lanes.at, j->lanes.weight,
+                          t->taps, j->lanes.step, t->out, (float *)j->dst + r * t->out);
+            continue;
+        }
+        const float *src = (const float *)j->src + r / t->out * t->in * j->inner;
+        const int64_t *index = t->index + r % t->out * t->taps;
+        const double *weight = t->weight + r % t->out * t->taps;
+        bool add = false;
+        for (int64_t i = 0; i < t->taps || !add;) {
+            float w[FEW];
+            int64_t at[FEW], n = 0;
+            for (; i < t->taps && n < FEW; i++) {
+                if ((float)weight[i] == 0) continue;
+                w[n] = (float)weight[i];
+                at[n++] = index[i] * j->inner;
+            }
+            cores->weigh(w, at, n, src, j->inner, (float *)j->dst + r * j->inner, add);
+            add = true;
+        }
+    }
+}
 
 static bool identical(const sni_resize_params *p, const sni_resize_axis *a) {
     return a->in == a->out && a->scale == 1 && p->coord != SNI_RESIZE_CROP &&
@@ -244,9 +321,15 @@ static sn_status blend_axes(sni_kernel *k, const sni_resize_params *p, const sni
                 return sni_fail(k->err, SN_LIMIT, "an intermediate result is too large");
             SN_TRY(sni_scratch_array(k, count, sni_dtype_width(type), &job.dst));
         }
-        int64_t work = job.inner * job.table->taps, grain = GRAIN / (work > 0 ? work : 1);
-        sni_parallel_for(k->threads, outer * axes[d].out, grain > 0 ? grain : 1,
-                         type == SN_FLOAT64 ? blend_f64 : blend_f32, &job);
+        if (type == SN_FLOAT32) SN_TRY(make_lanes(k, job.table, &job.lanes));
+        bool lent = job.lanes.cores != NULL, lanes = lent && job.inner == 1;
+        int64_t work = (lanes ? axes[d].out : job.inner) * job.table->taps;
+        int64_t grain = GRAIN / (work > 0 ? work : 1);
+        sni_parallel_for(k->threads, lanes ? outer : outer * axes[d].out, grain > 0 ? grain : 1,
+                         lent                 ? blend_lanes
+                         : type == SN_FLOAT64 ? blend_f64
+                                              : blend_f32,
+                         &job);
         src = job.dst;
         SN_TRY(sni_poll(k));
     }
@@ -296,7 +379,7 @@ sn_status sni_resize_run(sni_kernel *k, const sni_resize_params *p, const sni_re
     }
     for (int d = 0; d < y->rank; d++) SN_TRY(make_table(k, p, &axes[d], &tables[d]));
     if (p->mode == SNI_RESIZE_NEAREST)
-        run_nearest(k, tables);
+        SN_TRY(run_nearest(k, tables));
     else
         SN_TRY(run_blend(k, p, axes, tables));
     if (p->coord == SNI_RESIZE_CROP) extrapolate(p, y, tables);

@@ -76,8 +76,59 @@ static void transpose_matches(void **state) {
     }
 }
 
+/* ---- Resize ---- */
+
+static void resize_case(sn_dtype dtype, int rank, const int64_t *dims, float scale,
+                        const char *mode, const char *coord, bool antialias) {
+    float scales[5] = {1, 1, scale, scale, scale},
+          roi[10] = {0, 0, 0.1f, 0.2f, 0.3f, 1, 1, 1, 0.7f};
+    int64_t n = rank, twice = 2 * rank;
+    versus_start(&v, "", "Resize");
+    if (rank == 2) scales[1] = scale;
+    for (int i = 0; i < rank; i++) roi[rank + i] = 0.8f;
+    v.special = 40;
+    versus_tensor(&v, dtype, rank, dims, NULL);
+    if (strcmp(coord, "tf_crop_and_resize") == 0)
+        versus_tensor(&v, SN_FLOAT32, 1, &twice, roi);
+    else
+        versus_without(&v);
+    versus_weight(&v, SN_FLOAT32, 1, &n, scales);
+    eval_attr(&v.e, sni_attr_of_string("mode", mode));
+    eval_attr(&v.e, sni_attr_of_string("coordinate_transformation_mode", coord));
+    eval_attr(&v.e, sni_attr_of_int("antialias", antialias));
+    versus_run(&v, 1, 1e-5);
+}
+
+static void resize_matches(void **state) {
+    (void)state;
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const coords[] = {"half_pixel", "align_corners", "asymmetric",
+                                         "tf_crop_and_resize"};
+    static const float scales[] = {2, 0.5f, 1.3f, 0.3f, 4, 0.07f, 1};
+    for (int m = 0; m < 3; m++)
+        for (int c = 0; c < 4; c++)
+            for (int s = 0; s < 7; s++) {
+                bool anti = m > 0 && scales[s] < 1;
+                resize_case(SN_FLOAT32, 4, (int64_t[]){1, 2, 17, 75}, scales[s], modes[m],
+                            coords[c], false);
+                resize_case(SN_FLOAT32, 4, (int64_t[]){2, 1, 40, 33}, scales[s], modes[m],
+                            coords[c], anti);
+                resize_case(SN_FLOAT32, 3, (int64_t[]){2, 2, 200}, scales[s], modes[m], coords[c],
+                            false);
+                resize_case(SN_UINT8, 4, (int64_t[]){1, 2, 20, 40}, scales[s], modes[m], coords[c],
+                            false);
+            }
+    resize_case(SN_INT64, 4, (int64_t[]){1, 2, 20, 40}, 2, "nearest", "asymmetric", false);
+    resize_case(SN_INT32, 4, (int64_t[]){1, 2, 20, 40}, 1.7f, "nearest", "asymmetric", false);
+    resize_case(SN_FLOAT64, 4, (int64_t[]){1, 2, 20, 40}, 1.7f, "linear", "asymmetric", false);
+    resize_case(SN_FLOAT32, 4, (int64_t[]){1, 0, 20, 40}, 2, "linear", "half_pixel", false);
+    resize_case(SN_FLOAT32, 5, (int64_t[]){1, 2, 6, 9, 21}, 2, "linear", "half_pixel", false);
+    resize_case(SN_FLOAT32, 4, (int64_t[]){1, 16, 100, 90}, 2, "linear", "half_pixel", false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resize_matches),
         cmocka_unit_test(where_matches),
         cmocka_unit_test(transpose_matches),
     };

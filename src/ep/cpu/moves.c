@@ -57,13 +57,17 @@ static bool first_moves(const sni_choice *c) {
 }
 
 static sn_status lent_run(sni_kernel *k) {
-    static const sni_cores cores = {.turn = sni_move_turn};
+    const sni_cores cores = {.turn = sni_move_turn, .resize = &sni_moves_get()->resize};
     k->cores = &cores;
-    return k->node->op->ref(k);
+    sn_status status = k->node->op->ref(k);
+    k->cores = NULL;
+    return status;
 }
 
 const sni_impl sni_cpu_moves[] = {
     {.name = "choose", .op = "Where", .accepts = where_accepts, .run = where_run},
+    {.name = "resize", .op = "Resize", .accepts = first_moves, .run = lent_run},
+    {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = lent_run},
     {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = lent_run},
     {0},
 };

@@ -4,6 +4,7 @@
 #define SNI_EP_CPU_MOVES_H
 
 #include "ops/elementwise.h"
+#include "ops/resize.h"
 
 enum { SNI_MOVE_WIDTHS = 4 };
 
@@ -13,6 +14,7 @@ typedef struct sni_moves {
     /* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns. */
     void (*turn[SNI_MOVE_WIDTHS])(const void *from, int64_t from_step, int64_t rows,
                                   int64_t columns, void *to, int64_t to_step);
+    sni_resize_cores resize;
 } sni_moves;
 
 /* Those of the tier in force. */

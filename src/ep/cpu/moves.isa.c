@@ -20,6 +20,9 @@
 #define ZIP_LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define ZIP_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 
+#include "ep/cpu/pick.inc.c"
+#include "ep/cpu/places.inc.c"
+
 typedef uint8_t bytes_16 __attribute__((vector_size(16)));
 typedef uint16_t words_8 __attribute__((vector_size(16)));
 typedef uint32_t vector_32 __attribute__((vector_size(4 * LANES)));
@@ -106,4 +109,5 @@ extern const sni_moves SNI_PASTE(sni_moves, TIER);
 const sni_moves SNI_PASTE(sni_moves, TIER) = {
     .choose = {choose_u8, choose_u16, choose_u32, choose_u64},
     .turn = {turn_u8, turn_u16, turn_u32, turn_u64},
+    .resize = {.lanes = LANES, .pick = pick_row, .spread = spread_row, .weigh = weigh_places},
 };

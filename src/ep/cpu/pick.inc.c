@@ -1,0 +1,71 @@
+/* pick.inc.c - elements of a row at given places, a vector at a time: by permuting what lies close
+ * together, as it does when a picture grows or shrinks by less than half. */
+
+#if defined(__AVX512F__)
+static inline vf pick(const float *x, int64_t in, const int32_t *at) {
+    __m512i index = _mm512_loadu_si512(at);
+    const int64_t low = at[0], span = at[LANES - 1] - low;
+    __m512i near = _mm512_sub_epi32(index, _mm512_set1_epi32(at[0]));
+    if (span >= 0 && span < LANES && low + LANES <= in)
+        return (vf)_mm512_permutexvar_ps(near, _mm512_loadu_ps(x + low));
+    if (span >= 0 && span < 2 * LANES && low + 2 * LANES <= in)
+        return (vf)_mm512_permutex2var_ps(_mm512_loadu_ps(x + low), near,
+                                          _mm512_loadu_ps(x + low + LANES));
+    return (vf)_mm512_i32gather_ps(index, x, 4);
+}
+#elif defined(__AVX2__)
+static inline vf pick(const float *x, int64_t in, const int32_t *at) {
+    __m256i index = _mm256_loadu_si256((const void *)at);
+    const int64_t low = at[0], span = at[LANES - 1] - low;
+    __m256i near = _mm256_sub_epi32(index, _mm256_set1_epi32(at[0]));
+    if (span >= 0 && span < LANES && low + LANES <= in)
+        return (vf)_mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low), near);
+    if (span >= 0 && span < 2 * LANES && low + 2 * LANES <= in) {
+        __m256 a = _mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low), near);
+        __m256 b = _mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low + LANES), near);
+        __m256i far = _mm256_cmpgt_epi32(near, _mm256_set1_epi32(LANES - 1));
+        return (vf)_mm256_blendv_ps(a, b, _mm256_castsi256_ps(far));
+    }
+    return (vf)_mm256_i32gather_ps(x, index, 4);
+}
+#else
+static inline vf pick(const float *x, int64_t in, const int32_t *at) {
+    vf v;
+    (void)in;
+    for (int i = 0; i < LANES; i++) v[i] = x[at[i]];
+    return v;
+}
+#endif
+
+static void pick_row(const float *x, int64_t in, const int32_t *at, int64_t n, float *y) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, pick(x, in, at + i));
+    if (i < n) store_some(y + i, n - i, pick(x, in, at + i));
+}
+
+/* `taps` is a constant at some calls. */
+static inline __attribute__((always_inline)) void spread_taps(const float *x, int64_t in,
+                                                              const int32_t *at, const float *w,
+                                                              int64_t taps, int64_t step, int64_t n,
+                                                              float *y) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf sum = splat(0);
+        for (int64_t t = 0; t < taps; t++) {
+            vf weight = load(w + t * step + i);
+            /* An infinity of weight 0 is left out. */
+            sum += select_vf(weight != 0, weight * pick(x, in, at + t * step + i), splat(0));
+        }
+        if (i + LANES <= n)
+            store(y + i, sum);
+        else
+            store_some(y + i, n - i, sum);
+    }
+}
+
+static void spread_row(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
+                       int64_t step, int64_t n, float *y) {
+    if (taps == 2)
+        spread_taps(x, in, at, w, 2, step, n, y);
+    else
+        spread_taps(x, in, at, w, taps, step, n, y);
+}
