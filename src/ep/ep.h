@@ -29,11 +29,19 @@ typedef struct sni_impl {
     const char *domain; /* NULL: ai.onnx */
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
-    /* May look at shapes as well, which are those of the node's first plan, to leave it to a later
-     * one in the registry. An implementation that took a node once keeps it wherever it accepts. */
+    /* May look at shapes as well, to leave the node to a later one in the registry. An
+     * implementation that took a node once keeps it wherever it accepts, unless costs tell that
+     * another one is clearly better for the shapes of a later plan. */
     bool (*pays)(const sni_choice *c); /* NULL: always */
-    /* Once per node and session: what follows from constants alone, such as packed weights. Large
-     * data comes from sni_pack_alloc(); `state` itself is a small struct that points to it. */
+    /* Which of several things prepare makes, by shapes: a number that is not 0. NULL: it makes one
+     * thing, form 0. */
+    uint32_t (*form)(const sni_choice *c);
+    /* What a run with a form is expected to cost, in a unit that implementations of one operator
+     * share; negative: shapes are not known. NULL: the node is not looked at again. */
+    double (*cost)(const sni_choice *c, uint32_t form);
+    /* Once per node, form and session: what follows from constants alone, such as packed weights.
+     * Large data comes from sni_pack_alloc(); `state` itself is a small struct that points to it.
+     */
     sn_status (*prepare)(const sni_choice *c, void **state, sn_error *err); /* NULL: nothing */
     void (*release)(void *state);
     /* Constant inputs, a bit each, that `run` does not read because they are in the state: it sees
@@ -45,7 +53,7 @@ typedef struct sni_impl {
 /* ---- Packed data (pack.c) ---- */
 
 /* Raise this when the layout of packed data changes: compiled models of before are then refused. */
-enum { SNI_PACK_VERSION = 3 };
+enum { SNI_PACK_VERSION = 4 };
 
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow

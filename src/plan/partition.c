@@ -1,6 +1,8 @@
 /* partition.c - who runs a node: an implementation that accepts it, or its reference kernel. */
 #include "plan/plan.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +30,23 @@ static void find_finished(const sni_common *common, const sni_node *n, const cha
     }
 }
 
-static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl,
+void sni_prepared_name(const sni_impl *impl, uint32_t form, char out[SNI_IMPL_NAME]) {
+    if (form)
+        snprintf(out, SNI_IMPL_NAME, "%s#%" PRIu32, impl->name, form);
+    else
+        snprintf(out, SNI_IMPL_NAME, "%s", impl->name);
+}
+
+static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl, uint32_t form,
                          sni_prepared **out, sn_error *err) {
+    char name[SNI_IMPL_NAME];
     sni_prepared *p = calloc(1, sizeof *p);
     if (!p) return sni_fail_memory(err);
     p->impl = impl;
+    p->form = form;
     p->pack.budget = common->packed;
-    find_finished(common, c->node, impl->name, &p->pack);
+    sni_prepared_name(impl, form, name);
+    find_finished(common, c->node, name, &p->pack);
     sni_loans loans = {.count = 0};
     c->pack = &p->pack;
     c->loans = &loans;
@@ -51,6 +63,31 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     return SN_OK;
 }
 
+static double cost_of(const sni_choice *c, const sni_impl *impl, uint32_t form) {
+    return impl->cost ? impl->cost(c, form) : -1;
+}
+
+/* Of what has been prepared for the node, what costs least with these shapes; NULL: nothing. */
+static sni_prepared *find_prepared(sni_prepared *list, const sni_choice *c) {
+    sni_prepared *best = NULL;
+    double least = -1;
+    for (sni_prepared *p = list; p; p = p->next) {
+        if (!p->impl->accepts(c)) continue;
+        double cost = cost_of(c, p->impl, p->form);
+        if (best && !(cost >= 0 && least >= 0 && cost < least)) continue;
+        best = p;
+        least = cost;
+    }
+    return best;
+}
+
+/* True if another way is so much cheaper that it is worth packed data of its own. */
+static bool is_worthwhile(const sni_choice *c, const sni_prepared *p, const sni_impl *other,
+                          uint32_t form) {
+    double has = cost_of(c, p->impl, p->form), gets = cost_of(c, other, form);
+    return has >= 0 && gets >= 0 && gets * 5 < has * 4;
+}
+
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
                           const sni_impl **impl, const void **state, sn_error *err) {
     sni_const *constants[MOST_INPUTS] = {0};
@@ -63,13 +100,14 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
     }
     sni_choice c = {
         .node = n, .params = n->params, .n_in = n->n_in, .in = in, .constants = constants};
-    sni_prepared *p = common->prepared[n->id];
-    while (p && !p->impl->accepts(&c)) p = p->next;
-    if (!p) {
+    sni_prepared *p = find_prepared(common->prepared[n->id], &c);
+    if (!p || p->impl->cost) {
         const sni_impl *found = sni_ep_find(&c);
-        if (!found) return SN_OK;
-        SN_TRY(prepare(common, &c, found, &p, err));
+        uint32_t form = found && found->form ? found->form(&c) : 0;
+        if (found && (!p || is_worthwhile(&c, p, found, form)))
+            SN_TRY(prepare(common, &c, found, form, &p, err));
     }
+    if (!p) return SN_OK;
     *impl = p->impl;
     *state = p->state;
     return SN_OK;

@@ -91,6 +91,7 @@ typedef struct sni_signature {
 /* What one implementation made of a node's constants. */
 typedef struct sni_prepared {
     const sni_impl *impl;
+    uint32_t form; /* sni_impl.form */
     void *state;
     sni_pack pack; /* the data that the state points to */
     struct sni_prepared *next;
@@ -101,7 +102,7 @@ typedef struct sni_prepared {
 typedef struct sni_finished_key {
     uint32_t graph; /* number of the graph, the main one 0, subgraphs in order of their nodes */
     uint32_t node;  /* position in the graph's list of nodes */
-    char impl[SNI_IMPL_NAME];
+    char impl[SNI_IMPL_NAME]; /* sni_prepared_name() */
 } sni_finished_key;
 
 typedef struct sni_finished {
@@ -134,6 +135,9 @@ void sni_plan_free(sni_plan *plan);
  * prepared for it. *impl NULL: the reference kernel. */
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
                           const sni_impl **impl, const void **state, sn_error *err);
+
+/* What packed data is found again by: the implementation's name, and the form if it has several. */
+void sni_prepared_name(const sni_impl *impl, uint32_t form, char out[SNI_IMPL_NAME]);
 
 /* memory.c: gives every planned tensor its offset, sharing memory in place and over time, and marks
  * the steps that are views. */

@@ -4,6 +4,7 @@
 #include "exec/program.h"
 #include "sinter.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Softmax(X W) with W (4,4) and any number of rows, and its sum. */
@@ -230,6 +231,75 @@ static void views_hold_what_they_show(void **state) {
     }
 }
 
+/* A convolution of 32 channels, kernel 3, over pictures of any size; weights worked out beforehand.
+ */
+static const char picture[] =
+    "<ir_version: 8, opset_import: [\"\": 17]>\n"
+    "g (float[1,32,H,W] X) => (float[1,32,H,W] Y) <float zero = {0}, float most = {9216},\n"
+    "  float one = {1}, int64[4] shape = {32,32,3,3}> {\n"
+    "  r = Range(zero, most, one)\n  s = Sin(r)\n  w = Reshape(s, shape)\n"
+    "  a = Conv<pads = [1,1,1,1]>(X, w)\n  Y = Relu(a)\n}\n";
+
+typedef struct seen {
+    char impl[64]; /* of the convolution */
+} seen;
+
+static void note_conv(void *ctx, const sn_step_event *event) {
+    if (strstr(event->op, "Conv")) snprintf(((seen *)ctx)->impl, 64, "%s", event->impl);
+}
+
+/* Runs on a picture of `size` x `size`; `out` has room for its results. */
+static void run_picture(sn_session *session, int64_t size, seen *s, float *out) {
+    sn_binding in = {NULL, NULL}, result = {NULL, NULL};
+    sn_error err = {0};
+    sn_run_options options;
+    sn_run_options_init(&options, sizeof options);
+    options.on_step = note_conv;
+    options.on_step_ctx = s;
+    assert_int_equal(
+        sn_tensor_create(SN_FLOAT32, 4, (int64_t[]){1, 32, size, size}, &in.value, NULL), SN_OK);
+    float *x = sn_tensor_data(in.value);
+    for (int64_t i = 0; i < 32 * size * size; i++) x[i] = (float)(i * 7 % 23) / 8 - 1;
+    if (sn_session_run(session, &options, &in, 1, &result, 1, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    memcpy(out, sn_tensor_const_data(result.value), sn_tensor_bytes(result.value));
+    sn_value_destroy(in.value);
+    sn_value_destroy(result.value);
+}
+
+/* A large picture runs the same way after a small one as it does alone, and the small one again. */
+static void check_order(const char *disabled, const int64_t sizes[2]) {
+    enum { MOST = 32 * 64 * 64 };
+    static float alone[2][MOST], mixed[MOST];
+    seen want[2] = {{{0}}}, got = {{0}};
+    sn_session_options o;
+    sn_session_options_init(&o, sizeof o);
+    o.disabled_rules = &disabled;
+    o.disabled_rule_count = disabled ? 1 : 0;
+    for (int i = 0; i < 2; i++) {
+        sn_session *session = make(picture, &o);
+        run_picture(session, sizes[i], &want[i], alone[i]);
+        sn_session_destroy(session);
+    }
+    assert_string_not_equal(want[0].impl, want[1].impl);
+    sn_session *session = make(picture, &o);
+    for (int round = 0; round < 4; round++) {
+        int i = round % 2;
+        run_picture(session, sizes[i], &got, mixed);
+        assert_string_equal(got.impl, want[i].impl);
+        assert_memory_equal(mixed, alone[i], (size_t)(32 * sizes[i] * sizes[i]) * sizeof *mixed);
+    }
+    sn_session_destroy(session);
+}
+
+static void convolutions_follow_shapes(void **state) {
+    (void)state;
+    check_order(NULL, (int64_t[]){2, 64}); /* direct sums, then fewer products */
+    check_order(NULL, (int64_t[]){64, 2});
+    check_order("blocked-layout", (int64_t[]){1, 64}); /* channels along vectors, then pixels */
+    check_order("blocked-layout", (int64_t[]){64, 1});
+}
+
 static void workspaces_shrink_and_go(void **state) {
     (void)state;
     sni_pool pool;
@@ -301,6 +371,7 @@ int main(void) {
         cmocka_unit_test(packed_weights_count),
         cmocka_unit_test(dynamic_steps_use_implementations),
         cmocka_unit_test(views_hold_what_they_show),
+        cmocka_unit_test(convolutions_follow_shapes),
         cmocka_unit_test(workspaces_shrink_and_go),
         cmocka_unit_test(workspaces_grow_in_place),
         cmocka_unit_test(large_scratch_stays_in_its_place),

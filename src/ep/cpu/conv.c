@@ -35,6 +35,46 @@ static bool conv_accepts(const sni_choice *c) {
            (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
 }
 
+enum { MOST_SIZE = 1 << 20 }; /* of an axis, as far as costs go */
+
+/* Pixels of the output of an image; -1: not known. */
+static int64_t pixels_of(const sni_choice *c) {
+    const sni_conv_params *params = c->params;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    int axes = w->rank - 2;
+    int64_t out[SN_MAX_RANK], pixels = 1;
+    sni_window window;
+    if (sni_choice_rank(c, 0) != w->rank) return -1;
+    const sni_dim *in = c->in[0]->dims + 2;
+    for (int i = 0; i < axes; i++)
+        if (!sni_dim_known(in[i])) return -1;
+    if (sni_window_init(&window, &params->window, axes, w->dims + 2, NULL) != SN_OK ||
+        sni_window_sizes(&window, &params->window, in, out, NULL, NULL) != SN_OK)
+        return -1;
+    for (int i = 0; i < axes; i++) pixels *= out[i] < MOST_SIZE ? out[i] : MOST_SIZE;
+    return pixels;
+}
+
+/* Products that an image's group takes, whole vectors of them. */
+static double packed_cost(const sni_choice *c, bool right) {
+    const sni_conv_params *params = c->params;
+    int64_t nr = sni_cpu_kernels_get()->nr, m = c->constants[1]->tensor.dims[0] / params->group;
+    int64_t pixels = pixels_of(c), along = right ? m : pixels;
+    if (pixels < 1) return -1;
+    /* Patches by pixel and turned results cost about as much as the products. */
+    return (double)((along + nr - 1) / nr * nr) * (double)(right ? 2 * pixels : m);
+}
+
+static double conv_cost(const sni_choice *c, uint32_t form) {
+    (void)form;
+    return packed_cost(c, false);
+}
+
+static double few_cost(const sni_choice *c, uint32_t form) {
+    (void)form;
+    return packed_cost(c, true);
+}
+
 /* As the left operand of the product, or (`right`) turned as the right one. */
 static sn_status pack_weights(const sni_choice *c, bool right, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
@@ -202,6 +242,7 @@ const sni_impl sni_cpu_fused_conv = {
     .op = "FusedConv",
     .domain = "com.microsoft",
     .accepts = fused_accepts,
+    .cost = conv_cost,
     .prepare = conv_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -212,6 +253,7 @@ const sni_impl sni_cpu_conv = {
     .name = "conv_gemm_f32",
     .op = "Conv",
     .accepts = conv_accepts,
+    .cost = conv_cost,
     .prepare = conv_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -222,31 +264,11 @@ const sni_impl sni_cpu_conv = {
 
 enum { FEW_ROWS = 64 }; /* pixels that are multiplied at once */
 
-/* Pixels of the output of an image; -1: not known. */
-static int64_t pixels_of(const sni_choice *c) {
-    const sni_conv_params *params = c->params;
-    const sni_tensor *w = &c->constants[1]->tensor;
-    int axes = w->rank - 2;
-    int64_t out[SN_MAX_RANK], pixels = 1;
-    sni_window window;
-    if (sni_choice_rank(c, 0) != w->rank) return -1;
-    const sni_dim *in = c->in[0]->dims + 2;
-    for (int i = 0; i < axes; i++)
-        if (!sni_dim_known(in[i])) return -1;
-    if (sni_window_init(&window, &params->window, axes, w->dims + 2, NULL) != SN_OK ||
-        sni_window_sizes(&window, &params->window, in, out, NULL, NULL) != SN_OK)
-        return -1;
-    for (int i = 0; i < axes; i++) pixels = out[i] <= FEW_ROWS ? pixels * out[i] : FEW_ROWS + 1;
-    return pixels;
-}
-
 /* True if that fills less than half of what tiles with pixels along their vectors would. */
 static bool few_pays(const sni_choice *c) {
-    const sni_conv_params *params = c->params;
-    int64_t nr = sni_cpu_kernels_get()->nr, m = c->constants[1]->tensor.dims[0] / params->group;
-    int64_t pixels = pixels_of(c);
-    return m > 0 && pixels > 0 && 2 * pixels <= nr &&
-           2 * pixels * ((m + nr - 1) / nr * nr) <= nr * m;
+    double cost = packed_cost(c, true);
+    return cost > 0 && 2 * pixels_of(c) <= sni_cpu_kernels_get()->nr &&
+           cost <= packed_cost(c, false);
 }
 
 static sn_status few_prepare(const sni_choice *c, void **state, sn_error *err) {
@@ -374,6 +396,7 @@ const sni_impl sni_cpu_fused_conv_few = {
     .domain = "com.microsoft",
     .accepts = fused_accepts,
     .pays = few_pays,
+    .cost = few_cost,
     .prepare = few_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -385,6 +408,7 @@ const sni_impl sni_cpu_conv_few = {
     .op = "Conv",
     .accepts = conv_accepts,
     .pays = few_pays,
+    .cost = few_cost,
     .prepare = few_prepare,
     .release = free,
     .packs = 1u << 1,
