@@ -50,7 +50,7 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     sinter_test(${name} "${labels}" ${program})
     if(program MATCHES "test_cpu")
       set(tiers baseline avx2) # the best one is what runs without being asked
-      if(program STREQUAL test_cpu_integer)
+      if(program MATCHES "test_cpu_(integer|coded)")
         list(APPEND tiers avx512)
       endif()
       foreach(tier ${tiers})

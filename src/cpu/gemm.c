@@ -16,7 +16,10 @@ enum {
     MANY_PANELS = 16,     /* of rows in a part that are worth reading all of B for */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
-    STREAM = 1 << 21      /* elements of a large operand that are packed at once */
+    STREAM = 1 << 21,     /* elements of a large operand that are packed at once */
+    CODE_ROWS = 64,       /* of a panel that are packed and coded at once: whole groups */
+    FEW_PANELS = 3,       /* of rows that take up coded B some rows at a time: */
+    FEW_ROWS = 64         /* so many, whole groups */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -98,7 +101,76 @@ typedef struct pack_job {
         panels_first; /* pieces are counted over the k-blocks of a panel, not the other way round */
     int64_t first;    /* piece */
     float *to;
+    const sni_coded_kernels *coder; /* NULL: floats are kept */
+    struct coded_entry *entries;    /* of all pieces, k-block after k-block */
+    uint8_t *groups, *room;
 } pack_job;
+
+/* What a coded operand says of a piece. The table of these comes first, then, aligned, the pieces'
+ * groups. */
+typedef struct coded_entry {
+    uint32_t more; /* first byte of its own in the operand's list */
+    uint32_t base;
+} coded_entry;
+
+static size_t coded_table_size(int64_t pieces) {
+    return ((size_t)pieces * sizeof(coded_entry) + 63) / 64 * 64;
+}
+
+/* Groups of a coded operand that come before piece `panel` of the k-block that begins with row p
+ * and has kc rows. */
+static int64_t groups_before(int64_t p, int64_t kc, int64_t panels, int64_t panel) {
+    return p / SNI_CODED_ROWS * panels + panel * ceil_div(kc, SNI_CODED_ROWS);
+}
+
+/* The exponent with which the best run of `codes` neighbours begins. */
+static uint8_t best_base(const uint32_t counts[256], int codes, uint64_t *inside) {
+    uint64_t sum = 0, most = 0;
+    int base = 0;
+    for (int e = 0; e < 256; e++) {
+        sum += counts[e];
+        if (e >= codes) sum -= counts[e - codes];
+        if (sum <= most) continue;
+        most = sum;
+        base = e < codes ? 0 : e - codes + 1;
+    }
+    *inside = most;
+    return (uint8_t)base;
+}
+
+static void count_exponents(const sni_loose_float *x, int64_t n, uint32_t counts[256]) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        counts[bits >> 23 & 255]++;
+    }
+}
+
+/* Codes one piece of B: `count` columns from `from` on, kc rows. Its base follows from the first
+ * rows. */
+static void code_piece(const pack_job *j, const sni_loose_float *from, int64_t count, int64_t p,
+                       int64_t kc, int64_t panel) {
+    int nr = j->kernels->nr;
+    float rows[CODE_ROWS * SNI_MAX_NR];
+    int64_t at = p / j->kc * j->panels + panel;
+    coded_entry *entry = &j->entries[at];
+    uint8_t *to = j->groups + groups_before(p, kc, j->panels, panel) * j->coder->group_bytes;
+    uint8_t *room = j->room + at * j->kc * nr, *more = room;
+    for (int64_t r = 0; r < kc; r += CODE_ROWS) {
+        int64_t n = smaller(CODE_ROWS, kc - r), groups = ceil_div(n, SNI_CODED_ROWS);
+        pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, nr, n, rows);
+        if (r == 0) {
+            uint32_t counts[256] = {0};
+            uint64_t inside;
+            count_exponents(rows, n * nr, counts);
+            entry->base = best_base(counts, j->coder->codes, &inside);
+        }
+        memset(rows + n * nr, 0, (size_t)((groups * SNI_CODED_ROWS - n) * nr) * sizeof *rows);
+        more = j->coder->encode(rows, groups, (uint8_t)entry->base, to, more);
+        to += groups * j->coder->group_bytes;
+    }
+    entry->more = (uint32_t)(more - room);
+}
 
 static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
     const pack_job *j = ctx;
@@ -109,8 +181,11 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
         int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
         int64_t i = j->panels_first ? at / blocks : at % j->panels;
         int64_t kc = smaller(j->kc, j->k - p);
-        float *to = j->to + p * j->panels * width + i * width * kc;
-        if (j->left)
+        float *to = j->coder ? NULL : j->to + p * j->panels * width + i * width * kc;
+        if (j->coder)
+            code_piece(j, j->from + p * j->row + i * width * j->col,
+                       smaller(width, j->side - i * width), p, kc, i);
+        else if (j->left)
             pack_a_panels(kernels, j->from + p * j->col, j->row, j->col, j->side, i, i + 1, kc, to);
         else
             pack_b_panels(kernels, j->from + p * j->row + i * width * j->col, j->row, j->col,
@@ -171,16 +246,91 @@ void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int
     sni_gemm_stream_b(b, b_row, b_col, k, n, to, NULL, NULL);
 }
 
+/* ---- Coding ---- */
+
+static int64_t pieces_of_b(int64_t k, int64_t n) {
+    return ceil_div(n, sni_cpu_kernels_get()->nr) * ceil_div(k, block_depth(k));
+}
+
+size_t sni_gemm_code_room(int64_t k, int64_t n) {
+    return (size_t)(pieces_of_b(k, n) * block_depth(k) * sni_cpu_kernels_get()->nr);
+}
+
+size_t sni_gemm_coded_b_size(int64_t k, int64_t n) {
+    int64_t groups = ceil_div(k, SNI_CODED_ROWS) * ceil_div(n, sni_cpu_kernels_get()->nr);
+    int bytes = sni_coded_kernels_get()->group_bytes;
+    if (!bytes || k == 0 || n == 0 || sni_gemm_code_room(k, n) > UINT32_MAX) return 0;
+    return (coded_table_size(pieces_of_b(k, n)) + (size_t)(groups * bytes) + 63) / 64 * 64;
+}
+
+double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count) {
+    enum { STRETCH = 512, STRETCHES = 64 };
+    uint32_t counts[256] = {0};
+    uint64_t inside;
+    int64_t each = smaller(count, STRETCH), places = ceil_div(count, each), seen = 0;
+    for (int64_t i = 0; i < smaller(places, STRETCHES); i++, seen += each)
+        count_exponents(b + (count - each) / smaller(places, STRETCHES) * i, each, counts);
+    best_base(counts, sni_coded_kernels_get()->codes, &inside);
+    return 1 - (double)inside / (double)seen;
+}
+
+size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+                       void *to, uint8_t *room, sni_gemm_done_fn done, const void *ctx) {
+    int64_t pieces = pieces_of_b(k, n);
+    pack_job j = {.kernels = sni_cpu_kernels_get(),
+                  .from = b,
+                  .row = b_row,
+                  .col = b_col,
+                  .k = k,
+                  .side = n,
+                  .coder = sni_coded_kernels_get(),
+                  .entries = to,
+                  .groups = (uint8_t *)to + coded_table_size(pieces),
+                  .room = room};
+    pack_all(&j, done, ctx);
+    size_t total = 0;
+    for (int64_t i = 0; i < pieces; i++) {
+        size_t count = j.entries[i].more;
+        memmove(room + total, room + i * j.kc * j.kernels->nr, count);
+        j.entries[i].more = (uint32_t)total;
+        total += count;
+    }
+    return total;
+}
+
 /* ---- One thread's share ---- */
 
 /* Row panels [i0, i1) and columns [n0, n1) of C; n0 is a multiple of nr. */
 typedef struct share {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
-    int64_t panels, kc; /* row panels of A, rows of a k-block */
+    const sni_coded_kernels *coder; /* NULL: B is not coded */
+    int64_t panels, kc;             /* row panels of A, rows of a k-block */
     int64_t i0, i1, n0, n1;
-    float *a_block, *b_block; /* scratch; NULL for packed operands */
+    float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
 } share;
+
+/* Panel j of the k-block of B that begins with row p. Whatever the bytes of B's table are, it lies
+ * within B. */
+static sni_coded_piece coded_piece(const share *s, int64_t p, int64_t j) {
+    const sni_gemm_f32 *g = s->g;
+    const sni_coded_b *b = g->coded_b;
+    int64_t panels = ceil_div(g->n, s->kernels->nr), panel = j / s->kernels->nr;
+    const coded_entry *entry = (const coded_entry *)b->coded + p / s->kc * panels + panel;
+    const uint8_t *groups =
+        (const uint8_t *)b->coded + coded_table_size(panels * ceil_div(g->k, s->kc));
+    int64_t before = groups_before(p, smaller(s->kc, g->k - p), panels, panel);
+    return (sni_coded_piece){.groups = groups + before * s->coder->group_bytes,
+                             .more = b->more + (entry->more < b->n_more ? entry->more : b->n_more),
+                             .end = b->more + b->n_more,
+                             .base = (uint8_t)entry->base};
+}
+
+/* Where panel j of a k-block of B lies that can be fetched. `b` begins with column j0. */
+static const float *panel_of_b(const share *s, const float *b, int64_t p, int64_t kc, int64_t j0,
+                               int64_t j) {
+    return s->coder ? (const void *)coded_piece(s, p, j).groups : b + (j - j0) * kc;
+}
 
 /* Most row panels of a block of A: as many as fill a quarter of the second-level cache. */
 static int64_t block_panels(const sni_cpu_kernels *k) {
@@ -206,6 +356,7 @@ static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j,
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     if (g->packed_b) return g->packed_b + p * round_up(g->n, nr) + j * kc;
+    if (g->coded_b) return s->b_block;
     if (g->fill) {
         for (int64_t q = 0; q < nc; q += nr)
             g->fill(g->fill_ctx, p, kc, j + q, smaller(nr, nc - q), nr, s->b_block + q * kc);
@@ -235,23 +386,71 @@ typedef struct fetch {
     int64_t lines; /* of 64 bytes */
 } fetch;
 
-/* One tile; without `next`, A's single row is read where it lies. */
-static void run_tile(const share *s, const float *a, const float *b, int64_t kc, int64_t i,
-                     int64_t rows, int64_t j, int64_t cols, bool add, const fetch *next) {
+/* Part i of `parts` of what is to be fetched. */
+static fetch fetch_part(const float *from, int64_t lines, int64_t i, int64_t parts) {
+    int64_t first = i * lines / parts, end = (i + 1) * lines / parts;
+    return (fetch){from ? from + first * 16 : NULL, from ? end - first : 0};
+}
+
+/* Takes the sums of a tile, nr in a row, to C. */
+static void add_edge(const share *s, const float *sums, int64_t i, int64_t rows, int64_t j,
+                     int64_t cols, bool add) {
+    int nr = s->kernels->nr;
+    for (int64_t r = 0; r < rows; r++) {
+        float *c = s->g->c + (i + r) * s->g->c_row + j;
+        if (add)
+            for (int64_t q = 0; q < cols; q++) c[q] += sums[r * nr + q];
+        else
+            memcpy(c, sums + r * nr, (size_t)cols * sizeof *c);
+    }
+}
+
+/* One tile, of which B is `b` or a coded `piece`; without `next`, A's single row is read where it
+ * lies. */
+static void run_tile(const share *s, const float *a, const float *b, const sni_coded_piece *piece,
+                     int64_t kc, int64_t i, int64_t rows, int64_t j, int64_t cols, bool add,
+                     const fetch *next) {
     const sni_gemm_f32 *g = s->g;
     const sni_cpu_kernels *kernels = s->kernels;
     int nr = kernels->nr;
     float edge[SNI_MAX_MR * SNI_MAX_NR], *c = g->c + i * g->c_row + j;
     bool whole = cols == nr;
-    if (!next)
+    if (piece)
+        s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
+    else if (!next)
         kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
     else
         kernels->gemm_tile[rows](kc, a, b, whole ? c : edge, whole ? g->c_row : nr, whole && add,
                                  next->from, next->lines);
-    if (whole) return;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++)
-            c[r * g->c_row + q] = edge[r * nr + q] + (add ? c[r * g->c_row + q] : 0);
+    if (!whole) add_edge(s, edge, i, rows, j, cols, add);
+}
+
+/* A panel of coded B times at most FEW_PANELS row panels from panel i0 on: some rows of it at a
+ * time, which stay in the first-level cache, are decoded and taken up by all tiles. */
+static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_t cols, int64_t p,
+                    int64_t kc, const float *a) {
+    const sni_gemm_f32 *g = s->g;
+    int mr = s->kernels->mr;
+    float sums[FEW_PANELS][SNI_MAX_MR * SNI_MAX_NR];
+    int64_t row[FEW_PANELS + 1];
+    for (int64_t i = 0; i <= count; i++) row[i] = panel_row(g->m, s->panels, i0 + i);
+    sni_coded_piece piece = coded_piece(s, p, j);
+    for (int64_t r = 0; r < kc; r += FEW_ROWS) {
+        int64_t n = smaller(FEW_ROWS, kc - r);
+        int64_t lines = n * s->coder->group_bytes / (SNI_CODED_ROWS * 64) + 1;
+        const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
+        fetch part = fetch_part(ahead, lines, 0, count + 1);
+        s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
+        for (int64_t i = 0; i < count; i++) {
+            part = fetch_part(ahead, lines, i + 1, count + 1);
+            s->coder->tiles[row[i + 1] - row[i]](n, a + i * mr * kc + r * mr, s->b_block, sums[i],
+                                                 r > 0, part.from, part.lines);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        add_edge(s, sums[i], row[i], row[i + 1] - row[i], j, cols, p > 0 || g->add);
+        if (p + kc == g->k) finish_tile(s, row[i], row[i + 1] - row[i], j, cols);
+    }
 }
 
 /* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
@@ -260,16 +459,27 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
                        int64_t kc, const float *a, const float *b, const float *after) {
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
-    int64_t lines = nr * kc / 16;
+    int64_t lines =
+        s->coder ? ceil_div(kc, SNI_CODED_ROWS) * s->coder->group_bytes / 64 : nr * kc / 16;
+    int64_t before = s->coder ? 1 : 0; /* decoding fetches a part as well */
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
-        const float *next = j + nr < nc ? b + (j + nr) * kc : after;
+        if (s->coder && count <= FEW_PANELS) {
+            run_few(s, i0, count, j0 + j, cols, p, kc, a);
+            continue;
+        }
+        const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
+        const float *right = s->coder ? b : b + j * kc;
+        if (s->coder) {
+            sni_coded_piece piece = coded_piece(s, p, j0 + j);
+            fetch part = fetch_part(next, lines, 0, count + 1);
+            s->coder->decode(&piece, kc, s->b_block, part.from, part.lines);
+        }
         for (int64_t i = 0; i < count; i++) {
             int64_t row = panel_row(s->g->m, s->panels, i0 + i);
             int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
-            int64_t from = i * lines / count, to = (i + 1) * lines / count;
-            fetch part = {next ? next + from * 16 : NULL, next ? to - from : 0};
-            run_tile(s, a + i * mr * kc, b + j * kc, kc, row, rows, j0 + j, cols,
+            fetch part = fetch_part(next, lines, i + before, count + before);
+            run_tile(s, a + i * mr * kc, right, NULL, kc, row, rows, j0 + j, cols,
                      p > 0 || s->g->add, &part);
             if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
@@ -281,6 +491,8 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
 static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j, int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int64_t n = round_up(g->n, s->kernels->nr);
+    if (s->coder && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
+    if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
     if (!g->packed_b) return NULL;
     if (p + kc < g->k) return g->packed_b + (p + kc) * n + j * smaller(s->kc, g->k - p - kc);
     return j + nc < s->n1 ? g->packed_b + (j + nc) * smaller(s->kc, g->k) : NULL;
@@ -289,7 +501,7 @@ static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
     int64_t blocks = ceil_div(s->i1 - s->i0, block_panels(s->kernels));
-    int64_t nc_most = g->packed_b ? s->n1 - s->n0 : block_columns(s->kernels);
+    int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = smaller(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
@@ -298,7 +510,8 @@ static void run_share(const share *s) {
             for (int64_t q = 0; q < blocks; q++) {
                 int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
                 int64_t count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - i;
-                const float *after = q + 1 < blocks ? b : panel_after(s, p, kc, j, nc);
+                const float *after =
+                    q + 1 < blocks ? panel_of_b(s, b, p, kc, j, j) : panel_after(s, p, kc, j, nc);
                 run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b, after);
             }
         }
@@ -314,7 +527,22 @@ static void run_row(const share *s) {
         int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr, cols = smaller(nr, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
             int64_t kc = smaller(s->kc, g->k - p);
-            run_tile(s, g->a + p, g->packed_b + p * round_up(g->n, nr) + j * kc, kc, 0, 1, j, cols,
+            run_tile(s, g->a + p, g->packed_b + p * round_up(g->n, nr) + j * kc, NULL, kc, 0, 1, j,
+                     cols, p > 0 || g->add, NULL);
+        }
+    }
+    finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
+}
+
+/* The same with coded B, in the order in which it lies: what is fetched ahead comes next. */
+static void run_coded_row(const share *s) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    for (int64_t p = 0; p < g->k; p += s->kc) {
+        int64_t kc = smaller(s->kc, g->k - p);
+        for (int64_t j = s->n0; j < s->n1; j += nr) {
+            sni_coded_piece piece = coded_piece(s, p, j);
+            run_tile(s, g->a + p, NULL, &piece, kc, 0, 1, j, smaller(nr, s->n1 - j),
                      p > 0 || g->add, NULL);
         }
     }
@@ -322,7 +550,7 @@ static void run_row(const share *s) {
 }
 
 static bool is_row(const sni_gemm_f32 *g) {
-    return g->m == 1 && g->packed_b && !g->packed_a && (g->a_col == 1 || g->k == 1);
+    return g->m == 1 && (g->packed_b || g->coded_b) && !g->packed_a && (g->a_col == 1 || g->k == 1);
 }
 
 /* ---- Threads ---- */
@@ -345,8 +573,8 @@ static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 }
 
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_b) return 0;
-    int64_t cols = smaller(round_up(g->n, k->nr), block_columns(k));
+    if (g->packed_b || (g->coded_b && is_row(g))) return 0;
+    int64_t cols = g->coded_b ? k->nr : smaller(round_up(g->n, k->nr), block_columns(k));
     return (size_t)round_up(cols * block_depth(g->k), 16);
 }
 
@@ -380,6 +608,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
         share s = {.g = g,
                    .kernels = j->kernels,
+                   .coder = g->coded_b ? sni_coded_kernels_get() : NULL,
                    .panels = j->row_panels,
                    .kc = block_depth(g->k),
                    .i0 = j->by_rows ? from : 0,
@@ -388,7 +617,9 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .n1 = j->by_rows ? g->n : smaller(to * j->kernels->nr, g->n),
                    .a_block = scratch,
                    .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
-        if (is_row(g))
+        if (is_row(g) && s.coder)
+            run_coded_row(&s);
+        else if (is_row(g))
             run_row(&s);
         else
             run_share(&s);

@@ -6,6 +6,7 @@
 #ifndef SNI_CPU_GEMM_H
 #define SNI_CPU_GEMM_H
 
+#include "cpu/coded.h"
 #include "cpu/kernels.h"
 
 #include <stddef.h>
@@ -15,6 +16,13 @@
 typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int64_t n0,
                                  int64_t cols, int nr, float *panel);
 
+/* B packed with its exponents coded, from sni_gemm_code_b(). */
+typedef struct sni_coded_b {
+    const void *coded;   /* sni_gemm_coded_b_size() bytes */
+    const uint8_t *more; /* exponents without a code; SNI_CODED_SPARE bytes behind them */
+    size_t n_more;
+} sni_coded_b;
+
 typedef struct sni_gemm_f32 {
     int64_t m, n, k;
     const float *a; /* strides in elements */
@@ -22,7 +30,8 @@ typedef struct sni_gemm_f32 {
     const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is packed while running */
     const float *b;
     int64_t b_row, b_col;
-    const float *packed_b; /* from sni_gemm_pack_b; NULL: `b` or `fill` */
+    const float *packed_b; /* from sni_gemm_pack_b; NULL: `coded_b`, `b` or `fill` */
+    const sni_coded_b *coded_b;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;
     float *c;
@@ -49,6 +58,21 @@ void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int
 typedef void (*sni_gemm_done_fn)(const void *ctx, const void *from, size_t bytes);
 void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
                        float *to, sni_gemm_done_fn done, const void *ctx);
+
+/* Bytes of a coded operand without `more`, aligned to 64; 0 if the tier in force codes nothing or
+ * the operand is too large. */
+size_t sni_gemm_coded_b_size(int64_t k, int64_t n);
+
+/* Part of the elements that would have no code, by a sample of `count` (at least 1) of them. */
+double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count);
+
+/* Bytes of room that sni_gemm_code_b() needs for the worst case; few of them are touched. */
+size_t sni_gemm_code_room(int64_t k, int64_t n);
+
+/* As sni_gemm_stream_b(), with exponents coded. Returns the number of bytes of `more`, with which
+ * `room` begins then. */
+size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
+                       void *to, uint8_t *room, sni_gemm_done_fn done, const void *ctx);
 
 /* Floats of scratch that a product needs with so many threads. */
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);

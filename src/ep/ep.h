@@ -12,6 +12,7 @@ typedef struct sni_choice {
     int n_in;
     const sni_type *const *in;   /* NULL: left out */
     sni_const *const *constants; /* NULL entries: not part of the model */
+    uint64_t matrix_bytes;       /* of all float32 matrices that are constants of the graph */
     struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */
     struct sni_loans *loans;     /* constants that prepare has borrowed; they end with it */
 } sni_choice;
@@ -53,7 +54,7 @@ typedef struct sni_impl {
 /* ---- Packed data (pack.c) ---- */
 
 /* Raise this when the layout of packed data changes: compiled models of before are then refused. */
-enum { SNI_PACK_VERSION = 4 };
+enum { SNI_PACK_VERSION = 5 };
 
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow
@@ -69,6 +70,10 @@ sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *f
  * another size, brings none. */
 sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, void **data,
                              bool *filled, sn_error *err);
+
+/* Bytes of the finished piece that the next sni_pack_alloc() can hand out; 0: there is none. Where
+ * constants decide between layouts this tells which one was chosen when the file was made. */
+size_t sni_pack_given(const sni_choice *c);
 
 /* A constant input while prepare is under way; see sni_const_borrow(). */
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,

@@ -99,6 +99,11 @@ sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *f
     return sni_pack_alloc_all(c, 1, &bytes, data, filled, err);
 }
 
+size_t sni_pack_given(const sni_choice *c) {
+    const sni_pack *pack = c->pack;
+    return pack->count < pack->n_given ? pack->given[pack->count].bytes : 0;
+}
+
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
                           sn_error *err) {
     sni_loans *l = c->loans;

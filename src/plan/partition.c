@@ -98,8 +98,12 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
         const sni_value *v = sni_graph_value(common->graph, n->in[i]);
         if (v && !v->is_input) constants[i] = v->constant;
     }
-    sni_choice c = {
-        .node = n, .params = n->params, .n_in = n->n_in, .in = in, .constants = constants};
+    sni_choice c = {.node = n,
+                    .params = n->params,
+                    .n_in = n->n_in,
+                    .in = in,
+                    .constants = constants,
+                    .matrix_bytes = common->matrix_bytes};
     sni_prepared *p = find_prepared(common->prepared[n->id], &c);
     if (!p || p->impl->cost) {
         const sni_impl *found = sni_ep_find(&c);
@@ -123,6 +127,12 @@ sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *pa
     uint32_t position = 0;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
         common->positions[n->id] = position++;
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const sni_value *v = sni_graph_value(g, i);
+        const sni_const *w = v && !v->is_input ? v->constant : NULL;
+        if (w && w->tensor.dtype == SN_FLOAT32 && w->tensor.rank == 2)
+            common->matrix_bytes += (uint64_t)w->tensor.count * sizeof(float);
+    }
     return SN_OK;
 }
 

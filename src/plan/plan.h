@@ -120,6 +120,7 @@ typedef struct sni_common {
     const sni_finished *finished; /* NULL: none */
     uint32_t number;              /* of the graph, as in sni_finished_key */
     uint32_t *positions;          /* by node id: in the list of nodes */
+    uint64_t matrix_bytes;        /* of all float32 matrices that are constants */
 } sni_common;
 
 sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,

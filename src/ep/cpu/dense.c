@@ -1,11 +1,20 @@
 /* dense.c - what all matrix products in float32 share: packed weights, stacks of products. */
 #include "ep/cpu/dense.h"
 
+#include "base/checked.h"
 #include "base/threadpool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { SMALL_WORK = 1 << 15 }; /* multiply-accumulates not worth a second thread */
+enum {
+    SMALL_WORK = 1 << 15, /* multiply-accumulates not worth a second thread */
+    CODE_LEAST = 1 << 20, /* bytes of weights that are worth it */
+    CODE_MODEL = 64 << 20 /* bytes of the model's matrices that no cache keeps */
+};
+
+/* Most exponents without a code: each takes 8 bits more. */
+static const double CODE_ESCAPES = 0.1;
 
 /* ---- Weights ---- */
 
@@ -19,20 +28,94 @@ static void drop_weights(const void *loan, const void *from, size_t bytes) {
     sni_loan_done(loan, from, bytes);
 }
 
+static sn_status pack_floats(const sni_choice *c, int i, bool turned, float alpha, sni_dense *p,
+                             sn_error *err) {
+    size_t size = sni_gemm_packed_b_size(p->k, p->n);
+    bool filled;
+    SN_TRY(sni_cpu_floats(c, size, &p->panels, &filled, err));
+    if (filled) return SN_OK;
+    const sni_loan *loan;
+    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    sni_gemm_stream_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k, p->n,
+                      p->panels, drop_weights, loan);
+    for (size_t at = 0; alpha != 1.0f && at < size; at++) p->panels[at] *= alpha;
+    return SN_OK;
+}
+
+/* ---- Coded weights ---- */
+
+/* Rows of the left operand as far as they are known; a great number if they are not. */
+static int64_t rows_of(const sni_choice *c, int64_t k) {
+    const sni_type *t = c->in[0];
+    int64_t rows = 1;
+    for (int i = 0; i < sni_choice_rank(c, 0); i++)
+        if (t->dims[i] < 0 || !sni_mul_i64(rows, t->dims[i], &rows)) return INT64_MAX;
+    return sni_choice_rank(c, 0) < 1 || k == 0 ? INT64_MAX : rows / k;
+}
+
+/* Codes pay where weights come from memory, which takes longer than decoding: for few rows, and
+ * where the model has more weights than caches keep. A compiled model has decided it. */
+static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
+                        sn_error *err) {
+    size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
+    size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
+    *coded = size && given == size;
+    if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL ||
+        rows_of(c, p->k) > sni_coded_kernels_get()->rows)
+        return SN_OK;
+    const sni_loan *loan;
+    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    *coded = sni_gemm_uncoded_part(loan->tensor.data, p->k * p->n) < CODE_ESCAPES;
+    return SN_OK;
+}
+
+/* The list of exponents; `coded` says that the codes were finished. */
+static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool coded, sni_dense *p,
+                           sn_error *err) {
+    void *data;
+    bool filled;
+    SN_TRY(sni_pack_alloc(c, p->coded.n_more + SNI_CODED_SPARE, &data, &filled, err));
+    if (filled != coded)
+        return sni_fail(err, SN_INVALID_MODEL,
+                        "packed weights: a list of %zu exponents without its codes",
+                        p->coded.n_more);
+    if (room && p->coded.n_more) memcpy(data, room, p->coded.n_more);
+    p->coded.more = data;
+    return SN_OK;
+}
+
+static sn_status pack_coded(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
+    size_t size = sni_gemm_coded_b_size(p->k, p->n);
+    uint8_t *data, *room = NULL;
+    bool filled;
+    SN_TRY(sni_pack_alloc(c, size, (void **)&data, &filled, err));
+    p->coded.coded = data;
+    if (filled) {
+        size_t given = sni_pack_given(c);
+        p->coded.n_more = given > SNI_CODED_SPARE ? given - SNI_CODED_SPARE : 0;
+        return keep_more(c, NULL, true, p, err);
+    }
+    const sni_loan *loan;
+    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    room = malloc(sni_gemm_code_room(p->k, p->n));
+    if (!room) return sni_fail_memory(err);
+    p->coded.n_more = sni_gemm_code_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k,
+                                      p->n, data, room, drop_weights, loan);
+    sn_status status = keep_more(c, room, false, p, err);
+    free(room);
+    return status;
+}
+
 sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
                          sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
-    size_t size = sni_gemm_packed_b_size(p.k, p.n);
-    bool filled;
-    SN_TRY(sni_cpu_floats(c, size, &p.panels, &filled, err));
-    if (!filled) {
-        const sni_loan *loan;
-        SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
-        int64_t row = turned ? 1 : p.n, col = turned ? p.k : 1;
-        sni_gemm_stream_b(loan->tensor.data, row, col, p.k, p.n, p.panels, drop_weights, loan);
-        for (size_t at = 0; alpha != 1.0f && at < size; at++) p.panels[at] *= alpha;
-    }
+    bool coded;
+    SN_TRY(decide(c, i, alpha, &p, &coded, err));
+    if (coded)
+        SN_TRY(pack_coded(c, i, turned, &p, err));
+    else
+        SN_TRY(pack_floats(c, i, turned, alpha, &p, err));
     struct {
         sni_dense dense;
         atomic_uint turns;
@@ -43,6 +126,13 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
     atomic_init(&kept->turns, 0);
     *state = kept;
     return SN_OK;
+}
+
+void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
+    g->n = w->n;
+    g->k = w->k;
+    g->packed_b = w->panels;
+    g->coded_b = w->panels ? NULL : &w->coded;
 }
 
 /* ---- Products ---- */

@@ -13,7 +13,8 @@
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
-    float *panels;
+    float *panels; /* NULL: coded */
+    sni_coded_b coded;
     atomic_uint *turns; /* of single rows, which go through the columns to and fro */
 } sni_dense;
 
@@ -23,6 +24,9 @@ bool sni_dense_is_weight(const sni_choice *c, int i);
 /* Packs input i, (n,k) if `turned`, times alpha. *state is a sni_dense, freed with free(). */
 sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
                          sn_error *err);
+
+/* Sets B of a product, its n and k. */
+void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g);
 
 /* Runs one product on the kernel's threads. */
 sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g);

@@ -9,15 +9,13 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
     const sni_tensor *a = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
     sni_gemm_f32 g = {.m = w->n ? y->count / w->n : 0,
-                      .n = w->n,
-                      .k = w->k,
                       .a = a->data,
                       .a_row = w->k,
                       .a_col = 1,
-                      .packed_b = w->panels,
                       .c = y->data,
                       .c_row = w->n,
                       .epilogue = *e};
+    sni_dense_right(w, &g);
     if (g.m == 1) g.backwards = atomic_fetch_add_explicit(w->turns, 1, memory_order_relaxed) & 1;
     return sni_dense_run(k, &g);
 }
@@ -62,15 +60,13 @@ static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
     e.column_bias = p->beta != 0 ? floats_of(sni_in(k, 2)) : NULL;
     if (!turned) return run_by_weight(k, w, &e);
     sni_gemm_f32 g = {.m = y->dims[0],
-                      .n = w->n,
-                      .k = w->k,
                       .a = a->data,
                       .a_row = 1,
                       .a_col = a->dims[1],
-                      .packed_b = w->panels,
                       .c = y->data,
                       .c_row = w->n,
                       .epilogue = e};
+    sni_dense_right(w, &g);
     return sni_dense_run(k, &g);
 }
 

@@ -1,0 +1,218 @@
+/* test_cpu_coded.c - weights with coded exponents: every bit comes back, products are those of the
+ * same weights as floats, and no bytes of a file lead outside. Run once per tier (SINTER_ISA). */
+#include "unit.h"
+
+#include "cpu/gemm.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static uint64_t seed = 1;
+
+static uint32_t random_bits(void) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 32);
+}
+
+static float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Like trained weights: a bell around 0. */
+static float bell(void) {
+    float sum = 0;
+    for (int i = 0; i < 6; i++) sum += (float)(random_bits() >> 8) * 0x1p-24f;
+    return (sum - 3) * 0.05f;
+}
+
+typedef enum kind { BELL, BITS, ZEROS, SUBNORMAL, EQUAL, SPECIAL, WIDE, SPARSE, KINDS } kind;
+
+static float weight(kind k) {
+    static const uint32_t special[] = {0x7f800000, 0xff800000, 0x7fc00001, 0xffa00003,
+                                       0x80000000, 0,          0x7f7fffff, 1};
+    switch (k) {
+    case BITS:
+        return float_of(random_bits());
+    case ZEROS:
+        return float_of(random_bits() & 0x80000000);
+    case SUBNORMAL:
+        return float_of(random_bits() & 0x807fffff);
+    case EQUAL:
+        return 0.75f;
+    case SPECIAL:
+        return float_of(special[random_bits() % 8]);
+    case WIDE: /* 100 exponents */
+        return ldexpf(bell(), (int)(random_bits() % 100) - 50);
+    case SPARSE:
+        return random_bits() % 10 ? 0 : bell();
+    default:
+        return bell();
+    }
+}
+
+static float *weights_new(kind k, size_t count) {
+    float *w = malloc((count + 1) * sizeof *w);
+    assert_non_null(w);
+    for (size_t i = 0; i < count; i++) w[i] = weight(k);
+    return w;
+}
+
+static void *room_new(size_t bytes) {
+    void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    assert_non_null(p);
+    return p;
+}
+
+/* ---- Codes ---- */
+
+static void groups_come_back(void **state) {
+    (void)state;
+    const sni_coded_kernels *c = sni_coded_kernels_get();
+    if (!c->group_bytes) skip();
+    int64_t nr = sni_cpu_kernels_get()->nr, rows = 44, groups = rows / SNI_CODED_ROWS;
+    size_t count = (size_t)(rows * nr);
+    uint8_t *coded = malloc((size_t)(groups * c->group_bytes));
+    for (int k = 0; k < KINDS; k++) {
+        for (int base = 0; base < 256; base += 17) {
+            float *x = weights_new((kind)k, count), *y = malloc(count * sizeof *y);
+            uint8_t *more = malloc(count + SNI_CODED_SPARE);
+            uint8_t *end = c->encode(x, groups, (uint8_t)base, coded, more);
+            assert_in_range(end - more, 0, count);
+            sni_coded_piece piece = {coded, more, end, (uint8_t)base};
+            c->decode(&piece, rows, y, NULL, 0);
+            assert_memory_equal(x, y, count * sizeof *x);
+            assert_ptr_equal(piece.more, end);
+            assert_ptr_equal(piece.groups, coded + groups * c->group_bytes);
+            free(x);
+            free(y);
+            free(more);
+        }
+    }
+    free(coded);
+}
+
+static void samples_tell_what_pays(void **state) {
+    (void)state;
+    if (!sni_coded_kernels_get()->group_bytes) skip();
+    enum { COUNT = 50000 };
+    float *bells = weights_new(BELL, COUNT), *bits = weights_new(BITS, COUNT);
+    assert_true(sni_gemm_uncoded_part(bells, COUNT) < 0.06);
+    assert_true(sni_gemm_uncoded_part(bits, COUNT) > 0.8);
+    assert_true(sni_gemm_uncoded_part(bells, 1) == 0);
+    free(bells);
+    free(bits);
+}
+
+/* ---- Products ---- */
+
+typedef struct coded_weights {
+    sni_coded_b b;
+    void *coded;
+    uint8_t *room;
+} coded_weights;
+
+static coded_weights code(const float *b, bool turned, int64_t k, int64_t n) {
+    coded_weights w = {.coded = room_new(sni_gemm_coded_b_size(k, n)),
+                       .room = malloc(sni_gemm_code_room(k, n) + SNI_CODED_SPARE)};
+    w.b.coded = w.coded;
+    w.b.n_more =
+        sni_gemm_code_b(b, turned ? 1 : n, turned ? k : 1, k, n, w.coded, w.room, NULL, NULL);
+    w.b.more = realloc(w.room, w.b.n_more + SNI_CODED_SPARE);
+    w.room = (uint8_t *)(uintptr_t)w.b.more;
+    assert_non_null(w.room);
+    return w;
+}
+
+static float *multiply(sni_gemm_f32 *g, int threads) {
+    size_t size = sni_gemm_scratch_size(g, threads);
+    float *scratch = room_new(size * sizeof *scratch), *c = calloc((size_t)(g->m * g->n) + 1, 4);
+    for (int64_t i = 0; i < g->m * g->n; i++) c[i] = (float)i;
+    g->c = c;
+    sni_gemm_f32_run(g, threads, scratch);
+    free(scratch);
+    return c;
+}
+
+/* NaNs of any kind are alike: which of two comes out is the instruction's affair. */
+static void expect_same(const float *x, const float *y, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i])))
+            fail_msg("element %lld is %a with floats, %a with codes", (long long)i, (double)x[i],
+                     (double)y[i]);
+}
+
+static void check(int64_t m, int64_t n, int64_t k, kind what, bool turned) {
+    float *a = weights_new(BELL, (size_t)(m * k)), *b = weights_new(what, (size_t)(k * n));
+    float *bias = weights_new(BELL, (size_t)n);
+    float *panels = room_new(sni_gemm_packed_b_size(k, n) * sizeof *panels);
+    sni_gemm_pack_b(b, turned ? 1 : n, turned ? k : 1, k, n, panels);
+    coded_weights w = code(b, turned, k, n);
+    for (int add = 0; add < 2; add++) {
+        sni_gemm_f32 g = {.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .c_row = n};
+        g.add = add;
+        g.epilogue = (sni_epilogue){.act = SNI_ACT_RELU, .column_bias = bias};
+        sni_gemm_f32 coded = g;
+        g.packed_b = panels;
+        coded.coded_b = &w.b;
+        float *want = multiply(&g, 1);
+        for (int threads = 1; threads < 4; threads++) {
+            float *got = multiply(&coded, threads);
+            expect_same(want, got, m * n);
+            free(got);
+        }
+        free(want);
+    }
+    free(a);
+    free(b);
+    free(bias);
+    free(panels);
+    free(w.coded);
+    free(w.room);
+}
+
+static void products_are_those_of_floats(void **state) {
+    (void)state;
+    if (!sni_coded_kernels_get()->group_bytes) skip();
+    static const int64_t sizes[][3] = {{1, 1, 1},     {1, 70, 33},   {1, 33, 1700}, {2, 64, 800},
+                                       {6, 16, 64},   {14, 32, 65},  {15, 31, 63},  {16, 100, 99},
+                                       {29, 65, 130}, {42, 40, 801}, {43, 33, 7},   {90, 70, 770}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int turned = 0; turned < 2; turned++)
+            check(sizes[i][0], sizes[i][1], sizes[i][2], BELL, turned);
+    for (int i = 0; i < 3 * KINDS; i++)
+        check(1 + random_bits() % 35, 1 + random_bits() % 80, 1 + random_bits() % 150,
+              (kind)(i % KINDS), i & 1);
+}
+
+/* Whatever a file says, nothing outside is read (which the address sanitizer sees). */
+static void any_bytes_will_do(void **state) {
+    (void)state;
+    if (!sni_coded_kernels_get()->group_bytes) skip();
+    int64_t n = 70, k = 90;
+    size_t size = sni_gemm_coded_b_size(k, n);
+    float *a = weights_new(BELL, (size_t)(20 * k));
+    for (int round = 0; round < 20; round++) {
+        uint8_t *coded = room_new(size), *more = malloc((size_t)round + SNI_CODED_SPARE);
+        for (size_t i = 0; i < size; i++) coded[i] = round == 0 ? 0xff : (uint8_t)random_bits();
+        for (int i = 0; i < round + SNI_CODED_SPARE; i++) more[i] = (uint8_t)random_bits();
+        sni_coded_b b = {coded, more, (size_t)round};
+        sni_gemm_f32 g = {
+            .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .coded_b = &b, .c_row = n};
+        for (g.m = 1; g.m <= 20; g.m += 19) free(multiply(&g, 1));
+        free(coded);
+        free(more);
+    }
+    free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_come_back),
+        cmocka_unit_test(samples_tell_what_pays),
+        cmocka_unit_test(products_are_those_of_floats),
+        cmocka_unit_test(any_bytes_will_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
