@@ -28,14 +28,18 @@ static void drop_weights(const void *loan, const void *from, size_t bytes) {
     sni_loan_done(loan, from, bytes);
 }
 
-static sn_status pack_floats(const sni_choice *c, int i, bool turned, float alpha, sni_dense *p,
-                             sn_error *err) {
+/* The weights; *loan NULL: not borrowed yet. */
+static sn_status borrow(const sni_choice *c, int i, const sni_loan **loan, sn_error *err) {
+    return *loan ? SN_OK : sni_pack_borrow(c, i, true, loan, err);
+}
+
+static sn_status pack_floats(const sni_choice *c, int i, bool turned, float alpha,
+                             const sni_loan *loan, sni_dense *p, sn_error *err) {
     size_t size = sni_gemm_packed_b_size(p->k, p->n);
     bool filled;
     SN_TRY(sni_cpu_floats(c, size, &p->panels, &filled, err));
     if (filled) return SN_OK;
-    const sni_loan *loan;
-    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    SN_TRY(borrow(c, i, &loan, err));
     sni_gemm_stream_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k, p->n,
                       p->panels, drop_weights, loan);
     for (size_t at = 0; alpha != 1.0f && at < size; at++) p->panels[at] *= alpha;
@@ -56,16 +60,15 @@ static int64_t rows_of(const sni_choice *c, int64_t k) {
 /* Codes pay where weights come from memory, which takes longer than decoding: for few rows, and
  * where the model has more weights than caches keep. A compiled model has decided it. */
 static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
-                        sn_error *err) {
+                        const sni_loan **loan, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
     size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
     *coded = size && given == size;
     if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL ||
         rows_of(c, p->k) > sni_coded_kernels_get()->rows)
         return SN_OK;
-    const sni_loan *loan;
-    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
-    *coded = sni_gemm_uncoded_part(loan->tensor.data, p->k * p->n) < CODE_ESCAPES;
+    SN_TRY(borrow(c, i, loan, err));
+    *coded = sni_gemm_uncoded_part((*loan)->tensor.data, p->k * p->n) < CODE_ESCAPES;
     return SN_OK;
 }
 
@@ -84,7 +87,8 @@ static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool coded,
     return SN_OK;
 }
 
-static sn_status pack_coded(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
+static sn_status pack_coded(const sni_choice *c, int i, bool turned, const sni_loan *loan,
+                            sni_dense *p, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n);
     uint8_t *data, *room = NULL;
     bool filled;
@@ -95,8 +99,7 @@ static sn_status pack_coded(const sni_choice *c, int i, bool turned, sni_dense *
         p->coded.n_more = given > SNI_CODED_SPARE ? given - SNI_CODED_SPARE : 0;
         return keep_more(c, NULL, true, p, err);
     }
-    const sni_loan *loan;
-    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
+    SN_TRY(borrow(c, i, &loan, err));
     room = malloc(sni_gemm_code_room(p->k, p->n));
     if (!room) return sni_fail_memory(err);
     p->coded.n_more = sni_gemm_code_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k,
@@ -110,12 +113,13 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
                          sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
+    const sni_loan *loan = NULL;
     bool coded;
-    SN_TRY(decide(c, i, alpha, &p, &coded, err));
+    SN_TRY(decide(c, i, alpha, &p, &coded, &loan, err));
     if (coded)
-        SN_TRY(pack_coded(c, i, turned, &p, err));
+        SN_TRY(pack_coded(c, i, turned, loan, &p, err));
     else
-        SN_TRY(pack_floats(c, i, turned, alpha, &p, err));
+        SN_TRY(pack_floats(c, i, turned, alpha, loan, &p, err));
     struct {
         sni_dense dense;
         atomic_uint turns;
