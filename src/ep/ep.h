@@ -59,10 +59,10 @@ enum { SNI_PACK_VERSION = 5 };
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow
  * from the node's constants, its parameters and the CPU tier alone, in every process the same: no
- * pointers, and nothing that a kernel uses as a size or an index, because a compiled model brings
- * the finished contents from a file. *filled says that it did: they must not be written then, and
- * the constants they are made of need not be read. One prepare asks for its pieces in the same
- * order every time. */
+ * pointers, and nothing that a kernel uses as a size or an index without bounding it, because a
+ * compiled model brings the finished contents from a file. *filled says that it did: they must not
+ * be written then, and the constants they are made of need not be read. One prepare asks for its
+ * pieces in the same order every time. */
 sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
                          sn_error *err);
 
