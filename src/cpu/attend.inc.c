@@ -16,27 +16,130 @@ static inline vf biased_vf(vf x, vf bias) {
     return select_vf(bias == splat(-INFINITY), bias, x + bias);
 }
 
+/* Scores to what is left of the greatest, and that into `most`; the general form. */
+static inline void adjust_scores(const sni_attend_block *b, float *s, int64_t keys, vf most[NV]) {
+    for (int64_t j = 0; j < keys; j++) {
+        UNROLL
+        for (int v = 0; v < NV; v++) {
+            float *at = s + j * NR + v * LANES;
+            vf x = score_vf(load(at), b->scale, b->cap);
+            if (b->key_bias) x = biased_vf(x, splat(b->key_bias[j]));
+            if (b->bias) x = biased_vf(x, load(b->bias + j * NR + v * LANES));
+            store(at, x);
+            most[v] = max_vf(most[v], x);
+        }
+    }
+}
+
+/* The greatest of each column, times a positive scale. Several at once: a comparison takes longer
+ * than a load. */
+static inline void greatest_scores(const float *s, int64_t keys, float scale, vf most[NV]) {
+    enum { APART = 2 };
+    vf m[APART][NV];
+    UNROLL
+    for (int v = 0; v < NV; v++) m[0][v] = m[1][v] = splat(-INFINITY);
+    int64_t j = 0;
+    for (; j + APART <= keys; j += APART) {
+        UNROLL
+        for (int k = 0; k < APART * NV; k++)
+            m[k / NV][k % NV] = max_vf(m[k / NV][k % NV], load(s + j * NR + k * LANES));
+    }
+    UNROLL
+    for (int v = 0; v < NV; v++) {
+        vf last = j < keys ? load(s + j * NR + v * LANES) : splat(-INFINITY);
+        most[v] = max_vf(most[v], max_vf(max_vf(m[0][v], last), m[1][v]) * splat(scale));
+    }
+}
+
 static void attend_weigh(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum,
                          float *fade) {
-    for (int v = 0; v < NR; v += LANES) {
-        vf old = load(most + v), m = old, total = splat(0);
-        for (int64_t j = 0; j < keys; j++) {
-            vf x = score_vf(load(s + j * NR + v), b->scale, b->cap);
-            if (b->key_bias) x = biased_vf(x, splat(b->key_bias[j]));
-            if (b->bias) x = biased_vf(x, load(b->bias + j * NR + v));
-            store(s + j * NR + v, x);
-            m = max_vf(m, x);
-        }
-        vf safe = above_most(m), f = weight_vf(old - safe);
-        for (int64_t j = 0; j < keys; j++) {
-            vf p = weight_vf(load(s + j * NR + v) - safe);
-            store(s + j * NR + v, p);
-            total += p;
-        }
-        store(most + v, m);
-        store(sum + v, load(sum + v) * f + total);
-        store(fade + v, f);
+    bool plain = !b->key_bias && !b->bias && !(b->cap > 0) && b->scale > 0;
+    vf m[NV], total[NV], safe[NV];
+    UNROLL
+    for (int v = 0; v < NV; v++) m[v] = load(most + v * LANES);
+    if (plain)
+        greatest_scores(s, keys, b->scale, m);
+    else
+        adjust_scores(b, s, keys, m);
+    UNROLL
+    for (int v = 0; v < NV; v++) {
+        safe[v] = above_most(m[v]);
+        store(fade + v * LANES, weight_vf(load(most + v * LANES) - safe[v]));
+        store(most + v * LANES, m[v]);
+        total[v] = splat(0);
     }
+    vf scale = splat(plain ? b->scale : 1);
+    for (int64_t j = 0; j < keys; j++) {
+        UNROLL
+        for (int v = 0; v < NV; v++) {
+            vf p = weight_vf(load(s + j * NR + v * LANES) * scale - safe[v]);
+            store(s + j * NR + v * LANES, p);
+            total[v] += p;
+        }
+    }
+    UNROLL
+    for (int v = 0; v < NV; v++)
+        store(sum + v * LANES, load(sum + v * LANES) * load(fade + v * LANES) + total[v]);
+}
+
+/* `rows` and `vectors` are constants at every call. */
+static inline __attribute__((always_inline)) void sum_values(int rows, int vectors, int64_t keys,
+                                                             const float *p, const float *v,
+                                                             float *y, int64_t y_row,
+                                                             const float *fade) {
+    vf sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++) sum[i][j] = splat(0);
+    UNROLL_SOME
+    for (int64_t k = 0; k < keys; k++, p += NR, v += vectors * LANES) {
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            vf weight = splat(p[i]);
+            UNROLL
+            for (int j = 0; j < vectors; j++) sum[i][j] += weight * load(v + j * LANES);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++) {
+        float *at = y + i * y_row + j * LANES;
+        store(at, fade ? load(at) * splat(fade[i]) + sum[i][j] : sum[i][j]);
+    }
+}
+
+static void attend_sum(int rows, int vectors, int64_t keys, const float *p, const float *v,
+                       float *y, int64_t y_row, const float *fade) {
+#define SUM(n)                                            \
+    case n:                                               \
+        if (vectors == 1)                                 \
+            sum_values(n, 1, keys, p, v, y, y_row, fade); \
+        else                                              \
+            sum_values(n, 2, keys, p, v, y, y_row, fade); \
+        break
+    switch (rows) {
+        SUM(1);
+        SUM(2);
+        SUM(3);
+        SUM(4);
+#if LANES > 4
+        SUM(5);
+        SUM(6);
+#endif
+#if LANES > 8
+        SUM(7);
+        SUM(8);
+        SUM(9);
+        SUM(10);
+        SUM(11);
+        SUM(12);
+        SUM(13);
+        SUM(14);
+#endif
+    default:
+        break;
+    }
+#undef SUM
 }
 
 /* The same for one query along its keys, starting from nothing but `most` and `sum`. */
@@ -104,13 +207,5 @@ static void weigh_rows(const float *p, const float *v, int64_t step, int64_t key
         float sum = 0;
         for (int64_t j = 0; j < keys; j++) sum += p[j] * v[j * step + i];
         y[i] = sum * factor;
-    }
-}
-
-/* rows x NR elements, each column times its own factor. */
-static void scale_columns(float *c, int64_t rows, const float *factors) {
-    for (int v = 0; v < NR; v += LANES) {
-        vf f = load(factors + v);
-        for (int64_t i = 0; i < rows; i++) store(c + i * NR + v, load(c + i * NR + v) * f);
     }
 }

@@ -129,8 +129,11 @@ typedef struct sni_cpu_kernels {
     /* y[i] = factor * sum over j of p[j] v[j * step + i], for d elements. */
     void (*weigh_rows)(const float *p, const float *v, int64_t step, int64_t keys, int64_t d,
                        float factor, float *y);
-    /* rows x nr elements, each column times its own factor. */
-    void (*scale_columns)(float *c, int64_t rows, const float *factors);
+    /* y[i * y_row + c] = y[...] * fade[i] + sum over j of p[j * nr + i] v[j * columns + c], for
+     * `rows` queries (at most mr) and as many columns as 1 or 2 vectors have; fade NULL: nothing
+     * stands in y. */
+    void (*attend_sum)(int rows, int vectors, int64_t keys, const float *p, const float *v,
+                       float *y, int64_t y_row, const float *fade);
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
     /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum

@@ -52,8 +52,13 @@ static inline vf exp_vf(vf x) {
  * would be too small to count, and instructions that meet them a hundred times as slow. */
 static inline vf weight_vf(vf x) {
     vf r, n = reduce_exp(max_vf(x, splat(-87.0f)), &r);
-    vf p = exp_rest(r) * (r * r) + r + splat(1.0f);
+    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+#if defined(__AVX512F__)
+    __mmask16 some = _mm512_cmp_ps_mask((__m512)x, (__m512)splat(-87.0f), _CMP_NLT_UQ);
+    return (vf)_mm512_maskz_scalef_ps(some, (__m512)p, (__m512)n);
+#else
     return select_vf(x < splat(-87.0f), splat(0), scaled_vf(p, n));
+#endif
 }
 
 /* e^x - 1 for x <= 0, within 2. */

@@ -1,43 +1,77 @@
 /* transpose.inc.c - blocks of LANES x LANES floats turned in registers, and panels packed so. */
 
-/* Elements of a and b in turns: the first halves, the second halves. */
-#if LANES == 16
-static inline vf zip_low(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-static inline vf zip_high(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                   31);
-}
-#elif LANES == 8
-static inline vf zip_low(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-}
-static inline vf zip_high(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-}
-#else
-static inline vf zip_low(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
-}
-static inline vf zip_high(vf a, vf b) {
-    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
-}
-#endif
-
-/* Rows become columns: after log2(LANES) rounds of zipping row i with row i + LANES / 2. */
+/* Rows become columns. Fours of rows are turned inside quarters (halves, wholes) of the vectors
+ * first; then what belongs together is brought together. */
 static inline __attribute__((always_inline)) void turn_block(vf r[LANES]) {
+    vf t[LANES];
     UNROLL
-    for (int round = 1; round < LANES; round *= 2) {
-        vf t[LANES];
-        UNROLL
-        for (int i = 0; i < LANES / 2; i++) {
-            t[2 * i] = zip_low(r[i], r[i + LANES / 2]);
-            t[2 * i + 1] = zip_high(r[i], r[i + LANES / 2]);
-        }
-        UNROLL
-        for (int i = 0; i < LANES; i++) r[i] = t[i];
+    for (int i = 0; i < LANES; i += 4) {
+#if LANES == 16
+#define LOW(a, b) (vf) _mm512_unpacklo_ps((__m512)(a), (__m512)(b))
+#define HIGH(a, b) (vf) _mm512_unpackhi_ps((__m512)(a), (__m512)(b))
+#define LOW2(a, b) (vf) _mm512_unpacklo_pd((__m512d)(a), (__m512d)(b))
+#define HIGH2(a, b) (vf) _mm512_unpackhi_pd((__m512d)(a), (__m512d)(b))
+#elif LANES == 8
+#define LOW(a, b) (vf) _mm256_unpacklo_ps((__m256)(a), (__m256)(b))
+#define HIGH(a, b) (vf) _mm256_unpackhi_ps((__m256)(a), (__m256)(b))
+#define LOW2(a, b) (vf) _mm256_unpacklo_pd((__m256d)(a), (__m256d)(b))
+#define HIGH2(a, b) (vf) _mm256_unpackhi_pd((__m256d)(a), (__m256d)(b))
+#else
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define LOW2(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5)
+#define HIGH2(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
+#endif
+        vf low = LOW(r[i], r[i + 1]), high = HIGH(r[i], r[i + 1]);
+        vf low2 = LOW(r[i + 2], r[i + 3]), high2 = HIGH(r[i + 2], r[i + 3]);
+        t[i] = LOW2(low, low2);
+        t[i + 1] = HIGH2(low, low2);
+        t[i + 2] = LOW2(high, high2);
+        t[i + 3] = HIGH2(high, high2);
+#undef LOW
+#undef HIGH
+#undef LOW2
+#undef HIGH2
     }
+#if LANES == 16
+#define EVEN(a, b) (vf) _mm512_shuffle_f32x4((__m512)(a), (__m512)(b), 0x88)
+#define ODD(a, b) (vf) _mm512_shuffle_f32x4((__m512)(a), (__m512)(b), 0xdd)
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        vf even = EVEN(t[c], t[c + 4]), odd = ODD(t[c], t[c + 4]);
+        vf even2 = EVEN(t[c + 8], t[c + 12]), odd2 = ODD(t[c + 8], t[c + 12]);
+        r[c] = EVEN(even, even2);
+        r[c + 4] = EVEN(odd, odd2);
+        r[c + 8] = ODD(even, even2);
+        r[c + 12] = ODD(odd, odd2);
+    }
+#undef EVEN
+#undef ODD
+#elif LANES == 8
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        r[c] = (vf)_mm256_permute2f128_ps((__m256)t[c], (__m256)t[c + 4], 0x20);
+        r[c + 4] = (vf)_mm256_permute2f128_ps((__m256)t[c], (__m256)t[c + 4], 0x31);
+    }
+#else
+    UNROLL
+    for (int c = 0; c < 4; c++) r[c] = t[c];
+#endif
+}
+
+/* The first `columns` elements of `count` rows, zeros everywhere else, turned. */
+static inline void load_turned(const sni_loose_float *from, int64_t step, int64_t count,
+                               int64_t columns, vf r[LANES]) {
+    static const float zeros[LANES];
+    if (columns >= LANES) {
+        UNROLL
+        for (int i = 0; i < LANES; i++) r[i] = load(i < count ? from + i * step : zeros);
+    } else {
+        UNROLL
+        for (int i = 0; i < LANES; i++)
+            r[i] = i < count ? load_some(from + i * step, columns, 0) : splat(0);
+    }
+    turn_block(r);
 }
 
 /* to[p * width + i] = from[i * step + p] for p in [0, k) and up to LANES rows i; `room` columns may
@@ -47,15 +81,15 @@ static void pack_turned_group(const sni_loose_float *from, int64_t step, int64_t
     int64_t p = 0;
     for (; p + LANES <= k; p += LANES) {
         vf r[LANES];
-        for (int i = 0; i < LANES; i++) r[i] = i < count ? load(from + i * step + p) : splat(0);
-        turn_block(r);
+        load_turned(from + p, step, count, LANES, r);
         /* A store may run into the next p's place, which is written later; not behind the last. */
         bool whole = room >= LANES || p + LANES < k;
-        for (int q = 0; q < LANES; q++) {
-            if (whole)
-                store(to + (p + q) * width, r[q]);
-            else
-                memcpy(to + (p + q) * width, &r[q], (size_t)room * sizeof *to);
+        if (whole) {
+            UNROLL
+            for (int q = 0; q < LANES; q++) store(to + (p + q) * width, r[q]);
+        } else {
+            UNROLL
+            for (int q = 0; q < LANES; q++) store_some(to + (p + q) * width, room, r[q]);
         }
     }
     for (; p < k; p++) {
@@ -72,13 +106,25 @@ static void pack_turned(const sni_loose_float *from, int64_t step, int64_t count
     }
 }
 
+/* A block of turn_matrix at an edge. */
+static void turn_edge(const float *from, int64_t from_step, int64_t rows, int64_t columns,
+                      float *to, int64_t to_step) {
+    vf r[LANES];
+    load_turned(from, from_step, rows, columns, r);
+    for (int q = 0; q < LANES && q < columns; q++) {
+        if (rows >= LANES)
+            store(to + q * to_step, r[q]);
+        else
+            store_some(to + q * to_step, rows, r[q]);
+    }
+}
+
 /* to[j * to_step + i] = from[i * from_step + j] for a matrix of `rows` by `columns`. */
 static void turn_matrix(const float *from, int64_t from_step, int64_t rows, int64_t columns,
                         float *to, int64_t to_step) {
-    int64_t i = 0;
-    for (; i + LANES <= rows; i += LANES) {
+    for (int64_t i = 0; i < rows; i += LANES) {
         int64_t j = 0;
-        for (; j + LANES <= columns; j += LANES) {
+        for (; i + LANES <= rows && j + LANES <= columns; j += LANES) {
             vf r[LANES];
             UNROLL
             for (int q = 0; q < LANES; q++) r[q] = load(from + (i + q) * from_step + j);
@@ -86,11 +132,10 @@ static void turn_matrix(const float *from, int64_t from_step, int64_t rows, int6
             UNROLL
             for (int q = 0; q < LANES; q++) store(to + (j + q) * to_step + i, r[q]);
         }
-        for (; j < columns; j++)
-            for (int q = 0; q < LANES; q++) to[j * to_step + i + q] = from[(i + q) * from_step + j];
+        for (; j < columns; j += LANES)
+            turn_edge(from + i * from_step + j, from_step, rows - i, columns - j,
+                      to + j * to_step + i, to_step);
     }
-    for (; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) to[j * to_step + i] = from[i * from_step + j];
 }
 
 /* to[p * width + i] = from[p * k_step + i] for i < count, zeros up to width. */

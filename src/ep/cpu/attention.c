@@ -3,8 +3,8 @@
  * Queries that share keys (those of one head, or of all heads of a group) are taken nr at a time,
  * as the columns of a panel, and keys in blocks. For each block, scores^T (keys x nr) = K Q^T is a
  * product of packed keys with the panel; it becomes weights in place, lane by lane, with the
- * greatest score so far; and output^T (size x nr) += V^T weights^T is a product with the weights as
- * they lie. What was summed before a greater score came up fades by the difference. Few queries
+ * greatest score so far; and output (nr x size) += weights V is a product with the weights as they
+ * lie. What was summed before a greater score came up fades by the difference. Few queries
  * are taken one at a time instead, along their keys and values as these lie. */
 #include "ep/cpu/cores.h"
 
@@ -26,10 +26,11 @@ typedef struct attend_job {
     const sni_cpu_kernels *kernels;
     int64_t group, queries; /* heads that share keys, and their queries */
     int64_t panels;         /* of a group's queries; of single queries: as many */
-    int64_t v_panels;       /* row panels of output^T */
+    int64_t v_columns;      /* of V with padding: panels of nr, the last may be half as wide */
     bool biased, same_bias; /* masks count; they are the same for all queries of a head */
     bool plain_bias;        /* there is a mask of floats for each query and nothing else */
-    float *k, *v;           /* packed, by batch and group */
+    bool apart;             /* each part has groups of its own, and packs them one by one */
+    float *k, *v;           /* packed, by batch and group; not if `apart` */
     size_t k_size, v_size;  /* floats of one */
     float *scratch;
     size_t scratch_part;
@@ -38,10 +39,11 @@ typedef struct attend_job {
 
 /* What one part works in. */
 typedef struct workspace {
+    float *k, *v;  /* packed, of the group that is next */
     float *rows;   /* nr x head_size: queries */
     float *packed; /* head_size x nr */
     float *scores; /* KEYS x nr */
-    float *output; /* v_size x nr */
+    float *output; /* nr x v_columns */
     float *bias;   /* nr x KEYS, as masks have it */
     float *turned; /* KEYS x nr */
     float *most, *sum, *fade;
@@ -117,28 +119,31 @@ static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int
 
 /* ---- Packed keys and values ---- */
 
-static void pack_groups(void *ctx, int64_t begin, int64_t end) {
-    const attend_job *j = ctx;
+/* Those of group i. */
+static void pack_group(const attend_job *j, int64_t i, float *to_k, float *to_v) {
     const sni_attention *a = j->a;
     const sni_cpu_kernels *kernels = j->kernels;
-    int mr = kernels->mr;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t b = i / a->kv_heads, h = i % a->kv_heads;
-        const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
-        float *to = j->k + (size_t)i * j->k_size;
-        for (int64_t at = 0; at < a->total; at += mr, to += mr * a->head_size)
-            kernels->pack_turned(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), mr,
-                                 a->head_size, to);
-        to = j->v + (size_t)i * j->v_size;
-        for (int64_t at = 0; at < a->total; at += KEYS) {
-            int64_t n = smaller(KEYS, a->total - at);
-            for (int64_t p = 0; p < j->v_panels; p++, to += mr * n) {
-                int64_t r = p * a->v_size / j->v_panels;
-                kernels->pack_straight(v + at * a->v.row + r, a->v.row,
-                                       (p + 1) * a->v_size / j->v_panels - r, mr, n, to);
-            }
+    int mr = kernels->mr, nr = kernels->nr;
+    int64_t b = i / a->kv_heads, h = i % a->kv_heads;
+    const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
+    for (int64_t at = 0; at < a->total; at += mr, to_k += mr * a->head_size)
+        kernels->pack_turned(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), mr,
+                             a->head_size, to_k);
+    for (int64_t at = 0; at < a->total; at += KEYS) {
+        int64_t n = smaller(KEYS, a->total - at);
+        for (int64_t c = 0; c < j->v_columns; c += nr) {
+            int64_t width = smaller(nr, j->v_columns - c);
+            kernels->pack_straight(v + at * a->v.row + c, a->v.row, smaller(nr, a->v_size - c),
+                                   (int)width, n, to_v);
+            to_v += width * n;
         }
     }
+}
+
+static void pack_groups(void *ctx, int64_t begin, int64_t end) {
+    const attend_job *j = ctx;
+    for (int64_t i = begin; i < end; i++)
+        pack_group(j, i, j->k + (size_t)i * j->k_size, j->v + (size_t)i * j->v_size);
 }
 
 /* ---- Panels of queries ---- */
@@ -148,6 +153,12 @@ static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int
                          int64_t t1) {
     const sni_attention *a = j->a;
     int64_t d = a->head_size;
+    if (t0 / a->q_length == (t1 - 1) / a->q_length) { /* of one head: from where they lie */
+        const float *q = head_at(&a->q, b, g * j->group + t0 / a->q_length);
+        j->kernels->pack_turned(q + t0 % a->q_length * a->q.row, a->q.row, t1 - t0, j->kernels->nr,
+                                d, w->packed);
+        return;
+    }
     for (int64_t t = t0; t < t1 && d; t++)
         memcpy(w->rows + (t - t0) * d,
                head_at(&a->q, b, g * j->group + t / a->q_length) + t % a->q_length * a->q.row,
@@ -192,39 +203,51 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
     block->bias = w->turned;
 }
 
-static void run_block(const attend_job *j, const workspace *w, int64_t i, int64_t at, int64_t n,
+/* Adds what keys [at, at + n) give the first `rows` queries to their results. */
+static void add_values(const attend_job *j, const workspace *w, const float *v, int64_t n,
+                       int64_t rows, bool add) {
+    const sni_cpu_kernels *kernels = j->kernels;
+    int64_t nr = kernels->nr, lanes = kernels->lanes;
+    int64_t tiles = (rows + kernels->mr - 1) / kernels->mr;
+    for (int64_t c = 0; c < j->v_columns; c += nr) {
+        int64_t width = smaller(nr, j->v_columns - c);
+        for (int64_t t = 0; t < tiles; t++) {
+            int64_t i = t * rows / tiles, here = (t + 1) * rows / tiles - i;
+            kernels->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
+                                w->output + i * j->v_columns + c, j->v_columns,
+                                add ? w->fade + i : NULL);
+        }
+        v += width * n;
+    }
+}
+
+static void run_block(const attend_job *j, const workspace *w, int64_t at, int64_t n, int64_t rows,
                       const sni_attend_block *block, bool add) {
     const sni_attention *a = j->a;
     const sni_cpu_kernels *kernels = j->kernels;
     int mr = kernels->mr, nr = kernels->nr;
-    const float *k = j->k + (size_t)i * j->k_size + at * a->head_size;
-    const float *v = j->v + (size_t)i * j->v_size + at * j->v_panels * mr;
+    const float *k = w->k + at * a->head_size;
     for (int64_t q = 0; q < n; q += mr, k += mr * a->head_size)
         kernels->gemm_tile[smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr, nr,
                                                false, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
-    if (add) kernels->scale_columns(w->output, a->v_size, w->fade);
-    for (int64_t p = 0; p < j->v_panels; p++, v += mr * n) {
-        int64_t r = p * a->v_size / j->v_panels, rows = (p + 1) * a->v_size / j->v_panels - r;
-        if (rows) kernels->gemm_tile[rows](n, v, w->scores, w->output + r * nr, nr, add, NULL, 0);
-    }
+    add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }
 
 /* Divides by the sums and puts the panel where its queries' results go. */
 static void store_panel(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
                         int64_t t1, bool any) {
     const sni_attention *a = j->a;
-    int nr = j->kernels->nr;
-    for (int i = 0; i < nr; i++) w->fade[i] = w->sum[i] == 0 ? 0 : 1 / w->sum[i];
-    if (any)
-        j->kernels->scale_columns(w->output, a->v_size, w->fade);
-    else
-        memset(w->output, 0, (size_t)(a->v_size * nr) * sizeof *w->output);
-    for (int64_t t = t0, next; t < t1; t = next) {
-        next = smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+    for (int64_t t = t0; t < t1; t++) {
         float *y = (float *)(uintptr_t)head_at(&a->y, b, g * j->group + t / a->q_length);
-        j->kernels->turn_matrix(w->output + (t - t0), nr, a->v_size, next - t,
-                                y + t % a->q_length * a->y.row, a->y.row);
+        float sum = w->sum[t - t0], factor = sum == 0 ? 0 : 1 / sum;
+        y += t % a->q_length * a->y.row;
+        if (any)
+            j->kernels->binary[SNI_BINARY_MUL](w->output + (t - t0) * j->v_columns, &factor, y,
+                                               a->v_size, 1, 0, NULL);
+
+        else
+            memset(y, 0, (size_t)a->v_size * sizeof *y);
     }
 }
 
@@ -244,7 +267,7 @@ static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
     for (int64_t at = lo; at < hi; at += KEYS) {
         int64_t n = smaller(KEYS, a->total - at);
         block_bias(j, w, b, g, t0, t1, at, n, &block);
-        run_block(j, w, i, at, n, &block, at > lo);
+        run_block(j, w, at, n, t1 - t0, &block, at > lo);
     }
     store_panel(j, w, b, g, t0, t1, lo < hi);
 }
@@ -288,36 +311,53 @@ static size_t lay_out(const attend_job *j, float *base, workspace *w) {
     const sni_attention *a = j->a;
     int64_t nr = j->kernels->nr;
     bool few = j->queries <= FEW;
-    const size_t sizes[9] = {aligned(few ? 0 : nr * a->head_size),
-                             aligned(few ? 0 : nr * a->head_size),
-                             aligned(few ? a->total : KEYS * nr),
-                             aligned(few ? 0 : a->v_size * nr),
-                             aligned(few ? a->total : KEYS * nr),
-                             aligned(few ? 0 : KEYS * nr),
-                             aligned(nr),
-                             aligned(nr),
-                             aligned(nr)};
-    float **places[9] = {&w->rows,   &w->packed, &w->scores, &w->output, &w->bias,
-                         &w->turned, &w->most,   &w->sum,    &w->fade};
+    const size_t sizes[] = {aligned(j->apart && !few ? (int64_t)j->k_size : 0),
+                            aligned(j->apart && !few ? (int64_t)j->v_size : 0),
+                            aligned(few ? 0 : nr * a->head_size),
+                            aligned(few ? 0 : nr * a->head_size),
+                            aligned(few ? a->total : KEYS * nr),
+                            aligned(few ? 0 : nr * j->v_columns),
+                            aligned(few ? a->total : KEYS * nr),
+                            aligned(few ? 0 : KEYS * nr),
+                            aligned(nr),
+                            aligned(nr),
+                            aligned(nr)};
+    float **places[] = {&w->k,    &w->v,      &w->rows, &w->packed, &w->scores, &w->output,
+                        &w->bias, &w->turned, &w->most, &w->sum,    &w->fade};
     size_t used = 0;
-    for (int i = 0; i < 9; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         *places[i] = base ? base + used : NULL;
         used += sizes[i];
     }
     return used;
 }
 
+/* Has the keys and values of group i at hand. */
+static void take_group(const attend_job *j, workspace *w, int64_t i) {
+    if (j->apart) {
+        pack_group(j, i, w->k, w->v);
+        return;
+    }
+    w->k = j->k + (size_t)i * j->k_size;
+    w->v = j->v + (size_t)i * j->v_size;
+}
+
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const attend_job *j = ctx;
-    int64_t items = j->a->batches * j->a->kv_heads * j->panels;
+    int64_t each = j->apart ? j->panels : 1,
+            units = j->a->batches * j->a->kv_heads * j->panels / each;
     for (int64_t part = begin; part < end; part++) {
         workspace w;
+        int64_t group = -1;
         lay_out(j, j->scratch + (size_t)part * j->scratch_part, &w);
-        for (int64_t i = part * items / j->parts; i < (part + 1) * items / j->parts; i++) {
-            if (j->queries <= FEW)
+        for (int64_t i = part * units / j->parts * each; i < (part + 1) * units / j->parts * each;
+             i++) {
+            if (j->queries <= FEW) {
                 run_query(j, &w, i);
-            else
-                run_panel(j, &w, i);
+                continue;
+            }
+            if (i / j->panels != group) take_group(j, &w, group = i / j->panels);
+            run_panel(j, &w, i);
         }
     }
 }
@@ -332,12 +372,12 @@ static sn_status take_floats(sni_kernel *k, size_t count, size_t each, float **o
 
 static void plan_job(attend_job *j) {
     const sni_attention *a = j->a;
-    int mr = j->kernels->mr, nr = j->kernels->nr;
+    int mr = j->kernels->mr, nr = j->kernels->nr, lanes = j->kernels->lanes;
     bool moving = a->causal || a->left >= 0 || a->right >= 0;
     j->group = a->q_heads / a->kv_heads;
     j->queries = j->group * a->q_length;
     j->panels = j->queries <= FEW ? j->queries : (j->queries + nr - 1) / nr;
-    j->v_panels = (a->v_size + mr - 1) / mr;
+    j->v_columns = (a->v_size + lanes - 1) / lanes * lanes;
     j->biased = a->mask || a->padding || moving || a->lengths;
     j->same_bias = !moving &&
                    !(a->mask && (a->mask_stride[2] || (a->mask_stride[1] && j->group > 1))) &&
@@ -345,7 +385,7 @@ static void plan_job(attend_job *j) {
     j->plain_bias =
         a->mask && !a->bool_mask && !a->padding && !moving && !a->lengths && !j->same_bias;
     j->k_size = (size_t)((a->total + mr - 1) / mr * mr * a->head_size);
-    j->v_size = (size_t)(a->total * j->v_panels * mr);
+    j->v_size = (size_t)(a->total * j->v_columns);
 }
 
 sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
@@ -362,13 +402,14 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
     double macs =
         (double)a->total * (double)j.queries * (double)groups * (double)(a->head_size + a->v_size);
     if (macs < GRAIN_MACS) threads = 1;
-    if (j.queries > FEW) {
+    j.parts = (int)smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
+    j.apart = j.queries > FEW && (groups % j.parts == 0 || groups >= 4 * j.parts);
+    if (j.queries > FEW && !j.apart) {
         SN_TRY(take_floats(k, (size_t)groups, j.k_size, &j.k));
         SN_TRY(take_floats(k, (size_t)groups, j.v_size, &j.v));
         sni_parallel_for(threads, groups, 1, pack_groups, &j);
     }
     SN_TRY(sni_poll(k));
-    j.parts = (int)smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
     j.scratch_part = lay_out(&j, NULL, &(workspace){0});
     SN_TRY(take_floats(k, (size_t)j.parts, j.scratch_part, &j.scratch));
     sni_parallel_for(threads, j.parts, 1, run_parts, &j);
