@@ -49,10 +49,11 @@ struct sni_wino_kernels {
     void (*output)(const sni_wino_output *s);
     /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is blocks of channels,
      * a_step apart, of `rows` tiles; b is `channels` rows of nv blocks. With each row of b two
-     * places of the weights to come are fetched: one as far on from `next`, and one `second` floats
-     * behind that. */
+     * places of the weights to come are fetched: one `step` floats farther from `next` on, and one
+     * `second` floats behind that. */
     void (*product)(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
-                    const float *b, float *c, int64_t c_step, const float *next, int64_t second);
+                    const float *b, float *c, int64_t c_step, const float *next, int64_t step,
+                    int64_t second);
     /* One block of output channels, `next` floats apart, of one input channel: points to `u`,
      * `step` apart, zeros from channel `lanes` on. */
     void (*weights)(const sni_wino_form *f, const sni_loose_float *w, int64_t next, int lanes,

@@ -242,14 +242,14 @@ static void output(const sni_wino_output *s) {
 /* `rows` tiles by `nv` channel blocks; both are constants at every call. */
 INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a, int64_t a_step,
                      const float *restrict b, float *restrict c, int64_t c_step, const float *next,
-                     int64_t second) {
+                     int64_t step, int64_t second) {
     vb sum[ROWS][2];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < nv; j++) sum[i][j] = (vb){0};
     for (; channels > 0; channels -= BLOCK, a += a_step) {
         const int64_t n = channels < BLOCK ? channels : BLOCK;
-        for (int64_t q = 0; q < n; q++, b += nv * BLOCK, next += nv * BLOCK) {
+        for (int64_t q = 0; q < n; q++, b += nv * BLOCK, next += step) {
             __builtin_prefetch(next, 0, 2);
             __builtin_prefetch(next + second, 0, 2);
             vb right[2];
@@ -269,14 +269,15 @@ INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a
 }
 
 static void product(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
-                    const float *b, float *c, int64_t c_step, const float *next, int64_t second) {
+                    const float *b, float *c, int64_t c_step, const float *next, int64_t step,
+                    int64_t second) {
     switch (rows * 2 + nv - 1) {
-#define CASE(rows_)                                                          \
-    case rows_ * 2:                                                          \
-        multiply(rows_, 1, channels, a, a_step, b, c, c_step, next, second); \
-        break;                                                               \
-    case rows_ * 2 + 1:                                                      \
-        multiply(rows_, 2, channels, a, a_step, b, c, c_step, next, second); \
+#define CASE(rows_)                                                                \
+    case rows_ * 2:                                                                \
+        multiply(rows_, 1, channels, a, a_step, b, c, c_step, next, step, second); \
+        break;                                                                     \
+    case rows_ * 2 + 1:                                                            \
+        multiply(rows_, 2, channels, a, a_step, b, c, c_step, next, step, second); \
         break;
         CASE(1)
         CASE(2)

@@ -1,8 +1,9 @@
 /* conv_layers.c - convolution layers of well-known networks: what the cost model expects of the
  * direct sums and of each form of Winograd's method, beside what they take.
  *
- *     bench_conv [threads] [milliseconds per measurement]
+ *     bench_conv [--cold] [threads] [milliseconds per measurement] [images] [network]
  *
+ * --cold has everything leave the caches before each run, as it does in a large model.
  * Expected times are in cycles of one thread; "x" columns are ratios to the direct way, expected
  * and measured, so that both can be read side by side. */
 #include "cpu/winograd.h"
@@ -50,10 +51,23 @@ static float *floats(int64_t count) {
     return p;
 }
 
+static bool cold;
+
+/* Reads more than the caches hold. */
+static void wipe(void) {
+    enum { WIPED = 40 << 20 }; /* floats */
+    static float *room;
+    if (!room) room = floats(WIPED);
+    float s = 0;
+    for (int64_t i = 0; i < WIPED; i += 16) s += room[i];
+    if (s > 1e30f) exit(1); /* the sum must be computed */
+}
+
 /* The quickest of the runs that fit the time. */
 static double fastest(void (*run)(void *), void *ctx, double milliseconds) {
     double best = 1e30, start = now();
     for (int i = 0; i < 3 || now() - start < milliseconds; i++) {
+        if (cold) wipe();
         double at = now();
         run(ctx);
         at = now() - at;
@@ -97,6 +111,19 @@ static sn_status no_poll(sni_kernel *k) {
     return SN_OK;
 }
 
+/* Scratch of one call: the frame of a small picture. */
+static void *lend(sni_kernel *k, size_t bytes) {
+    static float *room;
+    static size_t size;
+    (void)k;
+    if (bytes > size) {
+        free(room);
+        room = floats((int64_t)(bytes / sizeof *room) + 1);
+        size = bytes;
+    }
+    return room;
+}
+
 typedef struct direct_run {
     sni_kernel kernel;
     void *state;
@@ -107,24 +134,25 @@ static void run_direct(void *ctx) {
     sni_cpu_conv_direct.run(&r->kernel);
 }
 
-static void blocked_datum(sni_datum *d, int64_t channels, int64_t h, int64_t w, float *data) {
+static void blocked_datum(sni_datum *d, int64_t n, int64_t channels, int64_t h, int64_t w,
+                          float *data) {
     int64_t block = sni_cpu_block();
     *d = (sni_datum){.kind = SN_KIND_TENSOR};
     sni_tensor_shape(&d->tensor, SN_FLOAT32, 5,
-                     (int64_t[]){1, sni_blocks(channels, block), h, w, block}, NULL);
+                     (int64_t[]){n, sni_blocks(channels, block), h, w, block}, NULL);
     d->tensor.data = data;
 }
 
 /* The direct implementation as a plan would call it. */
 static double time_direct(const sni_conv_geometry *g, float *w, float *x, float *y, int threads,
                           double milliseconds) {
-    static const sni_host host = {.poll = no_poll};
+    static const sni_host host = {.poll = no_poll, .scratch = lend};
     int64_t pads[4] = {g->pad_top, g->pad_left, g->pad_bottom, g->pad_right};
     sni_blocked_conv_params params = {.block = sni_cpu_block(), .fused.conv.group = 1};
     params.fused.conv.window.pads = (sni_ints){.v = pads, .n = 4, .given = true};
     sni_datum dx, dw = {.kind = SN_KIND_TENSOR}, dy;
-    blocked_datum(&dx, g->in_channels, g->in_h, g->in_w, x);
-    blocked_datum(&dy, g->out_channels, g->out_h, g->out_w, y);
+    blocked_datum(&dx, g->n, g->in_channels, g->in_h, g->in_w, x);
+    blocked_datum(&dy, g->n, g->out_channels, g->out_h, g->out_w, y);
     sni_tensor_shape(&dw.tensor, SN_FLOAT32, 4,
                      (int64_t[]){g->out_channels, g->in_channels, g->kernel_h, g->kernel_w}, NULL);
     dw.tensor.data = w;
@@ -171,8 +199,8 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
     return t;
 }
 
-static void measure(const layer *l, int threads, double milliseconds) {
-    sni_conv_geometry g = {.n = 1,
+static void measure(const layer *l, int threads, double milliseconds, int64_t images) {
+    sni_conv_geometry g = {.n = images,
                            .in_channels = l->in,
                            .out_channels = l->out,
                            .groups = 1,
@@ -188,7 +216,7 @@ static void measure(const layer *l, int threads, double milliseconds) {
                            .dilation_w = 1};
     g.pad_top = g.pad_bottom = g.kernel_h / 2;
     g.pad_left = g.pad_right = g.kernel_w / 2;
-    int64_t block = sni_cpu_block(), pixels = l->size * l->size;
+    int64_t block = sni_cpu_block(), pixels = images * l->size * l->size;
     float *x = floats(sni_blocks(l->in, block) * block * pixels);
     float *y = floats(sni_blocks(l->out, block) * block * pixels);
     float *w = floats(l->out * l->in * l->kernel_h * l->kernel_w);
@@ -224,10 +252,15 @@ static void measure(const layer *l, int threads, double milliseconds) {
 }
 
 int main(int argc, char **argv) {
+    cold = argc > 1 && !strcmp(argv[1], "--cold");
+    argc -= cold;
+    argv += cold;
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 40;
+    int64_t images = argc > 3 ? atoi(argv[3]) : 1;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-        measure(&layers[i], threads, milliseconds);
+        if (argc > 4 && !strstr(layers[i].network, argv[4])) continue;
+        measure(&layers[i], threads, milliseconds, images);
         fflush(stdout);
     }
     return 0;

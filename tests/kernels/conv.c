@@ -75,6 +75,7 @@ static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
     t.w = random_floats(c, width * t.w_out);
     t.y = y;
     t.epilogue = &e;
+    t.ahead = t.x_ahead = (uintptr_t)t.w;
     for (int64_t i = 0; i < width * t.y_block; i++) want[i] = (double)y[i];
     if (!c->bench) plain_tile(&t, width, pixels, lanes, want);
     double macs =
@@ -176,7 +177,7 @@ static void wino_product(check *c) {
                 want[v * c_step + t * lanes + l] = sum;
             }
     CALL(c, 2.0 * (double)(rows * nv) * (double)(lanes * channels), 0)
-    k->product(rows, nv, channels, a, a_step, b, y, c_step, b, 0);
+    k->product(rows, nv, channels, a, a_step, b, y, c_step, b, nv * lanes, 0);
     expect(c, "c", y, want, nv * c_step, 1e-4);
 }
 
