@@ -55,8 +55,10 @@ typedef struct sni_conv_tile {
     int64_t y_block;
     uintptr_t ahead, ahead_step; /* address of weights to fetch into the cache, and bytes that it
                                     moves on with each channel */
-    bool add;                    /* to what y has */
-    bool finish;                 /* with the epilogue */
+    uintptr_t x_ahead;           /* the same for input, with its distances in bytes: */
+    uintptr_t x_ahead_step, x_ahead_tap, x_ahead_row, x_ahead_block;
+    bool add;    /* to what y has */
+    bool finish; /* with the epilogue */
     const sni_conv_epilogue
         *epilogue; /* bias, slopes and residual moved to the tile's first block, pixel */
 } sni_conv_tile;

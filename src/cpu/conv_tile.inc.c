@@ -31,12 +31,16 @@ static INLINE int64_t tile_at(const sni_conv_tile *t, int p, int v) {
 
 /* Adds the products of one tap over the channels of an input block. */
 static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
-                                int64_t w_out, uintptr_t ahead, uintptr_t ahead_step, int pixels,
-                                int vectors, tile_sums sum) {
+                                int64_t w_out, uintptr_t ahead, uintptr_t ahead_step,
+                                uintptr_t x_ahead, uintptr_t x_ahead_step, int pixels, int vectors,
+                                tile_sums sum) {
     UNROLL_SOME
-    for (int64_t c = 0; c < channels; c++, x++, w += BLOCK, ahead += ahead_step) {
+    for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
         vf right[SNI_CONV_MOST_WIDTH * VECTORS];
         __builtin_prefetch((const void *)ahead, 0, 2);
+        __builtin_prefetch((const void *)x_ahead, 0, 2);
+        ahead += ahead_step;
+        x_ahead += x_ahead_step;
         UNROLL
         for (int v = 0; v < vectors; v++)
             right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
@@ -53,16 +57,20 @@ static INLINE void add_channels(int64_t channels, const float *x, const float *w
 static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels, int vectors,
                                 tile_sums sum) {
     const int64_t x_tap = t->x_tap, w_tap = t->w_tap, w_out = t->w_out;
-    const uintptr_t ahead_step = t->ahead_step;
+    const uintptr_t ahead_step = t->ahead_step, x_ahead_step = t->x_ahead_step;
     uintptr_t ahead = t->ahead;
     for (int64_t b = 0; b < t->blocks; b++)
         for (int64_t r = 0; r < t->rows; r++) {
             const float *x = t->x + b * t->x_block + r * t->x_row;
             const float *w = t->w + b * t->w_block + r * t->w_row;
+            uintptr_t x_ahead =
+                t->x_ahead + (uintptr_t)b * t->x_ahead_block + (uintptr_t)r * t->x_ahead_row;
             int64_t channels = t->taps > 1 ? t->channels : t->last;
             for (int64_t left = t->taps; left > 0; x += x_tap, w += w_tap) {
-                add_channels(channels, x, w, step, w_out, ahead, ahead_step, pixels, vectors, sum);
+                add_channels(channels, x, w, step, w_out, ahead, ahead_step, x_ahead, x_ahead_step,
+                             pixels, vectors, sum);
                 ahead += (uintptr_t)channels * ahead_step;
+                x_ahead += t->x_ahead_tap;
                 if (--left == 1) channels = t->last;
             }
         }
@@ -92,6 +100,16 @@ static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, 
     for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(max_vf(sum[p][v], least), most);
 }
 
+/* Has what finish_sums will add come near while the products are summed. */
+static INLINE void fetch_residual(const sni_conv_tile *t, int pixels, int vectors) {
+    const float *residual = t->finish ? t->epilogue->residual : NULL;
+    if (!residual) return;
+    UNROLL
+    for (int p = 0; p < pixels; p++) UNROLL
+    for (int v = 0; v < vectors; v += VECTORS)
+        __builtin_prefetch(residual + tile_at(t, p, v), 0, 3);
+}
+
 /* `pixels` and `width`, and `step` where it is not 0, are constants at every call, so that the
  * loops unroll and the tile needs no memory. A step of 0 is t->x_pixel. */
 static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, int width) {
@@ -99,6 +117,7 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
     const int vectors = width * VECTORS;
     float low, high;
     if (!step) step = t->x_pixel;
+    fetch_residual(t, pixels, vectors);
     if (t->add) {
         UNROLL
         for (int p = 0; p < pixels; p++) UNROLL

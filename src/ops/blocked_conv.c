@@ -166,6 +166,7 @@ const sni_op sni_op_sinter_BlockedConv = {
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
         {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)}),
     .params_size = sizeof(sni_blocked_conv_params),
+    .inplace = 1u << 3,
     .prepare = sni_fused_conv_prepare,
     .infer = blocked_conv_infer,
     .ref = blocked_conv_ref,

@@ -69,6 +69,16 @@ static bool is_part(const sni_blocks *b, const sni_step *s, int32_t out, size_t 
 
 /* ---- Results over operands ---- */
 
+/* True if a step reads a block through an input that its operator does not let be overwritten. */
+static bool is_read_otherwise(const sni_blocks *b, const sni_step *s, int32_t block) {
+    const sni_ref *in = sni_step_inputs(b->plan, s);
+    for (int32_t i = 0; i < s->node->n_in; i++)
+        if ((i >= 32 || !(s->node->op->inplace >> i & 1)) && is_planned(b->plan, in[i]) &&
+            b->block_of[in[i]] == block)
+            return true;
+    return false;
+}
+
 /* The input whose memory output 0 of a step takes over: all of its block dies here. */
 static int32_t overwritten(const sni_blocks *b, const sni_step *s, int32_t index, int32_t out) {
     const sni_plan *p = b->plan;
@@ -76,7 +86,8 @@ static int32_t overwritten(const sni_blocks *b, const sni_step *s, int32_t index
     const sni_tensor *result = &p->slots[out].tensor;
     for (int32_t i = 0; i < s->node->n_in && i < 32; i++) {
         if (!(s->node->op->inplace >> i & 1) || !is_planned(p, in[i]) ||
-            b->blocks[b->block_of[in[i]]].last != index)
+            b->blocks[b->block_of[in[i]]].last != index ||
+            is_read_otherwise(b, s, b->block_of[in[i]]))
             continue;
         const sni_tensor *t = &p->slots[in[i]].tensor;
         if (t->count == result->count &&

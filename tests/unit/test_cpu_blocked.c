@@ -42,6 +42,10 @@ static const shape shapes[] = {
     {1, 17, 17, 17, 40, 33, {5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}},
     {1, 64, 48, 1, 24, 23, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {1, 64, 40, 1, 20, 20, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}},
+    {1, 40, 24, 1, 6, 9, {1, 1}, {1, 1}, {1, 2, 0, 3}, {1, 1}},
+    {3, 512, 20, 1, 13, 15, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {3, 260, 17, 1, 21, 18, {1, 1}, {2, 2}, {0}, {1, 1}},
+    {2, 250, 18, 1, 23, 25, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -75,7 +79,8 @@ enum {
     SLOPES = 16,
     FACTORS = 32,
     EACH = 64,
-    MEANS = 128
+    MEANS = 128,
+    ONTO = 256
 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
@@ -111,6 +116,7 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
+    if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     versus_run(&v, mode & MEANS ? 2 : 1, 1e-6 * (double)(s->in * s->kernel[0] * s->kernel[1] + 10));
     assert_true(s->refused || v.impl);
@@ -122,6 +128,20 @@ static void blocked_matches(void **state) {
     for (int i = 0; i < SHAPES; i++)
         for (int mode = 0; mode < 4; mode++)
             conv_case(&shapes[i], mode, activations[(i + mode) % 4]);
+}
+
+/* Results over what is added to them. */
+static void overwriting_matches(void **state) {
+    (void)state;
+    for (int i = 0; i < SHAPES; i++)
+        for (int mode = 0; mode < 2; mode++) {
+            if (shapes[i].refused) continue;
+            const char *activation = i % 2 ? "Relu" : "LeakyRelu";
+            conv_case(&shapes[i], mode | ADDED | ONTO, activation);
+            if (shapes[i].groups > 1) continue;
+            conv_case(&shapes[i], mode | ADDED | ONTO | PLAIN, activation);
+            conv_case(&shapes[i], mode | ADDED | ONTO | WINOGRAD, activation);
+        }
 }
 
 /* The slopes of PRelu, through every kernel. */
@@ -371,6 +391,7 @@ int main(void) {
         cmocka_unit_test(blocked_matches),
         cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(expanded_depthwise_matches),
+        cmocka_unit_test(overwriting_matches),
         cmocka_unit_test(slopes_match),
         cmocka_unit_test(factors_match),
         cmocka_unit_test(means_match),

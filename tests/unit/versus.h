@@ -31,6 +31,7 @@ typedef struct versus {
     const sni_impl *use; /* NULL: the one that is chosen */
     const char *impl;
     bool may_refuse; /* no implementation: nothing is compared */
+    int over;        /* this input lies where output 0 will be; 0: none */
 } versus;
 
 static inline void versus_start(versus *v, const char *domain, const char *type) {
@@ -159,7 +160,7 @@ static inline void versus_run_impl(versus *v, const sni_impl *impl, const void *
     eval *e = &v->e;
     versus_host h = {.n = 0};
     const sni_datum *in[EVAL_MOST];
-    sni_datum *outs[EVAL_MOST], packed[EVAL_MOST];
+    sni_datum *outs[EVAL_MOST], packed[EVAL_MOST], over;
     for (int i = 0; i < e->n_in; i++) {
         in[i] = e->in_ids[i] == SNI_NO_ID ? NULL : &e->in[i];
         if (!in[i] || !v->constants[i] || !state || !(impl->packs >> i & 1)) continue;
@@ -172,6 +173,12 @@ static inline void versus_run_impl(versus *v, const sni_impl *impl, const void *
         out[i].tensor.buffer = NULL;
         out[i].tensor.data = versus_guarded(sni_tensor_bytes(&e->out[i].tensor));
         outs[i] = e->out[i].kind == SN_KIND_TENSOR ? &out[i] : NULL;
+    }
+    if (v->over) {
+        over = e->in[v->over];
+        memcpy(out[0].tensor.data, over.tensor.data, sni_tensor_bytes(&over.tensor));
+        over.tensor.data = out[0].tensor.data;
+        in[v->over] = &over;
     }
     const sni_node *n = sni_graph_first(e->graph);
     sni_kernel k = {.node = n,

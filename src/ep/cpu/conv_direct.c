@@ -124,6 +124,7 @@ typedef struct direct_job {
     bool plain, flat, outputs_first;
     bool pointwise; /* one tap: input blocks take the place of taps */
     bool framed;    /* x is a copy with zeros to the left and right */
+    bool onto;      /* y has what is added to the sums: they begin with it */
     sni_conv_step step;
     int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
     int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
@@ -132,6 +133,7 @@ typedef struct direct_job {
     int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
     int64_t grain;
     int64_t chunk; /* input blocks whose weights stay in the cache */
+    bool far;      /* the input comes from behind the second cache */
     /* Factors of input channels that weights are multiplied by, tile by tile; NULL: none. Items are
      * shared out to slots, each with `room` floats of its own from `scaled` on. */
     const float *factors;
@@ -286,6 +288,7 @@ static void cut_items(direct_job *j, int threads) {
     bool by_image = images % threads == 0;
     bool by_rows = pixels * g->n >= ROW_PIXELS * threads && (by_image || is_even(most, threads));
     j->tiles = ceil_div(j->out_blocks, j->width);
+    j->far = !j->plain && g->n * g->in_h * g->in_w * depth > cache;
     bool by_tiles = !by_rows && is_even(images * j->tiles, threads);
     int64_t parts = (by_rows && !by_image) || (!by_rows && !by_tiles) ? threads : 1;
     int64_t near = j->framed ? NEAR : cache;
@@ -328,6 +331,17 @@ static void cut(direct_job *j, int threads) {
     cut_items(j, threads);
 }
 
+/* A residual that lies in y is read before sums are written there: where sums are finished at once
+ * that is when they are, else they begin with it. */
+static void place_residual(direct_job *j) {
+    const sni_conv_geometry *g = &j->g;
+    bool inside = g->pad_left == 0 && (g->out_w - 1) * g->stride_w < g->in_w;
+    bool at_once = j->pointwise && inside && j->chunk >= j->in_blocks;
+    if (j->epilogue.residual != j->y || at_once) return;
+    j->onto = true;
+    j->epilogue.residual = NULL;
+}
+
 /* ---- Running ---- */
 
 /* What stays the same for the tiles of an item and a chunk of input. */
@@ -359,6 +373,26 @@ static void fetch_ahead(item *it, int64_t steps) {
     it->fetched += steps * (int64_t)it->fetch_step;
 }
 
+/* Has the first tile of output channels fetch input: that of the next pixels of a flat picture, or
+ * of the same pixels in the row below. Those that follow find it in the cache. */
+static void fetch_input(item *it, int64_t pixels) {
+    const direct_job *j = it->job;
+    const sni_conv_geometry *g = &j->g;
+    sni_conv_tile *t = &it->tile;
+    const int64_t size = sizeof(float);
+    if (!j->far || it->first_out > 0) {
+        t->x_ahead = (uintptr_t)t->w;
+        t->x_ahead_step = t->x_ahead_tap = t->x_ahead_row = t->x_ahead_block = 0;
+        return;
+    }
+    int64_t on = j->flat ? pixels * j->block : g->stride_h * g->in_w * j->block;
+    t->x_ahead = (uintptr_t)t->x + (uintptr_t)(on * size);
+    t->x_ahead_step = (uintptr_t)((j->pointwise ? j->x_pixel : j->block) * size);
+    t->x_ahead_tap = (uintptr_t)((j->pointwise ? t->x_tap : j->block * j->block) * size);
+    t->x_ahead_row = (uintptr_t)(t->x_row * size);
+    t->x_ahead_block = (uintptr_t)(t->x_block * size);
+}
+
 /* Taps [from, to) of the tile's pixels [lo, hi) that start at output column `column`. */
 static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t lo, int64_t hi,
                      bool add, bool finish) {
@@ -385,6 +419,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
         t->taps = none ? 0 : along ? 1 : to - from;
     }
     fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
+    fetch_input(it, hi - lo);
     t->add = add;
     t->finish = finish;
     it->epilogue.residual = j->epilogue.residual ? j->epilogue.residual + y : NULL;
@@ -520,7 +555,7 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
         if (!j->plain && !j->pointwise) it.tile.channels = it.tile.last;
         plan_fetch(&it, last ? 0 : next, last, end - row * j->item_spans);
         for (int64_t span = row * j->item_spans; span < end; span++)
-            run_span(&it, span, b == 0, last);
+            run_span(&it, span, b == 0 && !j->onto, last);
     }
 }
 
@@ -600,6 +635,7 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
                     .plain = call.plain,
                     .block = kernels->block};
     cut(&j, threads_of(k));
+    place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
     const sni_tensor *factors = sni_in(k, 5);
     if (factors && weights_are_fewer(&j, factors)) {

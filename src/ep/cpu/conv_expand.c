@@ -156,7 +156,7 @@ static void expand_pixels(const expand_job *j, const float *x, int64_t first, in
                        .finish = true,
                        .epilogue = &e};
     if (e.bias) e.bias += first * block;
-    t.ahead = (uintptr_t)t.w;
+    t.ahead = t.x_ahead = (uintptr_t)t.w;
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
     for (int64_t i = 0, at = from; i < tiles; i++) {
         int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
