@@ -69,8 +69,9 @@ bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_for
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
 
 /* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
- * not depend on threads, because results do on the form. Sizes that are not known (below 1) are
- * taken to be those of a middling picture. */
+ * not depend on threads, because results do on the form; it does on the number of images, which
+ * share the weights. Sizes that are not known (below 1) are taken to be those of one middling
+ * picture. */
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form);
 
 /* Floats of transformed weights. */

@@ -71,7 +71,7 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 bool sni_blocked_picture(const sni_choice *c, sni_conv_geometry *g) {
     bool plain;
     if (!sni_blocked_geometry(c, g, &plain) || plain) return false;
-    g->n = 1;
+    if (g->n < 1) g->n = 1;
     return g->in_h > 0 && g->in_w > 0 && g->out_h > 0 && g->out_w > 0;
 }
 
