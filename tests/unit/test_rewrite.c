@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/model.h"
 #include "rule_sample.h"
 
 enum { MOST_VARIANTS = 128, MOST_OUTPUTS = 4, MOST_NAMES = 1024 };
@@ -225,6 +226,63 @@ static void rules_are_documented(void **state) {
     }
 }
 
+enum { WIDTH = 96 }; /* the joined weights are more than what passes look into */
+
+/* Attention over three products of one input, with weights (WIDTH, WIDTH). */
+static char *attention_text(void) {
+    char *text = malloc(3 * WIDTH * WIDTH * 4 + 1024), *at = text;
+    assert_non_null(text);
+    at += sprintf(at,
+                  "<ir_version: 8, opset_import: [\"\" : 23]> g (float[1,S,%d] X) => "
+                  "(float[1,S,%d] Y) <",
+                  WIDTH, WIDTH);
+    for (int i = 0; i < 3; i++) {
+        at += sprintf(at, "%sfloat[%d,%d] w%d = {", i ? ", " : "", WIDTH, WIDTH, i);
+        for (int k = 0; k < WIDTH * WIDTH; k++)
+            at += sprintf(at, "%s%d", k ? "," : "", (k * 7 + i) % 10);
+        at += sprintf(at, "}");
+    }
+    sprintf(at, "> { q = MatMul(X, w0) k = MatMul(X, w1) v = MatMul(X, w2) "
+                "Y = Attention<q_num_heads = 4, kv_num_heads = 4>(q, k, v) }");
+    return text;
+}
+
+/* Weights that are joined are put together when somebody asks for them, row by row. */
+static void joined_weights_wait(void **state) {
+    (void)state;
+    char *text = attention_text();
+    sni_model *model;
+    sn_error err = {0};
+    sni_opt_report report;
+    if (sni_model_import_text(text, strlen(text), &model, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sni_optimize(model->graph, 2, NULL, 0, &report, &err), SN_OK);
+    sni_const *joined = NULL;
+    const sni_graph *g = model->graph;
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        if (sni_str_is(n->type, "Linear")) joined = g->values[n->in[1]]->constant;
+    assert_non_null(joined);
+    assert_int_equal(joined->tensor.dims[1], 3 * WIDTH);
+    assert_null(joined->tensor.data);
+    for (int kept = 0; kept < 2; kept++) {
+        sni_loan loan = {0};
+        const sni_tensor *t = &loan.tensor;
+        if (kept)
+            assert_int_equal(sni_const_load(joined, &t, &err), SN_OK);
+        else
+            assert_int_equal(sni_const_borrow(joined, true, &loan, &err), SN_OK);
+        const float *w = t->data;
+        for (int r = 0; r < WIDTH; r++)
+            for (int c = 0; c < 3 * WIDTH; c++)
+                assert_float_equal(w[r * 3 * WIDTH + c],
+                                   (float)(((r * WIDTH + c % WIDTH) * 7 + c / WIDTH) % 10), 0);
+        if (!kept) sni_loan_end(&loan);
+        assert_true((joined->tensor.data != NULL) == (kept == 1));
+    }
+    sni_model_free(model);
+    free(text);
+}
+
 static void print_cell(const char *text) {
     putchar('`');
     for (; *text; text++) {
@@ -252,6 +310,7 @@ int main(int count, char **args) {
     if (count > 1 && strcmp(args[1], "--markdown") == 0) return print_tables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_keeps_the_result), cmocka_unit_test(names_are_unique),
-        cmocka_unit_test(rules_are_documented), cmocka_unit_test(unknown_names_are_refused)};
+        cmocka_unit_test(rules_are_documented), cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(joined_weights_wait)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
