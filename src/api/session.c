@@ -136,14 +136,14 @@ static void free_form(form *f) {
 }
 
 /* The disabled rules under the optimiser's own names for them, which stay. */
-static sn_status keep_rules(sn_session *s, sn_error *err) {
-    size_t count = s->options.disabled_rule_count;
+static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error *err) {
+    size_t count = o->disabled_rule_count;
     const char **kept = calloc(count + 1, sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     for (size_t i = 0; i < count; i++) {
         const char *name;
         for (size_t j = 0; (name = sni_opt_name(j)); j++)
-            if (strcmp(name, s->options.disabled_rules[i]) == 0) break;
+            if (strcmp(name, o->disabled_rules[i]) == 0) break;
         kept[i] = name;
     }
     s->options.disabled_rules = kept;
@@ -166,7 +166,7 @@ static sn_status choose_form(sn_session *s, bool given, const form **out, sn_err
 
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     SN_TRY(sni_opt_check_names(o->disabled_rules, o->disabled_rule_count, err));
-    SN_TRY(keep_rules(s, err));
+    SN_TRY(keep_rules(s, o, err));
     SN_TRY(use_cache(s, o, err));
     const sn_model *source = s->kept ? s->kept : s->model;
     SN_TRY(check_operators(source->model->graph, 0, err));
@@ -198,6 +198,7 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     s->model = sni_model_retain((sn_model *)model);
     s->options = o;
     s->options.cache_folder = NULL;
+    s->options.disabled_rules = NULL; /* until they are its own */
     atomic_init(&s->cached, false);
     sn_status status = prepare(s, &o, err);
     if (status == SN_OK)
