@@ -13,6 +13,8 @@
     { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
 #define OPTION_CACHE \
     { OPT_CACHE, 0, "cache", "DIR", "keep the compiled model in DIR, and use it from there" }
+#define OPTION_CACHE_LIMIT \
+    { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
 #define OPTION_SHAPE \
@@ -77,6 +79,7 @@ static const cli_option run_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_CACHE,
+    OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
@@ -129,6 +132,7 @@ static const cli_option bench_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_CACHE,
+    OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,

@@ -20,6 +20,7 @@ typedef struct cli_model_args {
     int optimize;
     cli_rule_names disabled;
     const char *cache;      /* value of --cache; NULL: none */
+    uint64_t cache_limit;   /* bytes; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
     const char **files; /* values of -i */

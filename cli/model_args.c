@@ -144,6 +144,10 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
     case OPT_CACHE:
         m->cache = value;
         break;
+    case OPT_CACHE_LIMIT:
+        ok = cli_args_int(args, value, 1, INT64_MAX >> 20, &number);
+        m->cache_limit = (uint64_t)number << 20;
+        break;
     case OPT_OP_LIBRARY:
         m->libraries[m->library_count++] = value;
         break;

@@ -365,9 +365,11 @@ typedef struct sn_session_options {
      * first run; later ones map it instead of optimising and packing. A model counts as the same
      * while its files are (device, inode, size, time of change), one from memory while its bytes
      * are. Files that do not fit are made anew, and what cannot be written is not; the log tells.
-     * Nothing removes old files: the folder may be emptied at any time. Models with custom
-     * operators, or with weights or files given by the caller, are not kept. */
+     * The folder may be emptied at any time. Models with custom operators, or with weights or files
+     * given by the caller, are not kept. */
     const char *cache_folder;
+    uint64_t cache_limit; /* most bytes of such files in the folder: those unused for longest go
+                             before one is put there, and one that is larger is not kept; 0: none */
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options, size_t size);

@@ -15,7 +15,9 @@ bool sni_cache_path(const sn_model *model, const sn_session_options *options, ch
  * model that it must answer for. */
 sn_model *sni_cache_open(const char *path, const sn_model *like);
 
-/* Writes a file under a name of its own and puts it in place when it is whole and on the disk. */
-sn_status sni_cache_write(const char *path, sn_session *session, sn_error *err);
+/* Writes a file under a name of its own and puts it in place when it is whole and on the disk.
+ * `limit` (0: none) is for the bytes of all such files in the folder: those unused for longest
+ * leave before, also while other processes have them mapped. SN_LIMIT if it does not fit alone. */
+sn_status sni_cache_write(const char *path, uint64_t limit, sn_session *session, sn_error *err);
 
 #endif

@@ -500,7 +500,7 @@ static void fill_cache(sn_session *s) {
     sn_error err = {0};
     char line[sizeof err.message + 32];
     if (!s->cache_path || atomic_exchange(&s->cached, true)) return;
-    bool done = sni_cache_write(s->cache_path, s, &err) == SN_OK;
+    bool done = sni_cache_write(s->cache_path, s->options.cache_limit, s, &err) == SN_OK;
     snprintf(line, sizeof line, "%s%s",
              done ? "written to the cache" : "not cached: ", done ? "" : err.message);
     log_line(s, done ? SN_LOG_INFO : SN_LOG_WARNING, line);
@@ -578,7 +578,7 @@ bool sn_session_rewrite(const sn_session *session, size_t index, const char **ru
     return true;
 }
 
-enum { KINDS = 256, KIND_DEPTH = 64 };
+enum { KINDS = 256 };
 
 /* Operators and how many nodes each has; those beyond KINDS are not counted. */
 typedef struct kinds {
@@ -587,7 +587,7 @@ typedef struct kinds {
 } kinds;
 
 static void count_kinds(const sni_graph *g, kinds *k, int depth) {
-    for (const sni_node *n = sni_graph_first(g); n && depth < KIND_DEPTH;
+    for (const sni_node *n = sni_graph_first(g); n && depth < SNI_MAX_NESTING;
          n = sni_graph_next(g, n)) {
         size_t i = 0;
         for (int32_t sub = 0; sub < n->n_subgraphs; sub++)

@@ -1,6 +1,7 @@
 /* session.c - sessions: making them, and what can be asked of them. */
 #include "ort/ort.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +96,25 @@ static OrtStatus *set_log(OrtSession *s, const OrtSessionOptions *o) {
     return NULL;
 }
 
-static void read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_options *out) {
+/* A number of bytes; absent is 0. */
+static OrtStatus *read_bytes(const OrtSessionOptions *o, const char *key, uint64_t *out) {
+    const char *text = ort_pairs_get(&o->config, key);
+    char *end = NULL;
+    errno = 0;
+    *out = text ? strtoull(text, &end, 10) : 0;
+    if (!text || (text[0] >= '0' && text[0] <= '9' && !*end && !errno)) return NULL;
+    return ort_fail(ORT_INVALID_ARGUMENT, "%s is '%s', which is no number of bytes", key, text);
+}
+
+static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_options *out) {
     sn_session_options_init(out, sizeof *out);
     out->log = log_line;
     out->log_ctx = s;
-    if (!o) return;
+    if (!o) return NULL;
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
     out->cache_folder = ort_pairs_get(&o->config, "sinter.cache_folder");
+    return read_bytes(o, "sinter.cache_limit", &out->cache_limit);
 }
 
 static int write_file(void *file, const void *bytes, size_t size) {
@@ -138,7 +150,7 @@ static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, si
     uint64_t loaded = ort_now_ns();
     sn_session_options so;
     sn_error err;
-    read_options(o, s, &so);
+    ORT_TRY(read_options(o, s, &so));
     if (sn_session_create(s->model, &so, &s->session, &err) != SN_OK) return ort_fail_sn(&err);
     count_ports(s);
     if (s->profile) {

@@ -5,16 +5,19 @@
 #include "sinter.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WIDTH = 64 };
 
 static char folder[64], model_path[128];
 static int found, written, refused;
+static uint64_t limit; /* of the sessions that follow */
 
 static void note(void *ctx, sn_log_level level, const char *text) {
     (void)ctx;
@@ -92,6 +95,7 @@ static void use(bool from_memory, const char *where, const char *rule) {
     assert_int_equal(sn_session_create(model, &o, &plain, &err), SN_OK);
     o.log = note;
     o.cache_folder = where;
+    o.cache_limit = limit;
     if (sn_session_create(model, &o, &cached, &err) != SN_OK) fail_msg("%s", err.message);
     run(plain, want);
     for (int i = 0; i < 2; i++) {
@@ -133,8 +137,22 @@ static void break_file(const char *path) {
     fclose(f);
 }
 
+static uint64_t bytes_seen;
+
+static void add_size(const char *path) {
+    struct stat st;
+    if (stat(path, &st) == 0) bytes_seen += (uint64_t)st.st_size;
+}
+
+static uint64_t total_bytes(void) {
+    bytes_seen = 0;
+    files(add_size);
+    return bytes_seen;
+}
+
 static int setup(void **state) {
     (void)state;
+    limit = 0;
     strcpy(folder, "/tmp/sinter-cache-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(model_path, sizeof model_path, "%s/model.onnx", folder);
@@ -223,6 +241,128 @@ static void many_processes_at_once(void **state) {
     assert_int_equal(files(NULL), 1); /* nothing half done is left */
 }
 
+/* Rules whose absence makes other files of the same size. */
+static const char *const others[] = {"fold-constants", "dead-code", "identities"};
+
+/* The clock that files are dated by goes in steps of some milliseconds. */
+static void use_later(const char *rule) {
+    usleep(20000);
+    use(false, folder, rule);
+}
+
+static void least_recently_used_goes(void **state) {
+    (void)state;
+    use(false, folder, others[0]);
+    limit = total_bytes() * 5 / 2;
+    use_later(others[1]);
+    use_later(others[0]);
+    assert_int_equal(found, 1);
+    assert_int_equal(files(NULL), 2);
+    use_later(others[2]);
+    assert_int_equal(written, 1);
+    assert_int_equal(files(NULL), 2);
+    assert_true(total_bytes() <= limit);
+    use_later(others[0]); /* was used after others[1] */
+    assert_int_equal(found, 1);
+    use_later(others[2]);
+    assert_int_equal(found, 1);
+    use_later(others[1]);
+    assert_int_equal(found, 0);
+    assert_int_equal(files(NULL), 2);
+    limit = total_bytes() / 4; /* less than one file */
+    write_model(3);
+    use_later(others[0]);
+    assert_int_equal(refused, 1);
+    assert_int_equal(files(NULL), 2);
+}
+
+/* A file that leaves while a session has it mapped serves it on. */
+static void mapped_files_may_go(void **state) {
+    (void)state;
+    sn_session_options o;
+    sn_session *session;
+    float before[2 * WIDTH], after[2 * WIDTH];
+    use(false, folder, NULL);
+    limit = total_bytes();
+    sn_model *model = load(false);
+    sn_session_options_init(&o, sizeof o);
+    o.cache_folder = folder;
+    o.log = note;
+    found = 0;
+    assert_int_equal(sn_session_create(model, &o, &session, NULL), SN_OK);
+    assert_int_equal(found, 1);
+    run(session, before);
+    use_later(others[0]);
+    assert_int_equal(written, 1);
+    assert_int_equal(files(NULL), 1);
+    usleep(20000);
+    run(session, after);
+    assert_memory_equal(before, after, sizeof after);
+    sn_session_destroy(session);
+    sn_model_destroy(model);
+}
+
+static void make_file(const char *name, int age) {
+    char path[200];
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    fputs("something", f);
+    fclose(f);
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+}
+
+static bool exists(const char *name) {
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void only_its_own_files_go(void **state) {
+    (void)state;
+    static const char dead[] = "0123456789abcdef0123456789abcdef.sinter.AbCdEf";
+    static const char busy[] = "0123456789abcdef0123456789abcdef.sinter.GhIjKl";
+    static const char old[] = "0123456789abcdef0123456789abcdee.sinter";
+    static const char *const foreign[] = {"notes.txt", "mine.sinter", "0123456789abcdef.sinter"};
+    make_file(dead, 7200);
+    make_file(busy, 60);
+    make_file(old, 7200);
+    for (int i = 0; i < 3; i++) make_file(foreign[i], 1000000);
+    limit = 1 << 20;
+    use(false, folder, NULL);
+    assert_int_equal(written, 1);
+    assert_false(exists(dead));
+    assert_true(exists(busy) && exists(old)); /* there is room */
+    limit = 8 + total_bytes() - 5 * 9;        /* the file just written, and not quite `old` */
+    use_later(NULL);
+    use(false, folder, others[0]);
+    assert_int_equal(written, 1);
+    assert_true(exists(busy) && !exists(old));
+    for (int i = 0; i < 3; i++) assert_true(exists(foreign[i]));
+    assert_int_equal(files(NULL), 5);
+}
+
+static void many_processes_keep_the_limit(void **state) {
+    (void)state;
+    pid_t children[6];
+    use(false, folder, NULL);
+    limit = total_bytes() * 5 / 2;
+    for (int i = 0; i < 6; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            for (int round = 0; round < 6; round++) use(false, folder, others[(i + round) % 3]);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(files(NULL), 2);
+    assert_true(total_bytes() <= limit);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(is_written_once_and_found, setup, teardown),
@@ -230,6 +370,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(damage_is_made_good, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(many_processes_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(least_recently_used_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(mapped_files_may_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_its_own_files_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_processes_keep_the_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
