@@ -197,6 +197,7 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     }
     s->model = sni_model_retain((sn_model *)model);
     s->options = o;
+    s->options.disabled_rules = NULL; /* the caller's; keep_rules() makes our own */
     s->options.cache_folder = NULL;
     s->options.disabled_rules = NULL; /* until they are its own */
     atomic_init(&s->cached, false);

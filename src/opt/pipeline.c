@@ -104,6 +104,7 @@ static bool is_named(const char *name, const char *const *names, size_t count) {
 
 sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *err) {
     const sni_rule_set *set;
+    if (!count) return SN_OK;
     SN_TRY(sni_rule_set_get(&set, err));
     for (size_t i = 0; i < count; i++) {
         const char *other;

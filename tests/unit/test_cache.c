@@ -241,8 +241,23 @@ static void many_processes_at_once(void **state) {
     assert_int_equal(files(NULL), 1); /* nothing half done is left */
 }
 
+static void unknown_rules_are_refused(void **state) {
+    (void)state;
+    const char *rule = "no-such-rule";
+    sn_session_options o;
+    sn_session *session;
+    sn_error err = {0};
+    sn_model *model = load(false);
+    sn_session_options_init(&o, sizeof o);
+    o.cache_folder = folder;
+    o.disabled_rules = &rule;
+    o.disabled_rule_count = 1;
+    assert_int_equal(sn_session_create(model, &o, &session, &err), SN_INVALID_ARGUMENT);
+    sn_model_destroy(model);
+}
+
 /* Rules whose absence makes other files of the same size. */
-static const char *const others[] = {"fold-constants", "dead-code", "identities"};
+static const char *const others[] = {"fold-constants", "dead-code", "identity"};
 
 /* The clock that files are dated by goes in steps of some milliseconds. */
 static void use_later(const char *rule) {
@@ -370,6 +385,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(damage_is_made_good, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(many_processes_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_rules_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(least_recently_used_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(mapped_files_may_go, setup, teardown),
         cmocka_unit_test_setup_teardown(only_its_own_files_go, setup, teardown),
