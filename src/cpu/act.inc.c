@@ -126,14 +126,17 @@ typedef struct ending {
     int64_t y_row, rows, n;
     const float *row_bias, *columns, *more; /* NULL: none */
     int64_t more_row;
-    const float *slopes; /* sni_epilogue's */
+    const float *slopes, *row_slopes, *column_slopes; /* sni_epilogue's */
 } ending;
 
-/* One row, for an activation that is a constant at every call. */
-static inline __attribute__((always_inline)) void finish(sni_act act, const ending *e, float *y,
-                                                         float bias, const float *more) {
-    vf p0 = splat(e->p0), p1 = splat(e->p1), b = splat(bias);
-    const float *columns = e->columns;
+/* Row r, for an activation that is a constant at every call. */
+static inline __attribute__((always_inline)) void finish(sni_act act, const ending *e, int64_t r) {
+    const bool leaky = act == SNI_ACT_LEAKY_RELU;
+    const float bias = e->row_bias ? e->row_bias[r] : 0;
+    const float *columns = e->columns, *more = e->more ? e->more + r * e->more_row : NULL;
+    float *y = e->y + r * e->y_row;
+    vf p0 = splat(leaky && e->row_slopes ? e->row_slopes[r] : e->p0), p1 = splat(e->p1);
+    vf b = splat(bias);
     const bool biased = bias != 0;
     int64_t i = 0, n = e->n;
     for (; i + LANES <= n; i += LANES) {
@@ -141,7 +144,8 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
         if (biased) x += b;
         if (columns) x += load(columns + i);
         if (more) x += load(more + i);
-        if (act == SNI_ACT_LEAKY_RELU && e->slopes) p0 = load(e->slopes + i % BLOCK);
+        if (leaky && e->slopes) p0 = load(e->slopes + i % BLOCK);
+        if (leaky && e->column_slopes) p0 = load(e->column_slopes + i);
         store(y + i, act_vf(act, p0, p1, x));
     }
     if (i == n) return;
@@ -149,16 +153,15 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
     if (biased) x += b;
     if (columns) x += load_some(columns + i, n - i, 0);
     if (more) x += load_some(more + i, n - i, 0);
+    if (leaky && e->column_slopes) p0 = load_some(e->column_slopes + i, n - i, 0);
     store_some(y + i, n - i, act_vf(act, p0, p1, x));
 }
 
 typedef void (*finish_fn)(const ending *e);
 
-#define SNI_ACT(name)                                                                        \
-    static void finish_##name(const ending *e) {                                             \
-        for (int64_t r = 0; r < e->rows; r++)                                                \
-            finish(SNI_ACT_##name, e, e->y + r * e->y_row, e->row_bias ? e->row_bias[r] : 0, \
-                   e->more ? e->more + r * e->more_row : NULL);                              \
+#define SNI_ACT(name)                                                       \
+    static void finish_##name(const ending *e) {                            \
+        for (int64_t r = 0; r < e->rows; r++) finish(SNI_ACT_##name, e, r); \
     }
 #include "cpu/act.def"
 #undef SNI_ACT

@@ -24,12 +24,14 @@ typedef enum sni_act {
 typedef struct sni_epilogue {
     sni_act act;
     float p0, p1;
-    const float *slopes;      /* of LEAKY_RELU on a row of blocked pixels: one for each channel of
-                                 the block, in the place of p0; NULL: none */
-    const float *row_bias;    /* one per row of C; NULL: none */
-    const float *column_bias; /* one per column of C; NULL: none */
-    const float *residual;    /* added before the activation; laid out like C; NULL: none */
-    int64_t residual_row;     /* elements between its rows */
+    const float *slopes;        /* of LEAKY_RELU on a row of blocked pixels: one for each channel of
+                                   the block, in the place of p0; NULL: none */
+    const float *row_slopes;    /* of LEAKY_RELU, one per row of C in the place of p0; NULL: none */
+    const float *column_slopes; /* the same, one per column of C */
+    const float *row_bias;      /* one per row of C; NULL: none */
+    const float *column_bias;   /* one per column of C; NULL: none */
+    const float *residual;      /* added before the activation; laid out like C; NULL: none */
+    int64_t residual_row;       /* elements between its rows */
 } sni_epilogue;
 
 /* C (rows x nr) = A B, or C += A B. `a` is k columns of `mr` elements (only the first `rows` of

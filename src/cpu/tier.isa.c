@@ -30,7 +30,9 @@ static void finish_tile(const sni_epilogue *e, float *y, int64_t y_row, int64_t 
                                 .row_bias = e->row_bias ? e->row_bias + i : NULL,
                                 .columns = e->column_bias ? e->column_bias + j : NULL,
                                 .more = e->residual ? e->residual + i * e->residual_row + j : NULL,
-                                .more_row = e->residual_row});
+                                .more_row = e->residual_row,
+                                .row_slopes = e->row_slopes ? e->row_slopes + i : NULL,
+                                .column_slopes = e->column_slopes ? e->column_slopes + j : NULL});
 }
 
 static void axpy(float w, const float *x, float *y, int64_t n) {

@@ -216,6 +216,7 @@ static void spell_linear(speller *s) {
     line(s, y, "MatMul (x0, %s)", y);
     if (has_in(s, 2)) line(s, y, "Add (%s, x2)", y);
     if (has_in(s, 3)) line(s, y, "Add (%s, x3)", y);
+    if (has_in(s, 4)) line(s, y, "PRelu (%s, x4)", y);
     spell_epilogue(s, y, y);
     finish(s, 0);
 }
@@ -235,7 +236,7 @@ static void attr_text(char *out, size_t size, const sni_attr *a) {
 
 /* The convolution as it is, then the activation. */
 static void spell_conv(speller *s) {
-    char attrs[512] = "", y[NAME];
+    char attrs[512] = "", y[NAME], slopes[NAME];
     for (int32_t i = 0; i < s->n->n_attrs; i++)
         if (!sni_str_is(s->n->attrs[i].name, "activation") &&
             !sni_str_is(s->n->attrs[i].name, "activation_params") &&
@@ -245,6 +246,14 @@ static void spell_conv(speller *s) {
     line(s, y, "Conv %s%s%s (x0, x1%s)", attrs[0] ? "<" : "", attrs, attrs[0] ? ">" : "",
          has_in(s, 2) ? ", x2" : "");
     if (has_in(s, 3)) line(s, y, "Add (%s, x3)", y);
+    if (has_in(s, 4)) {
+        int64_t shape[SN_MAX_RANK] = {-1};
+        int rank = type_of(s, 1)->has_shape ? type_of(s, 1)->rank - 1 : 0;
+        for (int i = 1; i < rank; i++) shape[i] = 1;
+        s->failed |= rank < 2;
+        shaped(s, slopes, "Reshape", "x4", rank, shape);
+        line(s, y, "PRelu (%s, %s)", y, slopes);
+    }
     spell_epilogue(s, y, y);
     finish(s, 0);
 }
@@ -515,6 +524,7 @@ static bool is_known_conv(const sni_node *n) {
     static const char *const known[] = {"Relu", "Tanh",        "Sigmoid",  "LeakyRelu",
                                         "Clip", "HardSigmoid", "HardSwish"};
     const sni_attr *a = sni_node_attr(n, "activation");
+    if (n->n_in > 4 && n->in[4] != SNI_NO_ID) return false;
     if (!a || !a->u.s.n) return true;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (sni_str_is(a->u.s, known[i])) return true;

@@ -29,18 +29,6 @@ static sn_status check_added(sni_infer *c) {
     return SN_OK;
 }
 
-/* S has a number for each output channel, and is all the activation there is. */
-static sn_status check_slopes(sni_infer *c, const sni_activation *f) {
-    sni_dim dim;
-    if (!sni_infer_given(c, 4)) return SN_OK;
-    if (f->kind != SNI_FN_NONE) return SNI_INFER_FAIL(c, "slopes besides another activation");
-    if (!sni_infer_shaped(c, 4)) return SN_OK;
-    if (sni_infer_rank(c, 4) != 1)
-        return SNI_INFER_FAIL(c, "slopes of rank %d, not 1", sni_infer_rank(c, 4));
-    return sni_infer_join_dim(c, "S and W", 0, sni_infer_dim(c, 1, 0), sni_infer_dim(c, 4, 0),
-                              &dim);
-}
-
 /* F has a factor for each channel of X, of all images or of each. */
 static sn_status check_factors(sni_infer *c, int64_t block, const sni_dim plain[4]) {
     sni_dim dims[4];
@@ -64,7 +52,7 @@ static sn_status blocked_conv_infer(sni_infer *c) {
         return SNI_INFER_FAIL(c, "weights of rank %d, not 4", sni_infer_rank(c, 1));
     sni_type x;
     sni_dim dims[4];
-    SN_TRY(check_slopes(c, &p->fused.activation));
+    SN_TRY(sni_infer_slopes(c, 4, sni_infer_dim(c, 1, 0), &p->fused.activation));
     SN_TRY(plain_input(c, p->block, &x, dims));
     SN_TRY(check_factors(c, p->block, dims));
     const sni_type *in[3] = {&x, c->in[1], sni_infer_given(c, 2) ? c->in[2] : NULL};
@@ -101,13 +89,6 @@ static sn_status unblocked(sni_kernel *k, const sni_tensor *t, int64_t channels,
     SN_TRY(sni_scratch_matrix(k, t->dims[0] * channels, pixels, sizeof(float), out));
     if (t->count) sni_from_blocked(t->data, *out, t->dims[0], channels, pixels, block);
     return SN_OK;
-}
-
-/* Numbers below zero of y (n, channels, pixels) times the slopes of their channels. */
-static void bend(float *y, const float *slopes, int64_t n, int64_t channels, int64_t pixels) {
-    for (int64_t i = 0; i < n * channels; i++)
-        for (int64_t x = i * pixels; x < (i + 1) * pixels; x++)
-            if (y[x] < 0) y[x] *= slopes[i % channels];
 }
 
 /* x (n, channels, pixels) times the factors of its channels, which are blocked. */
@@ -147,7 +128,8 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
     SN_TRY(sni_conv_run(k, &conv));
     sni_activate(&p->fused.activation, SN_FLOAT32, plain_y, more, conv.batch * m * pixels,
                  k->threads);
-    if (sni_in(k, 4)) bend(plain_y, sni_in(k, 4)->data, conv.batch, m, pixels);
+    if (sni_in(k, 4))
+        sni_fused_bend(SN_FLOAT32, plain_y, sni_in(k, 4)->data, conv.batch, m, pixels);
     sni_to_blocked(plain_y, y->data, conv.batch, m, pixels, p->block);
     return sni_blocked_set_means(k, plain_y, conv.batch, m, pixels, p->block);
 }

@@ -12,30 +12,35 @@ static int64_t conv_macs(const sni_infer *c) {
     return sni_conv_macs(c, 0, 1);
 }
 
-/* y = f(conv(x, w) + b + z); b and z may be NULL. */
-static sn_status run_conv(sni_kernel *k, const sni_tensor *z, const sni_activation *f) {
+/* y = f(conv(x, w) + b + z); b, z and the slopes s may be NULL. */
+static sn_status run_conv(sni_kernel *k, const sni_tensor *z, const sni_activation *f,
+                          const sni_tensor *s) {
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1), *b = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(x->dtype);
-    const void *bias, *more;
+    const void *bias, *more, *slopes;
     sni_conv conv = {.x_dtype = dtype, .add = b != NULL};
     SN_TRY(sni_conv_init(k, &conv, x, w, y));
     SN_TRY(sni_in_as(k, x, dtype, &conv.x));
     SN_TRY(sni_in_as(k, w, dtype, &conv.w));
     SN_TRY(sni_in_as(k, b, dtype, &bias));
     SN_TRY(sni_in_as(k, z, dtype, &more));
+    SN_TRY(sni_in_as(k, s, dtype, &slopes));
     SN_TRY(sni_out_as(k, y, dtype, &conv.y));
     if (bias && y->count > 0)
         sni_fill_channels(conv.y, bias, conv.batch, conv.out_channels,
                           sni_tensor_span(y, 2, y->rank), sni_dtype_width(dtype));
     SN_TRY(sni_conv_run(k, &conv));
     sni_activate(f, dtype, conv.y, more, y->count, k->threads);
+    if (slopes && y->count > 0)
+        sni_fused_bend(dtype, conv.y, slopes, conv.batch, conv.out_channels,
+                       sni_tensor_span(y, 2, y->rank));
     sni_out_done(k, y, dtype, conv.y);
     return SN_OK;
 }
 
 static sn_status conv_ref(sni_kernel *k) {
-    return run_conv(k, NULL, &(sni_activation){.kind = SNI_FN_NONE});
+    return run_conv(k, NULL, &(sni_activation){.kind = SNI_FN_NONE}, NULL);
 }
 
 const sni_op sni_op_Conv = {
@@ -74,6 +79,28 @@ sn_status sni_fused_activation_list(sni_str name, const sni_floats *coefficients
     return SN_OK;
 }
 
+sn_status sni_infer_slopes(sni_infer *c, int i, sni_dim channels, const sni_activation *f) {
+    sni_dim dim;
+    if (!sni_infer_given(c, i)) return SN_OK;
+    if (f->kind != SNI_FN_NONE) return SNI_INFER_FAIL(c, "slopes besides another activation");
+    if (!sni_infer_shaped(c, i)) return SN_OK;
+    if (sni_infer_rank(c, i) != 1)
+        return SNI_INFER_FAIL(c, "slopes of rank %d, not 1", sni_infer_rank(c, i));
+    return sni_infer_join_dim(c, "slopes and weights", 0, channels, sni_infer_dim(c, i, 0), &dim);
+}
+
+void sni_fused_bend(sn_dtype dtype, void *y, const void *slopes, int64_t n, int64_t channels,
+                    int64_t inner) {
+    float *a = y;
+    double *b = y;
+    for (int64_t i = 0; i < n * channels; i++)
+        for (int64_t x = i * inner; x < (i + 1) * inner; x++)
+            if (dtype == SN_FLOAT32)
+                a[x] = a[x] < 0 ? a[x] * ((const float *)slopes)[i % channels] : a[x];
+            else
+                b[x] = b[x] < 0 ? b[x] * ((const double *)slopes)[i % channels] : b[x];
+}
+
 sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err) {
     sni_fused_conv_params *p = params;
     (void)arena;
@@ -81,7 +108,10 @@ sn_status sni_fused_conv_prepare(void *params, sni_arena *arena, sn_error *err) 
 }
 
 static sn_status fused_infer(sni_infer *c) {
+    const sni_fused_conv_params *p = c->params;
     SN_TRY(sni_infer_conv(c, 0, 1, 2));
+    if (sni_infer_shaped(c, 1))
+        SN_TRY(sni_infer_slopes(c, 4, sni_infer_dim(c, 1, 0), &p->activation));
     if (!c->out[0].has_shape || !sni_infer_shaped(c, 3)) return SN_OK;
     sni_dim dims[SN_MAX_RANK];
     int rank = c->out[0].rank;
@@ -96,15 +126,15 @@ static sn_status fused_infer(sni_infer *c) {
 
 static sn_status fused_ref(sni_kernel *k) {
     const sni_fused_conv_params *p = k->params;
-    return run_conv(k, sni_in(k, 3), &p->activation);
+    return run_conv(k, sni_in(k, 3), &p->activation, sni_in(k, 4));
 }
 
 const sni_op sni_op_ms_FusedConv = {
     .name = "FusedConv",
     .domain = "com.microsoft",
     .versions = SNI_VERSIONS(1),
-    .inputs =
-        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL}),
+    .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL},
+                          {"Z", "T", SNI_OPTIONAL}, {"S", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
     .params = SNI_PARAMS(SNI_FUSED_CONV_FIELDS),

@@ -9,7 +9,7 @@
 
 /* com.microsoft FusedConv: Y = activation(Conv(X, W, B) + Z). Besides the activations of ONNX
  * Runtime (Relu, Tanh, Sigmoid, LeakyRelu, Clip, HardSigmoid) every other of activation.h is
- * understood, HardSwish and Silu among them. */
+ * understood, HardSwish and Silu among them; or, with S (M), PRelu with slopes by channel. */
 typedef struct sni_fused_conv_params {
     sni_conv_params conv;
     sni_str name;
@@ -46,13 +46,21 @@ typedef struct sni_fused_matmul_params {
     sni_activation activation;
 } sni_fused_matmul_params;
 
-/* ai.sinter Linear: Y = activation(X W + B + residual). */
+/* ai.sinter Linear: Y = activation(X W + B + residual); or PRelu with slopes by column. */
 typedef struct sni_linear_params {
     int64_t trans_w; /* W is (N,K) */
     sni_str name;
     sni_floats coefficients; /* activation_params: alpha and beta */
     sni_activation activation;
 } sni_linear_params;
+
+/* Slopes at input i: one for each of `channels`, and all the activation there is. */
+sn_status sni_infer_slopes(sni_infer *c, int i, sni_dim channels, const sni_activation *f);
+
+/* Numbers below 0 of y (n, channels, inner), of FLOAT32 or FLOAT64, times the slopes of their
+ * channels. */
+void sni_fused_bend(sn_dtype dtype, void *y, const void *slopes, int64_t n, int64_t channels,
+                    int64_t inner);
 
 /* The activation `name` with the coefficients that are given (NULL: left at its default).
  * SN_INVALID_MODEL if there is none of that name. */

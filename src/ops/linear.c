@@ -1,12 +1,13 @@
 /* Linear of ai.sinter: a dense layer in one node, Y = activation(X W + B + residual). X is (...,K),
- * W is (K,N), or (N,K) with trans_w; B is (N); the residual and Y are (...,N). The optimiser makes
- * it of MatMul or Gemm and what follows. */
+ * W is (K,N), or (N,K) with trans_w; B is (N); the residual and Y are (...,N); slopes (N) are those
+ * of a PRelu in the activation's place. The optimiser makes it of MatMul or Gemm and what follows.
+ */
 #include "ops/compute.h"
 #include "ops/fused.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
-enum { X, W, B, RESIDUAL };
+enum { X, W, B, RESIDUAL, SLOPES };
 
 static sn_status linear_prepare(void *params, sni_arena *arena, sn_error *err) {
     sni_linear_params *p = params;
@@ -35,6 +36,7 @@ static sn_status linear_infer(sni_infer *c) {
         return SNI_INFER_FAIL(c, "rows of %lld elements times a matrix of %lld rows",
                               (long long)depth, (long long)rows);
     SN_TRY(check_bias(c, columns));
+    SN_TRY(sni_infer_slopes(c, SLOPES, columns, &p->activation));
     for (int i = 0; i < rank - 1; i++) dims[i] = sni_infer_dim(c, X, i);
     dims[rank - 1] = columns;
     if (sni_infer_shaped(c, RESIDUAL)) {
@@ -60,7 +62,7 @@ static sn_status linear_ref(sni_kernel *k) {
     size_t width = sni_dtype_width(dtype);
     bool turned = p->trans_w != 0;
     sni_gemm g = {.n = w->dims[!turned], .k = w->dims[turned], .add = b != NULL};
-    const void *bias, *more;
+    const void *bias, *more, *slopes;
     g.m = g.n ? y->count / g.n : 0;
     g.a_row = g.k;
     g.a_col = 1;
@@ -71,11 +73,13 @@ static sn_status linear_ref(sni_kernel *k) {
     SN_TRY(sni_in_as(k, w, dtype, &g.b));
     SN_TRY(sni_in_as(k, b, dtype, &bias));
     SN_TRY(sni_in_as(k, sni_in(k, RESIDUAL), dtype, &more));
+    SN_TRY(sni_in_as(k, sni_in(k, SLOPES), dtype, &slopes));
     SN_TRY(sni_out_as(k, y, dtype, &g.c));
     for (int64_t i = 0; bias && i < g.m; i++)
         sni_copy_strided(sni_element(g.c, i * g.n, width), 1, bias, 1, g.n, width);
     SN_TRY(sni_gemm_run(k, dtype, &g));
     sni_activate(&p->activation, dtype, g.c, more, y->count, k->threads);
+    if (slopes) sni_fused_bend(dtype, g.c, slopes, g.m, g.n, 1);
     sni_out_done(k, y, dtype, g.c);
     return SN_OK;
 }
@@ -87,7 +91,7 @@ const sni_op sni_op_sinter_Linear = {
     .domain = "ai.sinter",
     .versions = SNI_VERSIONS(1),
     .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL},
-                          {"residual", "T", SNI_OPTIONAL}),
+                          {"residual", "T", SNI_OPTIONAL}, {"slopes", "T", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"Y", "T"}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
     .params = SNI_PARAMS({"trans_w", SNI_ATTR_INT, FIELD(trans_w)},

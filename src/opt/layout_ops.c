@@ -39,23 +39,25 @@ static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64
 
 static sn_status layout_conv(sni_layout *l, sni_node *n) {
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
-        !is_float_const(l, n->in[1], 4) || (given(n, 2) && !is_float_const(l, n->in[2], 1)))
+        !is_float_const(l, n->in[1], 4) || (given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
+        (given(n, 4) && !is_float_const(l, n->in[4], 1)))
         return SN_OK;
     const sni_conv_params *p = n->params;
     const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
     bool has = sni_layout_has(l, n->in[0]);
     bool plain = !has && w[1] <= PLAIN_CHANNELS;
     if (!takes_groups(l, w, p->group, &plain) || begins_no_region(l, n, w)) return SN_OK;
-    int32_t in[4] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID}, out;
+    int32_t in[5] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID,
+                     given(n, 4) ? n->in[4] : SNI_NO_ID};
+    int32_t n_in = 5, out;
+    while (in[n_in - 1] == SNI_NO_ID && !given(n, n_in - 1)) n_in--;
     if (!plain) SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     if (given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));
     sni_attr block = sni_attr_of_int("block", l->block);
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
                             .type = "BlockedConv",
                             .in = in,
-                            .n_in = in[3] != SNI_NO_ID   ? 4
-                                    : in[2] != SNI_NO_ID ? 3
-                                                         : 2,
+                            .n_in = n_in,
                             .like = n,
                             .attrs = &block,
                             .n_attrs = 1};
@@ -224,46 +226,12 @@ static sn_status layout_divide(sni_layout *l, sni_node *n) {
     return combine(l, n, 1, true);
 }
 
-/* The blocked convolution that made a value which only one node uses, if it has no activation and
- * nobody has read its result yet; NULL: none. */
-static sni_node *open_conv(const sni_layout *l, int32_t id) {
-    if (!sni_layout_has(l, id) || l->forms[id].real == SNI_NO_ID ||
-        l->g->values[id]->use_count != 1)
-        return NULL;
-    const sni_value *v = l->g->values[l->forms[id].real];
-    sni_node *conv = sni_value_producer(l->g, v);
-    if (!conv || v->use_count || !sni_str_is(conv->domain, SNI_SINTER_DOMAIN) ||
-        !sni_str_is(conv->type, "BlockedConv") || given(conv, 4))
-        return NULL;
-    const sni_blocked_conv_params *p = conv->params;
-    return p->fused.activation.kind == SNI_FN_NONE ? conv : NULL;
-}
-
 sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t *out) {
     const sni_tensor *t;
     float *slopes;
     SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
     SN_TRY(sni_layout_const_floats(l, 1, &channels, &slopes, out));
     memcpy(slopes, t->data, (size_t)channels * sizeof *slopes);
-    return SN_OK;
-}
-
-/* PRelu with slopes by channel is the end of the convolution before it. */
-static sn_status layout_prelu(sni_layout *l, sni_node *n) {
-    int64_t channels = sni_layout_channels(l, n->out[0]);
-    sni_node *conv = open_conv(l, n->in[0]);
-    int32_t in[5] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
-    if (!channels || !conv || channels != sni_layout_channels(l, n->in[0]) ||
-        !sni_layout_is_channels(l, n->in[1], channels))
-        return layout_combine(l, n);
-    for (int32_t i = 0; i < conv->n_in && i < 4; i++) in[i] = conv->in[i];
-    SN_TRY(sni_layout_slopes(l, n->in[1], channels, &in[4]));
-    sni_layout_node node = {
-        .domain = SNI_SINTER_DOMAIN, .type = "BlockedConv", .in = in, .n_in = 5, .like = conv};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    sni_graph_remove_node(l->g, conv);
-    l->forms[n->in[0]].real = SNI_NO_ID;
-    sni_layout_done(l, n, out);
     return SN_OK;
 }
 
@@ -535,7 +503,7 @@ static const handler handlers[] = {
     {"Mish", layout_unary},
     {"Mul", layout_combine},
     {"Neg", layout_unary},
-    {"PRelu", layout_prelu},
+    {"PRelu", layout_combine},
     {"Pad", layout_pad},
     {"ReduceMax", layout_reduce},
     {"ReduceMean", layout_reduce},

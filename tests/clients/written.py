@@ -47,8 +47,8 @@ EXPECTED = {
 
 # ---- Models ----
 
-def activation(c, kind, x):
-    """An activation in operators of opset 17."""
+def activation(c, kind, x, slopes=()):
+    """An activation in operators of opset 17, with slopes of this shape."""
     number = lambda v: c.constant(np.array(v, np.float32))
     if kind == 'Clip':
         return c.node('Clip', [x, number(0), number(6)])
@@ -64,7 +64,7 @@ def activation(c, kind, x):
     if kind == 'HardSigmoid':
         return c.node('HardSigmoid', [x], alpha=0.3, beta=0.4)
     if kind == 'PRelu':
-        return c.node('PRelu', [x, number(0.3)])
+        return c.node('PRelu', [x, c.constant(c.data(slopes))])
     return c.node(kind, [x])
 
 
@@ -80,11 +80,11 @@ def activations(c):
     """Every activation after Conv, Conv with a sum, ConvTranspose, MatMul with a bias, and Gemm."""
     x, rows, ends = c.input(c.data([2, 4, 6, 6])), c.input(c.data([3, 8])), []
     for kind in KINDS:
-        a = activation(c, kind, c.node('Conv', [x, weights(c, 4, 4, 3, 3), weights(c, 4)], pads=[1, 1, 1, 1]))
-        b = activation(c, kind, c.node('Add', [c.node('Conv', [a, weights(c, 4, 4, 1, 1)]), x]))
-        t = activation(c, kind, c.node('ConvTranspose', [b, weights(c, 4, 3, 2, 2)], strides=[2, 2]))
-        d = activation(c, kind, c.node('Add', [c.node('MatMul', [rows, weights(c, 8, 5)]), weights(c, 5)]))
-        e = activation(c, kind, c.node('Gemm', [d, weights(c, 7, 5), weights(c, 7)], transB=1))
+        a = activation(c, kind, c.node('Conv', [x, weights(c, 4, 4, 3, 3), weights(c, 4)], pads=[1, 1, 1, 1]), (4, 1, 1))
+        b = activation(c, kind, c.node('Add', [c.node('Conv', [a, weights(c, 4, 4, 1, 1)]), x]), (4, 1, 1))
+        t = activation(c, kind, c.node('ConvTranspose', [b, weights(c, 4, 3, 2, 2)], strides=[2, 2]), (3, 1, 1))
+        d = activation(c, kind, c.node('Add', [c.node('MatMul', [rows, weights(c, 8, 5)]), weights(c, 5)]), (5,))
+        e = activation(c, kind, c.node('Gemm', [d, weights(c, 7, 5), weights(c, 7)], transB=1), (7,))
         ends += [t, e]
     c.outputs = ends
 

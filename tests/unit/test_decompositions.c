@@ -195,25 +195,26 @@ static int check(text *t, const char *name, bool plain, const char *left) {
 typedef struct layer {
     const char *name, *inputs, *text; /* makes c */
     const char *left;                 /* with any activation after it */
+    const char *slopes;               /* shape of one for each channel */
     bool plain;                       /* without blocked layout */
 } layer;
 
 static const layer layers[] = {
     {"Conv", "float[N,4,6,6] x", "c = Conv(x, {rand 6,4,3,3}, {rand 6})",
-     "com.microsoft.FusedConv=1", true},
+     "com.microsoft.FusedConv=1", "6,1,1", true},
     {"Conv of rows", "float[N,4,9] x", "c = Conv(x, {rand 6,4,3})", "com.microsoft.FusedConv=1",
-     false},
+     "6,1", false},
     {"blocked Conv", "float[N,4,6,6] x", "c = Conv(x, {rand 6,4,3,3}, {rand 6})",
-     "ai.sinter.BlockedConv=1 ai.sinter.FromBlocked=1", false},
+     "ai.sinter.BlockedConv=1 ai.sinter.FromBlocked=1", "6,1,1", false},
     {"ConvTranspose", "float[N,4,6,6] x",
      "c = ConvTranspose<strides = [2, 2]>(x, {rand 4,6,2,2}, {rand 6})",
      "ai.sinter.BlockedConv=4 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
      "ai.sinter.ToBlocked=1",
-     false},
+     "1,6,1,1", false},
     {"Gemm", "float[N,8] x", "c = Gemm<transB = 1>(x, {rand 6,8}, {rand 6})", "ai.sinter.Linear=1",
-     false},
+     "6", false},
     {"MatMul", "float[N,S,8] x", "product = MatMul(x, {rand 8,6})\nc = Add({rand 6}, product)",
-     "ai.sinter.Linear=1", false},
+     "ai.sinter.Linear=1", "1,1,6", false},
 };
 
 typedef struct decomposition {
@@ -323,6 +324,27 @@ static void activations_become_part_of_layers(void **state) {
             bad += check(
                 make(activations[i].opset, layers[l].inputs, layers[l].text, activations[i].text),
                 name, layers[l].plain, layers[l].left);
+        }
+    assert_int_equal(bad, 0);
+}
+
+/* Slopes by channel, as the operator and as Keras writes it. */
+static void slopes_become_part_of_layers(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        "y = PRelu(c, {rand %s})",
+        "p = Relu(c)\nm = Neg(c)\nn = Relu(m)\ns = Mul({rand %s}, n)\ny = Add(p, s)",
+        "p = Relu(c)\nm = Neg(c)\nn = Relu(m)\ns = Mul(n, {rand %s})\ny = Sub(p, s)"};
+    int bad = 0;
+    for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            char name[128], end[256];
+            const char *at = strstr(forms[i], "%s");
+            snprintf(name, sizeof name, "slopes %zu after %s", i, layers[l].name);
+            snprintf(end, sizeof end, "%.*s%s%s", (int)(at - forms[i]), forms[i], layers[l].slopes,
+                     at + 2);
+            bad += check(make(13, layers[l].inputs, layers[l].text, end), name, layers[l].plain,
+                         layers[l].left);
         }
     assert_int_equal(bad, 0);
 }
@@ -467,6 +489,7 @@ static void others_become_one_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(activations_become_part_of_layers),
+                                       cmocka_unit_test(slopes_become_part_of_layers),
                                        cmocka_unit_test(others_become_one_node)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

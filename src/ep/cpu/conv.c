@@ -28,6 +28,19 @@ static bool can_fuse(const sni_choice *c) {
     return sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
 }
 
+/* The activation of a fused convolution, with slopes by channel for those of its first group. */
+static sni_epilogue epilogue_of(const sni_kernel *k) {
+    const sni_fused_conv_params *p = k->params;
+    const sni_tensor *slopes = sni_in(k, 4);
+    sni_epilogue e = {0};
+    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+    if (slopes) {
+        e.act = SNI_ACT_LEAKY_RELU;
+        e.row_slopes = slopes->data;
+    }
+    return e;
+}
+
 /* ---- Dense and grouped ---- */
 
 static bool conv_accepts(const sni_choice *c) {
@@ -216,6 +229,7 @@ static sn_status run_packed(sni_kernel *k, sni_epilogue epilogue) {
         g.c = (float *)y->data + i * w->m * pixels;
         if (bias) g.epilogue.row_bias = (const float *)bias->data + group * w->m;
         if (added) g.epilogue.residual = (const float *)added->data + i * w->m * pixels;
+        if (epilogue.row_slopes) g.epilogue.row_slopes = epilogue.row_slopes + group * w->m;
         sni_gemm_f32_run(&g, k->threads, scratch);
         SN_TRY(sni_poll(k));
     }
@@ -227,10 +241,7 @@ static sn_status conv_run(sni_kernel *k) {
 }
 
 static sn_status fused_run(sni_kernel *k) {
-    const sni_fused_conv_params *p = k->params;
-    sni_epilogue e = {0};
-    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
-    return run_packed(k, e);
+    return run_packed(k, epilogue_of(k));
 }
 
 static bool fused_accepts(const sni_choice *c) {
@@ -361,6 +372,7 @@ static sn_status run_few(sni_kernel *k, sni_epilogue e) {
     if (y->count == 0) return SN_OK;
     SN_TRY(few_init(k, &j, w));
     bool late = added && j.pixels > 1;
+    const float *slopes = e.row_slopes;
     for (int64_t i = 0; i < conv.batch * w->groups; i++) {
         int64_t group = i % w->groups, at = i * w->m * j.pixels;
         const float *biases = bias ? (const float *)bias->data + group * w->m : NULL;
@@ -368,6 +380,8 @@ static sn_status run_few(sni_kernel *k, sni_epilogue e) {
         e.residual_row = j.pixels > 1 ? j.pixels : w->m;
         e.row_bias = late ? biases : NULL;
         e.column_bias = late ? NULL : biases;
+        e.row_slopes = late && slopes ? slopes + group * w->m : NULL;
+        e.column_slopes = !late && slopes ? slopes + group * w->m : NULL;
         j.g.epilogue = late ? (sni_epilogue){0} : e;
         j.g.packed_b = w->panels + (size_t)group * w->group_size;
         j.p.x = (const float *)x->data + i * j.channels * j.p.h * j.p.w;
@@ -384,10 +398,7 @@ static sn_status few_run(sni_kernel *k) {
 }
 
 static sn_status fused_few_run(sni_kernel *k) {
-    const sni_fused_conv_params *p = k->params;
-    sni_epilogue e = {0};
-    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
-    return run_few(k, e);
+    return run_few(k, epilogue_of(k));
 }
 
 const sni_impl sni_cpu_fused_conv_few = {
@@ -460,6 +471,13 @@ static void depthwise_row(const depthwise_job *j, const float *x, const float *w
     }
 }
 
+/* What ends rows of a channel. */
+static sni_epilogue end_of(const depthwise_job *j, int64_t channel) {
+    sni_epilogue e = j->epilogue;
+    if (e.row_slopes) e.p0 = e.row_slopes[channel];
+    return e;
+}
+
 /* One tap for each pixel: planes times a number, plus another. */
 static void scale_planes(void *ctx, int64_t begin, int64_t end) {
     const depthwise_job *j = ctx;
@@ -468,9 +486,10 @@ static void scale_planes(void *ctx, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         int64_t channel = i % j->channels;
         float *y = j->y + i * n;
+        sni_epilogue e = end_of(j, channel);
         loops->center_row(j->x + i * n, y, n, 0, j->w[channel], j->bias ? j->bias[channel] : 0);
         if (j->epilogue.act != SNI_ACT_NONE || j->added)
-            j->kernels->finish_row(&j->epilogue, y, 0, NULL, j->added ? j->added + i * n : NULL, n);
+            j->kernels->finish_row(&e, y, 0, NULL, j->added ? j->added + i * n : NULL, n);
     }
 }
 
@@ -482,12 +501,13 @@ static void depthwise_planes(void *ctx, int64_t begin, int64_t end) {
         const float *x = j->x + i * p->h * p->w;
         const float *w = j->w + channel * p->kernel_h * p->kernel_w;
         float *y = j->y + i * p->out_h * p->out_w;
+        sni_epilogue e = end_of(j, channel);
         for (int64_t row = 0; row < p->out_h; row++, y += p->out_w) {
             for (int64_t o = 0; o < p->out_w; o++) y[o] = j->bias ? j->bias[channel] : 0;
             depthwise_row(j, x, w, row, y);
             if (j->epilogue.act != SNI_ACT_NONE || j->added)
-                j->kernels->finish_row(&j->epilogue, y, 0, NULL,
-                                       j->added ? j->added + (y - j->y) : NULL, p->out_w);
+                j->kernels->finish_row(&e, y, 0, NULL, j->added ? j->added + (y - j->y) : NULL,
+                                       p->out_w);
         }
     }
 }
@@ -521,10 +541,7 @@ static sn_status depthwise_run(sni_kernel *k) {
 }
 
 static sn_status fused_depthwise_run(sni_kernel *k) {
-    const sni_fused_conv_params *p = k->params;
-    sni_epilogue e = {0};
-    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
-    return run_depthwise(k, e);
+    return run_depthwise(k, epilogue_of(k));
 }
 
 static bool fused_depthwise_accepts(const sni_choice *c) {

@@ -205,6 +205,8 @@ static sn_status linear_run(sni_kernel *k) {
                       .residual = floats_of(sni_in(k, 3)),
                       .residual_row = n};
     sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+    e.column_slopes = floats_of(sni_in(k, 4));
+    if (e.column_slopes) e.act = SNI_ACT_LEAKY_RELU;
     if (w) return run_by_weight(k, w, &e);
     sni_gemm_f32 g = {.m = n ? y->count / n : 0,
                       .n = n,

@@ -12,6 +12,15 @@ bool sni_is_channels(const sni_match *m, const char *name, int64_t channels, int
     return axis >= 0 && c->tensor.dims[axis] == channels && c->tensor.count == channels;
 }
 
+sn_status sni_bind_flat(sni_match *m, const char *name, const char *to) {
+    const sni_tensor *t = sni_match_const(m, name);
+    float *data;
+    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "a constant is no longer there");
+    SN_TRY(sni_match_new_floats(m, to, 1, &t->count, &data));
+    if (t->count) memcpy(data, t->data, (size_t)t->count * sizeof *data);
+    return SN_OK;
+}
+
 bool sni_is_foldable(const sni_match *m, const char *name) {
     const sni_tensor *t = sni_match_const(m, name);
     bool divides = sni_str_is(m->root->type, "Div");

@@ -196,6 +196,18 @@ static sn_status bind_activation(sni_match *m) {
     return sni_bind_activation(m, "f");
 }
 
+/* One slope for each channel. */
+static bool bends_channels(sni_match *m) {
+    const sni_type *y = conv_type(m), *w = sni_match_type(m, "w");
+    const sni_const *s = sni_value_const(m->g, sni_match_value(m, "s"));
+    return is_open(m) && s && y->has_shape && w->has_shape && w->dims[0] > 0 &&
+           s->tensor.count == w->dims[0] && sni_is_channels(m, "s", w->dims[0], y->rank - 2);
+}
+
+static sn_status bind_slopes(sni_match *m) {
+    return sni_bind_flat(m, "s", "slopes");
+}
+
 #define CONV "c:Conv|com.microsoft.FusedConv(x, w, b?, z?)"
 #define FUSED \
     "com.microsoft.FusedConv<*c, activation = @act, activation_params = @params>(x, w, b, z)"
@@ -245,6 +257,10 @@ const sni_rule sni_rules_conv[] = {
      "com.microsoft.FusedConv<*c>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"conv-activation", "f:" SNI_ACTIVATIONS "(" CONV ")", FUSED, .where = is_plain_activation,
      .build = bind_activation, .sample = SHAPES},
+    {"conv-prelu", "PRelu(" CONV ", %s)", "com.microsoft.FusedConv<*c>(x, w, b, z, slopes)",
+     .where = bends_channels, .build = bind_slopes,
+     .sample = "x=[N,4,7,7] w=[6,4,3,3] b=[6] z=[N,6,5,5] %s=[6,1,1]; "
+               "x=[1,2,9] w=[6,2,2] b=[6] z=[1,6,8] %s=[6,1]"},
     {"conv-clip", "f:Clip(" CONV ", #low?, #high?)", FUSED, .where = is_plain_activation,
      .build = bind_activation, .sample = SHAPES " #low=-0.25 #high=0.5"},
     {0},

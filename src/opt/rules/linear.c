@@ -208,6 +208,17 @@ static sn_status bind_other(sni_match *m) {
     return sni_match_set_attr(m, "u", sni_attr_of_int("u", !(t && t->u.i)));
 }
 
+/* One slope for each column. */
+static bool bends_columns(sni_match *m) {
+    const sni_const *s = sni_value_const(m->g, sni_match_value(m, "s"));
+    return is_open(m) && s && s->tensor.count == columns_of(m) &&
+           sni_is_channels(m, "s", columns_of(m), 0) && weights(m)->dtype == SN_FLOAT32;
+}
+
+static sn_status bind_slopes(sni_match *m) {
+    return sni_bind_flat(m, "s", "slopes");
+}
+
 #define LAYER "l:ai.sinter.Linear<trans_w = @t>(x, %w, b?, z?)"
 #define FUSED "ai.sinter.Linear<*l, activation = @act, activation_params = @params>(x, w, b, z)"
 #define SHAPES "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1"
@@ -272,6 +283,10 @@ const sni_rule sni_rules_linear[] = {
      "ai.sinter.Linear<*l>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"linear-activation", "f:" SNI_ACTIVATIONS "(" LAYER ")", FUSED, .where = can_activate,
      .build = bind_activation, .sample = SHAPES},
+    {"linear-prelu", "PRelu(" LAYER ", %s)", "ai.sinter.Linear<*l>(x, w, b, z, slopes)",
+     .where = bends_columns, .build = bind_slopes,
+     .sample = "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6] %s=[6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1 "
+               "%s=[1,6]"},
     {"linear-clip", "f:Clip(" LAYER ", #low?, #high?)", FUSED, .where = can_activate,
      .build = bind_activation, .sample = "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6] #low=-0.25 #high=0.5"},
     {0},

@@ -117,21 +117,12 @@ static bool takes_channel_offset(sni_match *m) {
     return is_all(m, "zero", 0) && covers_channels(m, "b");
 }
 
-static sn_status flatten(sni_match *m, const char *from, const char *to) {
-    const sni_tensor *t = sni_match_const(m, from);
-    float *data;
-    if (!t) return sni_fail(m->r->err, SN_INTERNAL, "a constant is no longer there");
-    SN_TRY(sni_match_new_floats(m, to, 1, &t->count, &data));
-    if (t->count) memcpy(data, t->data, (size_t)t->count * sizeof *data);
-    return SN_OK;
-}
-
 static sn_status flatten_scale(sni_match *m) {
-    return flatten(m, "g", "g2");
+    return sni_bind_flat(m, "g", "g2");
 }
 
 static sn_status flatten_offset(sni_match *m) {
-    return flatten(m, "b", "b2");
+    return sni_bind_flat(m, "b", "b2");
 }
 
 /* ---- Groups: a normalisation of instances on (N, groups, rest) ---- */
@@ -187,13 +178,13 @@ static bool moves_pictures(sni_match *m) {
 }
 
 static sn_status flatten_both(sni_match *m) {
-    SN_TRY(flatten(m, "g", "g2"));
-    return flatten(m, "b", "b2");
+    SN_TRY(sni_bind_flat(m, "g", "g2"));
+    return sni_bind_flat(m, "b", "b2");
 }
 
 static sn_status bind_picture_scale(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x");
-    SN_TRY(flatten(m, "g", "g2"));
+    SN_TRY(sni_bind_flat(m, "g", "g2"));
     return fill(m, "zero", 1, &x->dims[1], 0);
 }
 

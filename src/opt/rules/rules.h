@@ -29,6 +29,9 @@ typedef struct sni_affine {
  * `from_end` from the last, and 1 on the others; or one element in all. */
 bool sni_is_channels(const sni_match *m, const char *name, int64_t channels, int from_end);
 
+/* Binds `to` to the constant `name` of float32 as a vector. */
+sn_status sni_bind_flat(sni_match *m, const char *name, const char *to);
+
 /* True if weights may be multiplied by constant `name` in place of their result: it is finite, and
  * not 0 if the match's root divides by it. */
 bool sni_is_foldable(const sni_match *m, const char *name);
