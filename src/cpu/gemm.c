@@ -18,7 +18,7 @@ enum {
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
     STREAM = 1 << 21,     /* elements of a large operand that are packed at once */
     CODE_ROWS = 64,       /* of a panel that are packed and coded at once: whole groups */
-    FEW_PANELS = 3,       /* of rows that take up coded B some rows at a time: */
+    FEW_PANELS = 5,       /* of rows that take up coded B some rows at a time: */
     FEW_ROWS = 64         /* so many, whole groups */
 };
 

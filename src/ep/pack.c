@@ -10,10 +10,12 @@ enum { LARGE = 1 << 20, HUGE_PAGE = SNI_LARGE_PAGE };
 
 /* ---- Memory ---- */
 
-/* What is mapped for a piece. A little less than a large page takes a whole one: in small pages it
- * would be spread over the cache's sets by chance, and not all of it stay there. */
+/* What is mapped for a piece. An end of a little less than a large page takes a whole one: small
+ * pages would be spread over the cache's sets by chance, so that not all of a piece stays there,
+ * and each has to be looked up when a piece is read from memory. */
 static size_t mapped_size(size_t bytes) {
-    if (bytes < HUGE_PAGE && bytes >= HUGE_PAGE / 4 * 3) return HUGE_PAGE;
+    size_t end = bytes % HUGE_PAGE;
+    if (end >= HUGE_PAGE / 4 * 3) return bytes - end + HUGE_PAGE;
     return (bytes + 4095) & ~(size_t)4095;
 }
 

@@ -2,7 +2,7 @@
  * same weights as floats, and no bytes of a file lead outside. Run once per tier (SINTER_ISA). */
 #include "unit.h"
 
-#include "cpu/gemm.h"
+#include "ep/cpu/dense.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -207,12 +207,125 @@ static void any_bytes_will_do(void **state) {
     free(a);
 }
 
+/* ---- Weights of a node ---- */
+
+enum { NODE_K = 520, NODE_N = 600 };
+
+/* A MatMul of `rows` rows with weights in a model of so many bytes. */
+typedef struct node_case {
+    sni_store *store;
+    sni_const w;
+    sni_const *constants[2];
+    sni_dim dims[2][2];
+    sni_type types[2];
+    const sni_type *in[2];
+    sni_loans loans;
+    sni_pack pack;
+    sni_choice c;
+} node_case;
+
+static void node_init(node_case *t, float *weights, int64_t rows, uint64_t bytes) {
+    *t = (node_case){.dims = {{rows, NODE_K}, {NODE_K, NODE_N}}, .c.matrix_bytes = bytes};
+    sn_error err;
+    assert_int_equal(sni_store_new(NULL, SIZE_MAX, &t->store, &err), SN_OK);
+    t->w = (sni_const){.store = t->store,
+                       .tensor = {.dtype = SN_FLOAT32,
+                                  .rank = 2,
+                                  .count = (int64_t)NODE_K * NODE_N,
+                                  .dims = {NODE_K, NODE_N},
+                                  .data = weights}};
+    t->constants[1] = &t->w;
+    for (int i = 0; i < 2; i++) {
+        t->types[i] = (sni_type){.kind = SN_KIND_TENSOR,
+                                 .dtype = SN_FLOAT32,
+                                 .has_shape = true,
+                                 .rank = 2,
+                                 .dims = t->dims[i]};
+        t->in[i] = &t->types[i];
+    }
+    t->c.n_in = 2;
+    t->c.in = t->in;
+    t->c.constants = t->constants;
+    t->c.pack = &t->pack;
+    t->c.loans = &t->loans;
+}
+
+static sn_status node_pack(node_case *t, sni_dense **out, sn_error *err) {
+    void *state = NULL;
+    sn_status status = sni_dense_pack(&t->c, 1, false, 1, &state, err);
+    for (int i = 0; i < t->loans.count; i++) sni_loan_end(&t->loans.of[i]);
+    t->loans.count = 0;
+    *out = state;
+    return status;
+}
+
+static void node_free(node_case *t, sni_dense *state) {
+    free(state);
+    sni_pack_clear(&t->pack);
+    sni_store_release(t->store);
+}
+
+static bool is_coded(float *weights, int64_t rows, uint64_t bytes) {
+    node_case t;
+    sni_dense *d;
+    sn_error err;
+    node_init(&t, weights, rows, bytes);
+    assert_int_equal(node_pack(&t, &d, &err), SN_OK);
+    bool coded = !d->panels;
+    node_free(&t, d);
+    return coded;
+}
+
+static void few_rows_of_large_models_are_coded(void **state) {
+    (void)state;
+    float *bells = weights_new(BELL, NODE_K * NODE_N), *bits = weights_new(BITS, NODE_K * NODE_N);
+    bool has = sni_coded_kernels_get()->group_bytes != 0;
+    uint64_t large = 1u << 30;
+    assert_int_equal(is_coded(bells, 1, large), has);
+    assert_false(is_coded(bells, 1, 4 << 20));
+    assert_false(is_coded(bells, 64, large));
+    assert_false(is_coded(bells, -1, large)); /* not known */
+    assert_false(is_coded(bits, 1, large));
+    free(bells);
+    free(bits);
+}
+
+/* What a compiled file brings is taken as it is, for any shape, or refused. */
+static void finished_codes_are_taken(void **state) {
+    (void)state;
+    if (!sni_coded_kernels_get()->group_bytes) skip();
+    float *weights = weights_new(BELL, NODE_K * NODE_N);
+    node_case made, taken;
+    sni_dense *first, *second;
+    sn_error err;
+    node_init(&made, weights, 1, 1u << 30);
+    assert_int_equal(node_pack(&made, &first, &err), SN_OK);
+    assert_int_equal(made.pack.count, 2);
+    for (int given = 2; given > 0; given--) {
+        node_init(&taken, NULL, 64, 0);
+        taken.pack.given = made.pack.pieces;
+        taken.pack.n_given = given;
+        assert_int_equal(node_pack(&taken, &second, &err), given == 2 ? SN_OK : SN_INVALID_MODEL);
+        if (given == 2) {
+            assert_null(second->panels);
+            assert_ptr_equal(second->coded.coded, first->coded.coded);
+            assert_ptr_equal(second->coded.more, first->coded.more);
+            assert_int_equal(second->coded.n_more, first->coded.n_more);
+        }
+        node_free(&taken, second);
+    }
+    node_free(&made, first);
+    free(weights);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_come_back),
         cmocka_unit_test(samples_tell_what_pays),
         cmocka_unit_test(products_are_those_of_floats),
         cmocka_unit_test(any_bytes_will_do),
+        cmocka_unit_test(few_rows_of_large_models_are_coded),
+        cmocka_unit_test(finished_codes_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
