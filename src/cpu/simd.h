@@ -41,6 +41,13 @@ typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 #define UNROLL_SOME _Pragma("GCC unroll 2")
 #endif
 
+/* Before a loop whose turns do not depend on each other, though results may stand on operands. */
+#if defined(__clang__)
+#define SAFE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SAFE_LOOP _Pragma("GCC ivdep")
+#endif
+
 static inline vf load(const sni_loose_float *p) {
     return *(const vf_anywhere *)p;
 }

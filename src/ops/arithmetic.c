@@ -10,6 +10,18 @@ typedef struct mod_params {
     int64_t fmod;
 } mod_params;
 
+static double quick_fmod(double u, double v) {
+    return fmod(u, v);
+}
+
+/* Exact: the quotient of two floats is further from a whole number than doubles below 2^28 are from
+ * each other, unless it is one, and its product with v has at most 52 bits. */
+static float quick_fmodf(float u, float v) {
+    double q = (double)u / (double)v;
+    if (!(fabs(q) < 268435456.0) || !isfinite(v)) return fmodf(u, v);
+    return (float)copysign((double)u - trunc(q) * (double)v, (double)u);
+}
+
 #define BODY "ops/arithmetic.inc.c"
 #include "ops/each_number.inc.h"
 #undef BODY

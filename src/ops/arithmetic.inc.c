@@ -35,7 +35,7 @@ static T FN(quotient)(T u, T v) {
 /* The remainder has the sign of u if `truncate` is set, that of v if not. */
 static T FN(remainder)(T u, T v, bool truncate) {
 #if defined(T_FLOAT)
-    T r = MATH(fmod)(u, v);
+    T r = MATH(quick_fmod)(u, v);
     if (truncate) return r;
     if (r == 0) return MATH(copysign)(0, v);
     return (r < 0) != (v < 0) ? r + v : r;

@@ -1,4 +1,6 @@
 /* GridSample: reads an image or volume at the coordinates that a grid gives. */
+#include "ops/cores.h"
+#include "ops/resize.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
 
@@ -32,6 +34,7 @@ typedef struct grid_job {
     int r;          /* spatial axes */
     int64_t size[DIMS], stride[DIMS];
     int64_t channels, volume, points; /* elements of a channel of x; points of a channel of y */
+    const sni_resize_cores *lent;     /* NULL: none */
 } grid_job;
 
 /* The elements that one point is the weighted sum of. */
@@ -117,25 +120,29 @@ static int axis_weights(int mode, double t, double w[4]) {
     }
 }
 
-/* The taps of the point whose coordinates start at grid element `at`, last axis first. */
+/* The taps of the point whose coordinates start at grid element `at`, last axis first. Those of
+ * weight 0 are left out: a point on a pixel is that pixel, whatever its neighbours are. */
 static void find_taps(const grid_job *j, int64_t at, taps *t) {
     t->count = 1;
     t->offset[0] = 0;
     t->weight[0] = 1;
-    for (int d = 0; d < j->r; d++) {
+    for (int d = j->r - 1; d >= 0; d--) {
         double x = coordinate(j, at + j->r - 1 - d, d), base = floor(x), w[4];
-        int n = axis_weights(j->p->mode, x - base, w);
-        int64_t first = (int64_t)base - (n == 4 ? 1 : 0);
-        taps before = *t;
-        t->count = 0;
-        for (int i = 0; i < before.count; i++) {
-            for (int m = 0; m < n; m++) {
-                int64_t index = pixel(j, first + m, j->size[d]);
-                if (index < 0) continue;
-                t->offset[t->count] = before.offset[i] + index * j->stride[d];
-                t->weight[t->count++] = before.weight[i] * w[m];
-            }
+        int n = axis_weights(j->p->mode, x - base, w), before = t->count, found = 0;
+        int64_t first = (int64_t)base - (n == 4 ? 1 : 0), offset[4];
+        for (int m = 0; m < n; m++) {
+            int64_t index = w[m] == 0 ? -1 : pixel(j, first + m, j->size[d]);
+            if (index < 0) continue;
+            offset[found] = index * j->stride[d];
+            w[found++] = w[m];
         }
+        /* From the last one on, so that none is overwritten before it is used. */
+        for (int m = found - 1; m >= 0; m--)
+            for (int i = 0; i < before; i++) {
+                t->offset[m * before + i] = t->offset[i] + offset[m];
+                t->weight[m * before + i] = t->weight[i] * w[m];
+            }
+        t->count = before * found;
     }
 }
 
@@ -156,6 +163,45 @@ static void copy_point(const grid_job *j, const taps *t, int64_t image, int64_t 
             memcpy(dst, src + (size_t)(channel * j->volume + t->offset[0]) * width, width);
         else
             memset(dst, 0, width);
+    }
+}
+
+/* ---- Many points of float32 by a lent loop ---- */
+
+enum { BLOCK = 128, FEW = 16 }; /* points at a time, and taps of each at most */
+
+/* n points of an image from `point` on. Taps that are not there have weight 0. */
+static void blend_block(const grid_job *j, int64_t image, int64_t point, int64_t n) {
+    int32_t at[FEW * BLOCK];
+    float weight[FEW * BLOCK];
+    int most = 0;
+    taps t;
+    for (int64_t i = 0; i < BLOCK; i++) {
+        t.count = 0;
+        if (i < n) find_taps(j, (image * j->points + point + i) * j->r, &t);
+        for (int m = most; m < t.count; m++) /* points before had fewer */
+            for (int64_t e = 0; e < i; e++) {
+                at[m * BLOCK + e] = 0;
+                weight[m * BLOCK + e] = 0;
+            }
+        if (t.count > most) most = t.count;
+        for (int m = 0; m < most; m++) {
+            at[m * BLOCK + i] = m < t.count ? (int32_t)t.offset[m] : 0;
+            weight[m * BLOCK + i] = m < t.count ? (float)t.weight[m] : 0;
+        }
+    }
+    for (int64_t c = image * j->channels; c < (image + 1) * j->channels; c++)
+        j->lent->sample((const float *)j->src + c * j->volume, j->volume, at, weight, most, BLOCK,
+                        n, (float *)j->dst + c * j->points + point);
+}
+
+/* Blocks [begin, end) of all images. */
+static void grid_blocks(void *ctx, int64_t begin, int64_t end) {
+    const grid_job *j = ctx;
+    int64_t blocks = (j->points + BLOCK - 1) / BLOCK;
+    for (int64_t b = begin; b < end; b++) {
+        int64_t first = b % blocks * BLOCK, left = j->points - first;
+        blend_block(j, b / blocks, first, left < BLOCK ? left : BLOCK);
     }
 }
 
@@ -205,8 +251,16 @@ static sn_status gridsample_ref(sni_kernel *k) {
     SN_TRY(sni_wide_in(k, grid, &job.grid));
     if (job.p->mode != NEAREST) SN_TRY(sni_blend_in(k, x, &job.type, &job.src));
     if (job.p->mode != NEAREST) SN_TRY(sni_blend_out(k, y, job.type, &job.dst));
-    int64_t grain = GRAIN / (job.channels * (job.p->mode == CUBIC ? 16 : 4));
-    sni_parallel_for(k->threads, job.points * x->dims[0], grain > 0 ? grain : 1, grid_piece, &job);
+    int64_t taps_of = job.p->mode == CUBIC ? 16 : 4, grain = GRAIN / (job.channels * taps_of);
+    bool few = job.p->mode == LINEAR || (job.p->mode == CUBIC && job.r <= 2);
+    if (few && job.type == SN_FLOAT32 && job.volume <= INT32_MAX && k->cores)
+        job.lent = k->cores->resize;
+    if (job.lent)
+        sni_parallel_for(k->threads, (job.points + BLOCK - 1) / BLOCK * x->dims[0], 1, grid_blocks,
+                         &job);
+    else
+        sni_parallel_for(k->threads, job.points * x->dims[0], grain > 0 ? grain : 1, grid_piece,
+                         &job);
     if (job.p->mode != NEAREST && job.dst != y->data)
         sni_store_numbers(y, job.type, job.dst, false);
     return SN_OK;

@@ -59,6 +59,21 @@ static void power_u64(const void *a, const void *b, void *y, int64_t n, int64_t 
     }
 }
 
+/* Small powers by one number are products, and much faster so. */
+static void power_fast_i64(const void *a, const void *b, void *y, int64_t n, int64_t sa, int64_t sb,
+                           const void *params) {
+    const uint64_t *x = a;
+    uint64_t *z = y;
+    int64_t exponent = *(const int64_t *)b;
+    if (!sa || sb || (exponent != 2 && exponent != 3)) {
+        power_i64(a, b, y, n, sa, sb, params);
+    } else if (exponent == 2) {
+        for (int64_t i = 0; i < n; i++) z[i] = x[i] * x[i];
+    } else {
+        for (int64_t i = 0; i < n; i++) z[i] = x[i] * x[i] * x[i];
+    }
+}
+
 static sn_status pow_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0), *y = sni_in(k, 1);
     bool int_x = sni_dtype_get(x->dtype)->cls == SNI_CLASS_I;
@@ -69,7 +84,7 @@ static sn_status pow_ref(sni_kernel *k) {
         fn = power_u64;
     } else if (int_x && y_as != SN_FLOAT32 && y_as != SN_FLOAT64) {
         x_as = y_as = SN_INT64;
-        fn = power_i64;
+        fn = power_fast_i64;
     } else if (x_as == SN_FLOAT32 && y_as == SN_FLOAT32) {
         fn = power_fast_f32;
     } else {

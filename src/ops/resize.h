@@ -51,7 +51,10 @@ typedef struct sni_resize_cores {
     int lanes;
     /* y[i] = x[at[i]] for n elements of four bytes, out of `in`. */
     void (*pick)(const float *x, int64_t in, const int32_t *at, int64_t n, float *y);
-    /* y[i] = sum over t of w[t * step + i] x[at[t * step + i]], weights of 0 left out. */
+    /* y[i] = sum over t of w[t * step + i] x[at[t * step + i]], weights of 0 left out. Places of a
+     * tap rise or fall, as those of `pick` do; those of `sample` lie anywhere. */
+    void (*sample)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
+                   int64_t step, int64_t n, float *y);
     void (*spread)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
                    int64_t step, int64_t n, float *y);
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */

@@ -135,13 +135,21 @@ static sn_status scatter_elements_ref(sni_kernel *k) {
     int64_t step = strides[axis];
     strides[axis] = 0;
     sni_walk w;
-    sni_walk_init(&w, index->rank, index->dims, 1, (const int64_t *[]){strides});
-    int64_t i = 0;
+    int last = index->rank - 1;
+    int64_t n = last < 0 ? 1 : index->dims[last], own = last < 0 ? 0 : strides[last], i = 0;
+    sni_walk_init(&w, last < 0 ? 0 : last, index->dims, 1, (const int64_t *[]){strides});
     do {
-        int64_t at;
-        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), x->dims[axis], &at));
-        combine(&b, sni_element(y->data, w.offset[0] + at * step, b.width),
-                sni_element(updates->data, i++, b.width), 1);
+        for (int64_t e = 0; e < n; e++, i++) {
+            int64_t at = sni_index_at(index, i);
+            if (at < 0 || at >= x->dims[axis])
+                SN_TRY(sni_wrap_index(k, "index", at, x->dims[axis], &at));
+            void *to = sni_element(y->data, w.offset[0] + e * own + at * step, b.width);
+            const void *from = sni_element(updates->data, i, b.width);
+            if (b.fn)
+                combine(&b, to, from, 1);
+            else
+                sni_copy_element(to, from, b.width);
+        }
     } while (sni_walk_next(&w));
     return SN_OK;
 }

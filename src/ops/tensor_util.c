@@ -221,9 +221,29 @@ static void box_rows(void *ctx, int64_t begin, int64_t end) {
         w.offset[1] += w.position[i] * b->from[i];
     }
     int64_t width = (int64_t)b->width;
-    for (int64_t row = begin; row < end; row++) {
-        sni_copy_strided(b->dst + w.offset[0] * width, b->to[outer], b->src + w.offset[1] * width,
-                         b->from[outer], b->dims[outer], b->width);
+    for (int64_t row = begin; row < end;) { /* to the end of the axis before the last */
+        int64_t run = outer ? b->dims[outer - 1] - w.position[outer - 1] : 1;
+        if (run > end - row) run = end - row;
+        unsigned char *dst = b->dst + w.offset[0] * width;
+        const unsigned char *src = b->src + w.offset[1] * width;
+        int64_t to = outer ? b->to[outer - 1] * width : 0;
+        int64_t from = outer ? b->from[outer - 1] * width : 0;
+        bool again = from == 0 && b->to[outer] == 1 && to == b->dims[outer] * width;
+        if (again) { /* the same row side by side: what there is of it is doubled */
+            sni_copy_strided(dst, 1, src, b->from[outer], b->dims[outer], b->width);
+            for (int64_t done = 1; done < run; done *= 2)
+                memcpy(dst + done * to, dst,
+                       (size_t)((done < run - done ? done : run - done) * to));
+        }
+        for (int64_t i = 0; i < run && !again; i++)
+            sni_copy_strided(dst + i * to, b->to[outer], src + i * from, b->from[outer],
+                             b->dims[outer], b->width);
+        row += run;
+        if (outer) {
+            w.position[outer - 1] += run - 1;
+            w.offset[0] += (run - 1) * b->to[outer - 1];
+            w.offset[1] += (run - 1) * b->from[outer - 1];
+        }
         sni_walk_next(&w);
     }
 }

@@ -66,6 +66,40 @@ static void functions_match(void **state) {
     map_case("Atan", 200000, 4, 0);
 }
 
+/* Operands with the numbers that divisions of integers stumble over. */
+static void whole_numbers(int64_t n) {
+    static int32_t x[300];
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (int32_t)(unit_random(&v.seed) << draw(2) * 16) >> draw(31);
+        if (draw(5) == 0) x[i] = (const int32_t[]){0, -1, 1, INT32_MIN, INT32_MAX}[draw(5)];
+    }
+    versus_tensor(&v, SN_INT32, 1, &n, x);
+}
+
+static void whole_numbers_match(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 5, 16, 33, 300};
+    for (int s = 0; s < 6; s++)
+        for (int round = 0; round < 20; round++) {
+            int64_t n = sizes[s];
+            versus_start(&v, "", "Abs");
+            whole_numbers(n);
+            versus_run(&v, 1, 0);
+            for (int way = 0; way < 3; way++) {
+                versus_start(&v, "", "Div");
+                whole_numbers(way == 1 ? 1 : n);
+                whole_numbers(way == 2 ? 1 : n);
+                versus_run(&v, 1, 0);
+            }
+            versus_start(&v, "", "IsInf");
+            v.special = 3;
+            versus_tensor(&v, SN_FLOAT32, 1, &n, NULL);
+            eval_attr(&v.e, sni_attr_of_int("detect_negative", round & 1));
+            eval_attr(&v.e, sni_attr_of_int("detect_positive", round >> 1 & 1));
+            versus_run(&v, 1, 0);
+        }
+}
+
 /* Numbers whose roundings to float16 and to integers are close: between floats, between float16s,
  * beyond both. */
 static double wide_number(float f) {
@@ -271,8 +305,9 @@ static void regions_match(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_match), cmocka_unit_test(functions_match),
-        cmocka_unit_test(casts_match),      cmocka_unit_test(pools_match),
-        cmocka_unit_test(norms_match),      cmocka_unit_test(regions_match),
+        cmocka_unit_test(casts_match),      cmocka_unit_test(whole_numbers_match),
+        cmocka_unit_test(pools_match),      cmocka_unit_test(norms_match),
+        cmocka_unit_test(regions_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

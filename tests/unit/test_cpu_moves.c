@@ -126,9 +126,51 @@ static void resize_matches(void **state) {
     resize_case(SN_FLOAT32, 4, (int64_t[]){1, 16, 100, 90}, 2, "linear", "half_pixel", false);
 }
 
+/* ---- GridSample ---- */
+
+static void sample_case(int rank, const int64_t *dims, const int64_t *points, const char *mode,
+                        const char *padding, int align) {
+    static float grid[4000];
+    int64_t shape[5] = {dims[0]}, n = dims[0];
+    for (int i = 1; i < rank - 1; i++) n *= shape[i] = points[i - 1];
+    n *= shape[rank - 1] = rank - 2;
+    versus_start(&v, "", "GridSample");
+    v.special = 50;
+    versus_tensor(&v, SN_FLOAT32, rank, dims, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        grid[i] = (float)(unit_random(&v.seed) % 3001) / 1000.0f - 1.5f;
+        if (unit_random(&v.seed) % 8 == 0)
+            grid[i] = (const float[]){-1, 0, 1, NAN, INFINITY}[unit_random(&v.seed) % 5];
+    }
+    versus_tensor(&v, SN_FLOAT32, rank, shape, grid);
+    eval_attr(&v.e, sni_attr_of_string("mode", mode));
+    eval_attr(&v.e, sni_attr_of_string("padding_mode", padding));
+    eval_attr(&v.e, sni_attr_of_int("align_corners", align));
+    versus_run(&v, 1, 2e-6);
+}
+
+static void sample_matches(void **state) {
+    (void)state;
+    static const char *const modes[] = {"linear", "nearest", "cubic"};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    for (int m = 0; m < 3; m++)
+        for (int p = 0; p < 3; p++)
+            for (int align = 0; align < 2; align++) {
+                sample_case(4, (int64_t[]){2, 3, 9, 11}, (int64_t[]){13, 17}, modes[m], paddings[p],
+                            align);
+                sample_case(4, (int64_t[]){1, 2, 1, 40}, (int64_t[]){3, 3}, modes[m], paddings[p],
+                            align);
+                sample_case(4, (int64_t[]){1, 5, 30, 30}, (int64_t[]){0, 3}, modes[m], paddings[p],
+                            align);
+                sample_case(5, (int64_t[]){1, 2, 5, 6, 7}, (int64_t[]){4, 5, 9}, modes[m],
+                            paddings[p], align);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resize_matches),
+        cmocka_unit_test(sample_matches),
         cmocka_unit_test(where_matches),
         cmocka_unit_test(transpose_matches),
     };

@@ -47,6 +47,45 @@ SNI_LOOPS_REDUCTIONS(RUN)
 SNI_LOOPS_UNARY(RUN)
 #undef RUN
 
+/* ---- Predicates and whole numbers ---- */
+
+static bool is_f32(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT32);
+}
+
+static bool is_i32(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_INT32);
+}
+
+static bool attr_is_set(const sni_node *n, const char *name) {
+    const sni_attr *a = sni_node_attr(n, name);
+    return !a || a->u.i != 0;
+}
+
+static sn_status is_inf_run(sni_kernel *k) {
+    sni_which_infinity which = {.negative = attr_is_set(k->node, "detect_negative"),
+                                .positive = attr_is_set(k->node, "detect_positive")};
+    sni_elementwise m = {.n_in = 1,
+                         .in = {sni_in(k, 0)},
+                         .in_as = {SN_FLOAT32},
+                         .out = sni_out(k, 0),
+                         .out_as = SN_BOOL,
+                         .unary = sni_loops_get()->is_infinite,
+                         .params = &which};
+    sni_elementwise_run(k->threads, &m);
+    return SN_OK;
+}
+
+static sn_status abs_i32_run(sni_kernel *k) {
+    const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] = sni_loops_get()->abs_i32};
+    return sni_map_unary(k, table);
+}
+
+static sn_status quotient_i32_run(sni_kernel *k) {
+    const sni_binary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] = sni_loops_get()->quotient_i32};
+    return sni_map_binary(k, table);
+}
+
 /* ---- Cast ---- */
 
 static sn_status cast_run(sni_kernel *k) {
@@ -186,6 +225,9 @@ static sn_status batch_norm_run(sni_kernel *k) {
 const sni_impl sni_cpu_loops[] = {
     SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY){
         .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
+    {.name = "infinite_f32", .op = "IsInf", .accepts = is_f32, .run = is_inf_run},
+    {.name = "map_i32", .op = "Abs", .accepts = is_i32, .run = abs_i32_run},
+    {.name = "map_i32", .op = "Div", .accepts = is_i32, .run = quotient_i32_run},
     {.name = "pool_f32", .op = "MaxPool", .accepts = max_pool_accepts, .run = max_pool_run},
     {.name = "pool_f32", .op = "AveragePool", .accepts = is_float, .run = average_pool_run},
     {.name = "pool_f32", .op = "GlobalMaxPool", .accepts = is_float, .run = global_max_run},

@@ -18,6 +18,10 @@
     each(Floor, floor_row) each(Ceil, ceil_row) each(Round, round_row) each(Sin, sin_row) \
         each(Cos, cos_row) each(Atan, atan_row)
 
+typedef struct sni_which_infinity {
+    bool negative, positive;
+} sni_which_infinity;
+
 /* Tables are indexed by sn_dtype and have float32, int32 and int64. */
 typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
@@ -28,6 +32,9 @@ typedef struct sni_loops {
 #define SNI_FIELD(op, row) sni_unary_fn op;
     SNI_LOOPS_UNARY(SNI_FIELD) /* of float32 */
 #undef SNI_FIELD
+    sni_unary_fn is_infinite;   /* of float32; params: sni_which_infinity */
+    sni_unary_fn abs_i32;       /* the least integer stays */
+    sni_binary_fn quotient_i32; /* towards 0; by 0 it is 0 */
     sni_unary_fn cast[SNI_DTYPE_COUNT][SNI_DTYPE_COUNT]; /* from, to; NULL: none */
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
     void (*weigh_places)(const float *w, const int64_t *at, int64_t count, const float *x,

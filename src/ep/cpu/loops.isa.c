@@ -13,6 +13,8 @@
 
 #include "ep/cpu/rounding.inc.c"
 
+#include "ep/cpu/whole.inc.c"
+
 #define T float
 #define SUFFIX f32
 #define MATH(name) name##f
@@ -85,5 +87,8 @@ const sni_loops PASTE(sni_loops_, TIER) = {
     .global_max_pool = global_max_f32,
     .global_average_pool = global_average_pool,
     .weigh_places = weigh_places,
+    .is_infinite = is_infinite,
+    .abs_i32 = abs_i32,
+    .quotient_i32 = quotient_i32,
     .center_row = center_row,
 };

@@ -66,6 +66,7 @@ static sn_status lent_run(sni_kernel *k) {
 
 const sni_impl sni_cpu_moves[] = {
     {.name = "choose", .op = "Where", .accepts = where_accepts, .run = where_run},
+    {.name = "sample", .op = "GridSample", .accepts = first_moves, .run = lent_run},
     {.name = "resize", .op = "Resize", .accepts = first_moves, .run = lent_run},
     {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = lent_run},
     {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = lent_run},

@@ -4,13 +4,6 @@
 
 #include "cpu/simd.h"
 
-/* Before a loop whose turns do not depend on each other, though results may stand on operands. */
-#if defined(__clang__)
-#define SAFE_LOOP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define SAFE_LOOP _Pragma("GCC ivdep")
-#endif
-
 #define ZIP_LOW_2 0, 2
 #define ZIP_HIGH_2 1, 3
 #define ZIP_LOW_4 0, 4, 1, 5
@@ -109,5 +102,9 @@ extern const sni_moves SNI_PASTE(sni_moves, TIER);
 const sni_moves SNI_PASTE(sni_moves, TIER) = {
     .choose = {choose_u8, choose_u16, choose_u32, choose_u64},
     .turn = {turn_u8, turn_u16, turn_u32, turn_u64},
-    .resize = {.lanes = LANES, .pick = pick_row, .spread = spread_row, .weigh = weigh_places},
+    .resize = {.lanes = LANES,
+               .pick = pick_row,
+               .spread = spread_row,
+               .sample = sample_row,
+               .weigh = weigh_places},
 };

@@ -37,23 +37,36 @@ static inline vf pick(const float *x, int64_t in, const int32_t *at) {
 }
 #endif
 
+/* Places in any order. */
+static inline vf pick_any(const float *x, const int32_t *at) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_i32gather_ps(_mm512_loadu_si512(at), x, 4);
+#elif defined(__AVX2__)
+    return (vf)_mm256_i32gather_ps(x, _mm256_loadu_si256((const void *)at), 4);
+#else
+    return pick(x, 0, at);
+#endif
+}
+
 static void pick_row(const float *x, int64_t in, const int32_t *at, int64_t n, float *y) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(y + i, pick(x, in, at + i));
     if (i < n) store_some(y + i, n - i, pick(x, in, at + i));
 }
 
-/* `taps` is a constant at some calls. */
-static inline __attribute__((always_inline)) void spread_taps(const float *x, int64_t in,
-                                                              const int32_t *at, const float *w,
-                                                              int64_t taps, int64_t step, int64_t n,
-                                                              float *y) {
+/* `anywhere`, and `taps` at some calls, are constants. */
+static inline __attribute__((always_inline)) void spread_taps(bool anywhere, const float *x,
+                                                              int64_t in, const int32_t *at,
+                                                              const float *w, int64_t taps,
+                                                              int64_t step, int64_t n, float *y) {
     for (int64_t i = 0; i < n; i += LANES) {
         vf sum = splat(0);
         for (int64_t t = 0; t < taps; t++) {
+            const int32_t *places = at + t * step + i;
             vf weight = load(w + t * step + i);
+            vf v = anywhere ? pick_any(x, places) : pick(x, in, places);
             /* An infinity of weight 0 is left out. */
-            sum += select_vf(weight != 0, weight * pick(x, in, at + t * step + i), splat(0));
+            sum += select_vf(weight != 0, weight * v, splat(0));
         }
         if (i + LANES <= n)
             store(y + i, sum);
@@ -65,7 +78,15 @@ static inline __attribute__((always_inline)) void spread_taps(const float *x, in
 static void spread_row(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
                        int64_t step, int64_t n, float *y) {
     if (taps == 2)
-        spread_taps(x, in, at, w, 2, step, n, y);
+        spread_taps(false, x, in, at, w, 2, step, n, y);
     else
-        spread_taps(x, in, at, w, taps, step, n, y);
+        spread_taps(false, x, in, at, w, taps, step, n, y);
+}
+
+static void sample_row(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
+                       int64_t step, int64_t n, float *y) {
+    if (taps == 4)
+        spread_taps(true, x, in, at, w, 4, step, n, y);
+    else
+        spread_taps(true, x, in, at, w, taps, step, n, y);
 }
