@@ -82,6 +82,24 @@ static sn_status gather_infer(sni_infer *c) {
     return rank == 1 && n <= 1 ? gather_list(c) : SN_OK;
 }
 
+/* One slice by an index that is known, where all axes before it have one element. */
+static bool gather_part(sni_infer *c, int out, int64_t *at) {
+    const axis_params *p = c->params;
+    int rank = sni_infer_rank(c, 0), axis = (int)(p->axis < 0 ? p->axis + rank : p->axis);
+    sni_list index;
+    int64_t count, v;
+    (void)out;
+    if (sni_infer_list(c, 1, &index) != SN_OK || !index.known || index.count != 1 ||
+        !sni_list_int(&index, 0, &v) ||
+        !sni_shape_count(rank - axis - 1, c->in[0]->dims + axis + 1, &count))
+        return false;
+    for (int i = 0; i < axis; i++)
+        if (sni_infer_dim(c, 0, i) != 1) return false;
+    if (v < 0) v += sni_infer_dim(c, 0, axis);
+    *at = v * count;
+    return v >= 0 && v < sni_infer_dim(c, 0, axis);
+}
+
 static sn_status gather_ref(sni_kernel *k) {
     const axis_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
@@ -116,6 +134,7 @@ const sni_op sni_op_Gather = {
     .params_size = sizeof(axis_params),
     .infer = gather_infer,
     .ref = gather_ref,
+    .part = gather_part,
 };
 
 /* ---- GatherElements ---- */
