@@ -7,13 +7,9 @@
 #define D float
 #define FN_CAST CAST_NAME(SNAME, f32)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef FN_CAST
 #define D double
 #define FN_CAST CAST_NAME(SNAME, f64)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef FN_CAST
 #undef TO_FLOAT
 
 #define TO_INT 1
@@ -25,13 +21,6 @@
 #define MOST INT32_MAX
 #define FN_CAST CAST_NAME(SNAME, i32)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef WIDE
-#undef LOW
-#undef HIGH
-#undef BEYOND
-#undef MOST
-#undef FN_CAST
 
 #define D int64_t
 #define WIDE int64_t
@@ -41,13 +30,6 @@
 #define MOST INT64_MAX
 #define FN_CAST CAST_NAME(SNAME, i64)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef WIDE
-#undef LOW
-#undef HIGH
-#undef BEYOND
-#undef MOST
-#undef FN_CAST
 
 #define D uint8_t
 #define WIDE int32_t
@@ -57,13 +39,6 @@
 #define MOST UINT8_MAX
 #define FN_CAST CAST_NAME(SNAME, u8)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef WIDE
-#undef LOW
-#undef HIGH
-#undef BEYOND
-#undef MOST
-#undef FN_CAST
 
 #define D int8_t
 #define WIDE int32_t
@@ -73,21 +48,12 @@
 #define MOST INT8_MAX
 #define FN_CAST CAST_NAME(SNAME, i8)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef WIDE
-#undef LOW
-#undef HIGH
-#undef BEYOND
-#undef MOST
-#undef FN_CAST
 #undef TO_INT
 
 #define TO_BOOL 1
 #define D uint8_t
 #define FN_CAST CAST_NAME(SNAME, b8)
 #include "ep/cpu/cast_pair.inc.c"
-#undef D
-#undef FN_CAST
 #undef TO_BOOL
 
 #undef CAST_NAME_

@@ -1,7 +1,8 @@
 /* One conversion from S to D (C types) called FN_CAST: as sni_convert does it, but without
  * branches. Floats out of an integer's range give its nearest end, NaN gives 0; integers keep their
  * low bits. TO_BOOL, TO_FLOAT or TO_INT with LOW and HIGH (the last S within D's range) say what D
- * is; MOST is D's largest number and BEYOND the first S above it. Nothing is used up but D. */
+ * is; MOST is D's largest number and BEYOND the first S above it. All of these but
+ * the kind of D are used up. */
 static void FN_CAST(const void *from, void *to, int64_t n, const void *params) {
     (void)params;
     const S *restrict x = from;
@@ -19,3 +20,10 @@ static void FN_CAST(const void *from, void *to, int64_t n, const void *params) {
 #endif
     }
 }
+#undef D
+#undef WIDE
+#undef LOW
+#undef HIGH
+#undef BEYOND
+#undef MOST
+#undef FN_CAST
