@@ -2,6 +2,7 @@
 #ifndef SNI_OPS_QLINEAR_H
 #define SNI_OPS_QLINEAR_H
 
+#include "ops/elementwise.h"
 #include "ops/op.h"
 
 #define SNI_T_BYTES (SNI_T(SN_INT8) | SNI_T(SN_UINT8))
@@ -24,6 +25,14 @@ typedef struct sni_qscale {
 /* The scale at input `scale` and the zero point at the one after it, which may be left out, for
  * bytes of type `dtype`. SN_BAD_DATA unless each has one element. */
 sn_status sni_qscale_get(sni_kernel *k, int scale, sn_dtype dtype, sni_qscale *out);
+
+/* QLinearAdd and QLinearMul: A, its scale and zero point, those of B, and those of the result. */
+typedef struct sni_qpair {
+    sni_qscale a, b, y;
+} sni_qpair;
+sn_status sni_qpair_get(sni_kernel *k, sni_qpair *out);
+/* fn over the bytes of A, B and the result, whose shapes are broadcast. */
+void sni_qpair_run(sni_kernel *k, sni_binary_fn fn, const void *params);
 
 /* What each byte stands for, and the byte for a number: rounded to even, saturated. */
 void sni_dequant_table(const sni_qscale *q, float table[256]);

@@ -37,28 +37,36 @@ static void mul_bytes(const void *a, const void *b, void *y, int64_t n, int64_t 
             p->a[u[i * sa]] * p->b[v[i * sb]] * p->scale + p->zero, 0, p->low, p->low + 255);
 }
 
-static sn_status run_pair(sni_kernel *k, sni_binary_fn fn, bool product) {
+sn_status sni_qpair_get(sni_kernel *k, sni_qpair *out) {
+    SN_TRY(sni_qscale_get(k, 1, sni_in(k, 0)->dtype, &out->a));
+    SN_TRY(sni_qscale_get(k, 4, sni_in(k, 3)->dtype, &out->b));
+    return sni_qscale_get(k, 6, sni_out(k, 0)->dtype, &out->y);
+}
+
+void sni_qpair_run(sni_kernel *k, sni_binary_fn fn, const void *params) {
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 3);
     sni_tensor *y = sni_out(k, 0);
-    sni_qscale qa, qb, qy;
-    SN_TRY(sni_qscale_get(k, 1, a->dtype, &qa));
-    SN_TRY(sni_qscale_get(k, 4, b->dtype, &qb));
-    SN_TRY(sni_qscale_get(k, 6, y->dtype, &qy));
-    pair p = {.scale = qa.scale * qb.scale / qy.scale,
-              .zero = (float)qy.zero,
-              .low = y->dtype == SN_INT8 ? -128 : 0};
-    qa.scale = product ? 1 : qa.scale / qy.scale;
-    qb.scale = product ? 1 : qb.scale / qy.scale;
-    sni_dequant_table(&qa, p.a);
-    sni_dequant_table(&qb, p.b);
     sni_elementwise e = {.n_in = 2,
                          .in = {a, b},
                          .in_as = {a->dtype, b->dtype},
                          .out = y,
                          .out_as = y->dtype,
                          .binary = fn,
-                         .params = &p};
+                         .params = params};
     sni_elementwise_run(k->threads, &e);
+}
+
+static sn_status run_pair(sni_kernel *k, sni_binary_fn fn, bool product) {
+    sni_qpair q;
+    SN_TRY(sni_qpair_get(k, &q));
+    pair p = {.scale = q.a.scale * q.b.scale / q.y.scale,
+              .zero = (float)q.y.zero,
+              .low = q.y.dtype == SN_INT8 ? -128 : 0};
+    q.a.scale = product ? 1 : q.a.scale / q.y.scale;
+    q.b.scale = product ? 1 : q.b.scale / q.y.scale;
+    sni_dequant_table(&q.a, p.a);
+    sni_dequant_table(&q.b, p.b);
+    sni_qpair_run(k, fn, &p);
     return SN_OK;
 }
 

@@ -130,29 +130,18 @@ static void pair_piece(const void *a, const void *b, void *y, int64_t n, int64_t
 }
 
 static sn_status run_pair(sni_kernel *k, bool product) {
-    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 3);
-    sni_tensor *y = sni_out(k, 0);
-    sni_qscale qa, qb, qy;
-    SN_TRY(sni_qscale_get(k, 1, a->dtype, &qa));
-    SN_TRY(sni_qscale_get(k, 4, b->dtype, &qb));
-    SN_TRY(sni_qscale_get(k, 6, y->dtype, &qy));
-    sni_int_pair p = {.is_signed = a->dtype == SN_INT8,
+    sni_qpair q;
+    SN_TRY(sni_qpair_get(k, &q));
+    sni_int_pair p = {.is_signed = q.a.dtype == SN_INT8,
                       .product = product,
-                      .a_zero = (float)qa.zero,
-                      .a_scale = qa.scale / qy.scale,
-                      .b_zero = (float)qb.zero,
-                      .b_scale = qb.scale / qy.scale,
-                      .scale = qa.scale * qb.scale / qy.scale,
-                      .zero = (float)qy.zero,
-                      .low = y->dtype == SN_INT8 ? -128 : 0};
-    sni_elementwise e = {.n_in = 2,
-                         .in = {a, b},
-                         .in_as = {a->dtype, b->dtype},
-                         .out = y,
-                         .out_as = y->dtype,
-                         .binary = pair_piece,
-                         .params = &p};
-    sni_elementwise_run(k->threads, &e);
+                      .a_zero = (float)q.a.zero,
+                      .a_scale = q.a.scale / q.y.scale,
+                      .b_zero = (float)q.b.zero,
+                      .b_scale = q.b.scale / q.y.scale,
+                      .scale = q.a.scale * q.b.scale / q.y.scale,
+                      .zero = (float)q.y.zero,
+                      .low = q.y.dtype == SN_INT8 ? -128 : 0};
+    sni_qpair_run(k, pair_piece, &p);
     return SN_OK;
 }
 
