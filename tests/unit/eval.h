@@ -60,6 +60,20 @@ static inline void eval_attr(eval *e, sni_attr attr) {
     e->attrs[e->n_attrs++] = attr;
 }
 
+/* Lists, which must stay until the node has run. */
+static inline void eval_ints(eval *e, const char *name, const int64_t *list, size_t count) {
+    eval_attr(e,
+              (sni_attr){
+                  .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = list});
+}
+
+static inline void eval_floats(eval *e, const char *name, const float *list, size_t count) {
+    eval_attr(e, (sni_attr){.name = sni_str_of(name),
+                            .kind = SNI_ATTR_FLOATS,
+                            .count = count,
+                            .u.floats = list});
+}
+
 /* Resolves the node, upgrade included, and runs it. The upgrade must not need further nodes. */
 static inline sn_status eval_run(eval *e, int n_out) {
     int32_t out_ids[EVAL_MOST];

@@ -66,11 +66,6 @@ static void blocked_tensor(int64_t n, int64_t channels, int64_t h, int64_t w, in
     free(data);
 }
 
-static sni_attr ints(const char *name, const int64_t *values, size_t count) {
-    return (sni_attr){
-        .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = values};
-}
-
 enum {
     BIAS = 1,
     ADDED = 2,
@@ -110,9 +105,9 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     else if (mode & FACTORS)
         versus_without(&v);
     if (mode & FACTORS) blocked_tensor(mode & EACH ? s->n : 1, s->in, 1, 1, block);
-    eval_attr(&v.e, ints("strides", s->stride, 2));
-    eval_attr(&v.e, ints("pads", s->pads, 4));
-    eval_attr(&v.e, ints("dilations", s->dilation, 2));
+    eval_ints(&v.e, "strides", s->stride, 2);
+    eval_ints(&v.e, "pads", s->pads, 4);
+    eval_ints(&v.e, "dilations", s->dilation, 2);
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
@@ -271,9 +266,9 @@ static void expanded_depthwise_matches(void **state) {
             versus_weight(&v, SN_FLOAT32, 4,
                           (int64_t[]){m, 1, cases[i].kernel[0], cases[i].kernel[1]}, NULL);
             if (mode & 2) versus_weight(&v, SN_FLOAT32, 1, &m, NULL);
-            eval_attr(&v.e, ints("strides", cases[i].stride, 2));
-            eval_attr(&v.e, ints("pads", cases[i].pads, 4));
-            eval_attr(&v.e, ints("dilations", cases[i].dilation, 2));
+            eval_ints(&v.e, "strides", cases[i].stride, 2);
+            eval_ints(&v.e, "pads", cases[i].pads, 4);
+            eval_ints(&v.e, "dilations", cases[i].dilation, 2);
             eval_attr(&v.e, sni_attr_of_int("group", m));
             eval_attr(&v.e, sni_attr_of_int("block", block));
             const char *first = activations[(i + (size_t)mode) % 4], *second = activations[mode];
@@ -302,10 +297,10 @@ static void pools_match(void **state) {
             versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){2, 3, pools[i].h, pools[i].w, block},
                           NULL);
             v.special = 0;
-            eval_attr(&v.e, ints("kernel_shape", pools[i].kernel, 3));
-            eval_attr(&v.e, ints("strides", pools[i].stride, 3));
-            eval_attr(&v.e, ints("pads", pools[i].pads, 6));
-            eval_attr(&v.e, ints("dilations", pools[i].dilation, 3));
+            eval_ints(&v.e, "kernel_shape", pools[i].kernel, 3);
+            eval_ints(&v.e, "strides", pools[i].stride, 3);
+            eval_ints(&v.e, "pads", pools[i].pads, 6);
+            eval_ints(&v.e, "dilations", pools[i].dilation, 3);
             if (mode == 2) eval_attr(&v.e, sni_attr_of_int("count_include_pad", 1));
             versus_run(&v, 1, 1e-6);
         }
@@ -332,8 +327,8 @@ static void gather_case(const int64_t sizes[2], const int64_t *indices, size_t n
     versus_start(&v, SNI_SINTER_DOMAIN, "GatherChannels");
     for (int i = 0; i < 2; i++) blocked_tensor(1 + (int64_t)n / block % 2, sizes[i], 11, 13, block);
     eval_attr(&v.e, sni_attr_of_int("block", block));
-    eval_attr(&v.e, ints("channels", sizes, 2));
-    eval_attr(&v.e, ints("indices", indices, n));
+    eval_ints(&v.e, "channels", sizes, 2);
+    eval_ints(&v.e, "indices", indices, n);
     versus_run(&v, 1, 0);
 }
 

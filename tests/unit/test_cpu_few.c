@@ -6,19 +6,6 @@
 
 static versus v;
 
-static void add_ints(const char *name, const int64_t *list, size_t count) {
-    eval_attr(&v.e,
-              (sni_attr){
-                  .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = list});
-}
-
-static void add_floats(const char *name, const float *list, size_t count) {
-    eval_attr(&v.e, (sni_attr){.name = sni_str_of(name),
-                               .kind = SNI_ATTR_FLOATS,
-                               .count = count,
-                               .u.floats = list});
-}
-
 /* ---- Convolution ---- */
 
 typedef struct form {
@@ -56,9 +43,9 @@ static void conv_case(const form *f, int mode, bool kept) {
     else if (mode & 4)
         versus_without(&v);
     if (mode & 4) versus_tensor(&v, SN_FLOAT32, 2 + f->axes, y, NULL);
-    add_ints("strides", strides, (size_t)f->axes);
-    add_ints("dilations", dilations, (size_t)f->axes);
-    add_ints("pads", pads, (size_t)f->axes * 2);
+    eval_ints(&v.e, "strides", strides, (size_t)f->axes);
+    eval_ints(&v.e, "dilations", dilations, (size_t)f->axes);
+    eval_ints(&v.e, "pads", pads, (size_t)f->axes * 2);
     eval_attr(&v.e, sni_attr_of_int("group", f->group));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
     int64_t depth = w[1] * f->kernel[0] * (f->axes > 1 ? f->kernel[1] : 1);
@@ -105,11 +92,11 @@ static void linear_case(int64_t rows, int64_t features, int64_t outputs, const c
     versus_fill(&v, SN_FLOAT32, outputs, intercepts);
     v.scale = 1;
     versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){rows, features}, NULL);
-    add_floats("coefficients", coefficients, (size_t)(outputs * features));
-    if (classifier || rows % 2) add_floats("intercepts", intercepts, (size_t)outputs);
+    eval_floats(&v.e, "coefficients", coefficients, (size_t)(outputs * features));
+    if (classifier || rows % 2) eval_floats(&v.e, "intercepts", intercepts, (size_t)outputs);
     eval_attr(&v.e, sni_attr_of_string("post_transform", transform));
     if (classifier)
-        add_ints("classlabels_ints", labels, (size_t)n_labels);
+        eval_ints(&v.e, "classlabels_ints", labels, (size_t)n_labels);
     else
         eval_attr(&v.e, sni_attr_of_int("targets", outputs));
     versus_run(&v, classifier ? 2 : 1, 1e-6 * (double)(features + 10));

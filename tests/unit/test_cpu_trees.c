@@ -59,38 +59,25 @@ static int64_t add_node(const kind *k, int64_t tree, int depth, int64_t *next) {
     return f.ids[at];
 }
 
-static void add_ints(const char *name, const int64_t *list, size_t count) {
-    eval_attr(&v.e,
-              (sni_attr){
-                  .name = sni_str_of(name), .kind = SNI_ATTR_INTS, .count = count, .u.ints = list});
-}
-
-static void add_floats(const char *name, const float *list, size_t count) {
-    eval_attr(&v.e, (sni_attr){.name = sni_str_of(name),
-                               .kind = SNI_ATTR_FLOATS,
-                               .count = count,
-                               .u.floats = list});
-}
-
 static void add_attributes(const kind *k, bool classifier) {
     static const int64_t labels[] = {10, 20, 30, 40, 50, 60, 70, 80};
-    add_ints("nodes_treeids", f.trees, f.n);
-    add_ints("nodes_nodeids", f.ids, f.n);
-    add_ints("nodes_featureids", f.features, f.n);
-    add_ints("nodes_truenodeids", f.yes, f.n);
-    add_ints("nodes_falsenodeids", f.no, f.n);
-    add_ints("nodes_missing_value_tracks_true", f.missing, f.n);
-    add_floats("nodes_values", f.values, f.n);
+    eval_ints(&v.e, "nodes_treeids", f.trees, f.n);
+    eval_ints(&v.e, "nodes_nodeids", f.ids, f.n);
+    eval_ints(&v.e, "nodes_featureids", f.features, f.n);
+    eval_ints(&v.e, "nodes_truenodeids", f.yes, f.n);
+    eval_ints(&v.e, "nodes_falsenodeids", f.no, f.n);
+    eval_ints(&v.e, "nodes_missing_value_tracks_true", f.missing, f.n);
+    eval_floats(&v.e, "nodes_values", f.values, f.n);
     eval_attr(&v.e, (sni_attr){.name = sni_str_of("nodes_modes"),
                                .kind = SNI_ATTR_STRINGS,
                                .count = f.n,
                                .u.strings = f.modes});
-    add_ints(classifier ? "class_treeids" : "target_treeids", f.weight_trees, f.n_weights);
-    add_ints(classifier ? "class_nodeids" : "target_nodeids", f.weight_nodes, f.n_weights);
-    add_ints(classifier ? "class_ids" : "target_ids", f.weight_targets, f.n_weights);
-    add_floats(classifier ? "class_weights" : "target_weights", f.weights, f.n_weights);
+    eval_ints(&v.e, classifier ? "class_treeids" : "target_treeids", f.weight_trees, f.n_weights);
+    eval_ints(&v.e, classifier ? "class_nodeids" : "target_nodeids", f.weight_nodes, f.n_weights);
+    eval_ints(&v.e, classifier ? "class_ids" : "target_ids", f.weight_targets, f.n_weights);
+    eval_floats(&v.e, classifier ? "class_weights" : "target_weights", f.weights, f.n_weights);
     if (classifier)
-        add_ints("classlabels_int64s", labels, (size_t)k->targets);
+        eval_ints(&v.e, "classlabels_int64s", labels, (size_t)k->targets);
     else
         eval_attr(&v.e, sni_attr_of_int("n_targets", k->targets));
 }
