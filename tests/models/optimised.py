@@ -4,8 +4,8 @@
 Each FOLDER holds exports of the zoo (bench/zoo/export.py). Asserts that no batch normalisation is left, that no
 activation stands alone after a convolution or dense layer, that each attention block and each normalisation is
 one node (with one more for each rotation of queries and keys), that encoders keep no arithmetic on shapes, and that
-elementwise operators which are left over are in groups; and that the file that `sinter optimize` writes is valid and
-has these nodes, too. --markdown prints nodes before and after instead.
+elementwise operators which are left over are in groups; that the file that `sinter optimize` writes is valid and
+has these nodes, too; and that plans take at most 1.05 times the memory that is alive at once. --markdown prints nodes before and after instead.
 """
 
 import os
@@ -102,6 +102,20 @@ def complaints(name, graph):
                 yield "%s makes %s, %s" % (op, outs[0], types)
 
 
+def planned(program, model):
+    """Complaints about the memory of a plan: at most 1.05 times what is alive at once."""
+    with open(model, "rb") as f:
+        names = {d.dim_param for v in onnx.load_model(f).graph.input for d in v.type.tensor_type.shape.dim}
+    for size in (1, 40):
+        sizes = [o for s in sorted(names & {"N", "T", "P"}) for o in ("--dim", "%s=%d" % (s, 2 if s == "N" else size))]
+        run = subprocess.run([program, "inspect", "--stage", "plan", model, *sizes], check=True, capture_output=True, text=True)
+        found = re.search(r"arena (\d+) bytes, lower bound (\d+) bytes", run.stdout)
+        if not found or int(found[2]) == 0:
+            yield "no plan was read"
+        elif int(found[1]) > 1.05 * int(found[2]):
+            yield "a plan of %s bytes where %s are alive at once" % found.groups()
+
+
 def written(program, name, model):
     """Complaints about the file that `sinter optimize` writes: it must be valid, agree, and have fused nodes as
     operators or calls of functions."""
@@ -139,7 +153,7 @@ def main(program, *folders):
             if not before or not after:
                 sys.exit("%s: no nodes were read" % model)
             row += [str(len(before)), str(len(after))]
-            for text in [*complaints(name, after + members), *([] if markdown else written(program, name, model))]:
+            for text in [*complaints(name, after + members), *([] if markdown else [*written(program, name, model), *planned(program, model)])]:
                 print("%s: %s" % (model, text), file=sys.stderr)
                 bad += 1
         if markdown:
