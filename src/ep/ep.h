@@ -48,6 +48,8 @@ typedef struct sni_impl {
     /* Constant inputs, a bit each, that `run` does not read because they are in the state: it sees
      * their types and shapes, and data may be NULL. Of no account where prepare made no state. */
     uint32_t packs;
+    /* Bytes that a run reads of `state` in the place of these inputs. NULL: as many as theirs. */
+    uint64_t (*packed_bytes)(const void *state);
     sn_status (*run)(sni_kernel *k); /* k->state is what prepare made */
 } sni_impl;
 

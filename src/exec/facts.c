@@ -73,12 +73,12 @@ static uint64_t macs_of(const sni_node *n, const sni_datum *const *in,
 }
 
 void sni_step_describe(const sni_node *n, const sni_datum *const *in, const sni_datum *const *out,
-                       sni_step_facts *facts) {
+                       uint32_t unread, sni_step_facts *facts) {
     *facts = (sni_step_facts){.macs = macs_of(n, in, out)};
     writer w = {.text = facts->shapes, .size = sizeof facts->shapes};
     for (int32_t i = 0; i < n->n_in; i++) {
         if (!in[i]) continue;
-        facts->input_bytes += bytes_of(in[i]);
+        if (i >= 32 || !(unread >> i & 1)) facts->input_bytes += bytes_of(in[i]);
         add_shape(&w, in[i]);
     }
     add(&w, w.used ? " -> " : "-> ");

@@ -10,8 +10,9 @@ typedef struct sni_step_facts {
     char shapes[512]; /* "2x3 3x4 -> 2x4", cut short where there are many */
 } sni_step_facts;
 
-/* `in` and `out` are the node's, NULL where left out. */
+/* `in` and `out` are the node's, NULL where left out. Inputs in `unread`, a bit each, do not count
+ * as bytes. */
 void sni_step_describe(const sni_node *n, const sni_datum *const *in, const sni_datum *const *out,
-                       sni_step_facts *facts);
+                       uint32_t unread, sni_step_facts *facts);
 
 #endif

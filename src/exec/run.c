@@ -191,7 +191,10 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
     uint64_t end = sni_now_ns();
     const sni_datum **in = a->frame->refs + s->refs;
     sni_step_facts facts;
-    sni_step_describe(s->node, in, in + s->node->n_in + s->node->n_captures, &facts);
+    bool packed = s->impl && s->impl->packed_bytes && s->state;
+    sni_step_describe(s->node, in, in + s->node->n_in + s->node->n_captures,
+                      packed ? s->impl->packs : 0, &facts);
+    if (packed) facts.input_bytes += s->impl->packed_bytes(s->state);
     char label[256];
     snprintf(label, sizeof label, "%.*s", SNI_FMT(sni_node_label(a->plan->graph, s->node)));
     sn_step_event event = {.node = label,

@@ -132,6 +132,12 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
     return SN_OK;
 }
 
+uint64_t sni_dense_bytes(const void *state) {
+    const sni_dense *w = state;
+    if (w->panels) return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+    return sni_gemm_coded_b_size(w->k, w->n) + w->coded.n_more;
+}
+
 void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->n = w->n;
     g->k = w->k;

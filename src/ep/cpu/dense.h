@@ -25,6 +25,9 @@ bool sni_dense_is_weight(const sni_choice *c, int i);
 sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
                          sn_error *err);
 
+/* sni_impl.packed_bytes of a state that is a sni_dense. */
+uint64_t sni_dense_bytes(const void *state);
+
 /* Sets B of a product, its n and k. */
 void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g);
 

@@ -88,6 +88,7 @@ const sni_impl sni_cpu_gemm = {
     .prepare = gemm_prepare,
     .release = free,
     .packs = 1u << 1,
+    .packed_bytes = sni_dense_bytes,
     .run = gemm_run,
 };
 
@@ -99,6 +100,7 @@ const sni_impl sni_cpu_fused_gemm = {
     .prepare = gemm_prepare,
     .release = free,
     .packs = 1u << 1,
+    .packed_bytes = sni_dense_bytes,
     .run = fused_gemm_run,
 };
 
@@ -129,6 +131,7 @@ const sni_impl sni_cpu_matmul = {
     .prepare = matmul_prepare,
     .release = free,
     .packs = 1u << 1,
+    .packed_bytes = sni_dense_bytes,
     .run = matmul_run,
 };
 
@@ -174,6 +177,7 @@ static sn_status fused_matmul_run(sni_kernel *k) {
         .prepare = fused_matmul_prepare, \
         .release = free,                 \
         .packs = 1u << 1,                \
+        .packed_bytes = sni_dense_bytes, \
         .run = fused_matmul_run,         \
     }
 FUSED_MATMUL(sni_cpu_fused_matmul, "FusedMatMul");
@@ -231,5 +235,6 @@ const sni_impl sni_cpu_linear = {
     .prepare = linear_prepare,
     .release = free,
     .packs = 1u << 1,
+    .packed_bytes = sni_dense_bytes,
     .run = linear_run,
 };
