@@ -171,6 +171,9 @@ def movers():
     yield Case("ReverseSequence", "ReverseSequence", rand(100, 8, 64), const={1: ints(*[80] * 8)})
     yield Case("Reshape", "Reshape", rand(*IMAGE), const={1: ints(1, 64, -1)})
     yield Case("EyeLike", "EyeLike", rand(256, 256))
+    for interleaved in (0, 1):
+        yield Case("RotaryEmbedding" + ", interleaved" * interleaved, "RotaryEmbedding", rand(1, 32, 128, 128), ints(0),
+                   const={2: rand(256, 64), 3: rand(256, 64)}, domain="com.microsoft", interleaved=interleaved)
 
 
 def pools():

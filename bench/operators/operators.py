@@ -46,7 +46,8 @@ def write(case, folder):
     outputs = [helper.make_tensor_value_info("y%d" % i, TYPES[np.dtype(t)], None) for i, t in enumerate(kinds)]
     node = helper.make_node(case.op, names, [o.name for o in outputs], domain=case.domain, **case.attrs)
     graph = helper.make_graph([node], "operator", inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    domains = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(case.domain, 1)] if case.domain else [])
+    model = helper.make_model(graph, opset_imports=domains)
     model.ir_version = 8
     onnx.save(model, folder + "/model.onnx")
 

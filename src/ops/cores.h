@@ -28,6 +28,7 @@ struct sni_cores {
     bool (*turn)(size_t width, const void *from, int64_t from_step, int64_t rows, int64_t columns,
                  void *to, int64_t to_step);
     const struct sni_resize_cores *resize; /* NULL: not lent */
+    const struct sni_rotary_cores *rotary; /* NULL: not lent */
     /* sni_attend; not done where it cannot. */
     sn_status (*attend)(sni_kernel *k, const sni_attention *a, bool *done);
 };

@@ -4,6 +4,15 @@
 
 #include "ops/heads.h"
 
+/* Turns `half` pairs of one head of float32; y may be x. */
+typedef void (*sni_rotate_fn)(const void *x, const void *cosines, const void *sines, int64_t half,
+                              void *y);
+
+/* Lent by an implementation (ops/cores.h). */
+typedef struct sni_rotary_cores {
+    sni_rotate_fn halves, neighbours; /* what a pair is: not interleaved, interleaved */
+} sni_rotary_cores;
+
 typedef struct sni_rotary {
     sni_heads x, y;              /* y is written; it may be x */
     const void *cosines, *sines; /* (rows, rotated / 2) */
@@ -11,6 +20,7 @@ typedef struct sni_rotary {
     int64_t batches, heads, length, size;
     int64_t rotated; /* elements of a head that are turned; the others are copied */
     bool interleaved;
+    sni_rotate_fn lent; /* for FLOAT32; NULL: none */
 } sni_rotary;
 
 /* All of `dtype`, which is FLOAT32 or FLOAT64. */

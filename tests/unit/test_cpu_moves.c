@@ -167,11 +167,39 @@ static void sample_matches(void **state) {
             }
 }
 
+/* ---- RotaryEmbedding ---- */
+
+static void rotary_case(int64_t heads, int64_t length, int64_t size, int64_t rotated,
+                        int interleaved) {
+    int64_t half = (rotated ? rotated : size) / 2;
+    versus_start(&v, "", "RotaryEmbedding");
+    v.special = 100;
+    versus_tensor(&v, SN_FLOAT32, 4, (int64_t[]){2, heads, length, size}, NULL);
+    v.special = 0;
+    for (int i = 0; i < 2; i++)
+        versus_tensor(&v, SN_FLOAT32, 3, (int64_t[]){2, length, half}, NULL);
+    eval_attr(&v.e, sni_attr_of_int("interleaved", interleaved));
+    if (rotated) eval_attr(&v.e, sni_attr_of_int("rotary_embedding_dim", rotated));
+    versus_run(&v, 1, 1e-6);
+}
+
+static void rotary_matches(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {2, 6, 16, 32, 34, 64, 66, 128};
+    for (int s = 0; s < 8; s++)
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            rotary_case(3, 5, sizes[s], 0, interleaved);
+            rotary_case(1, 1, sizes[s], 0, interleaved);
+            rotary_case(2, 0, sizes[s], 0, interleaved);
+            if (sizes[s] > 16) rotary_case(2, 7, sizes[s], sizes[s] / 4 * 2, interleaved);
+        }
+    rotary_case(12, 128, 64, 0, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resize_matches),
-        cmocka_unit_test(sample_matches),
-        cmocka_unit_test(where_matches),
+        cmocka_unit_test(resize_matches),    cmocka_unit_test(rotary_matches),
+        cmocka_unit_test(sample_matches),    cmocka_unit_test(where_matches),
         cmocka_unit_test(transpose_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,9 @@ static bool first_moves(const sni_choice *c) {
 }
 
 static sn_status lent_run(sni_kernel *k) {
-    const sni_cores cores = {.turn = sni_move_turn, .resize = &sni_moves_get()->resize};
+    const sni_moves *moves = sni_moves_get();
+    const sni_cores cores = {
+        .turn = sni_move_turn, .resize = &moves->resize, .rotary = &moves->rotary};
     k->cores = &cores;
     sn_status status = k->node->op->ref(k);
     k->cores = NULL;
@@ -67,6 +69,12 @@ static sn_status lent_run(sni_kernel *k) {
 const sni_impl sni_cpu_moves[] = {
     {.name = "choose", .op = "Where", .accepts = where_accepts, .run = where_run},
     {.name = "sample", .op = "GridSample", .accepts = first_moves, .run = lent_run},
+    {.name = "rotate", .op = "RotaryEmbedding", .accepts = first_moves, .run = lent_run},
+    {.name = "rotate",
+     .op = "RotaryEmbedding",
+     .domain = "com.microsoft",
+     .accepts = first_moves,
+     .run = lent_run},
     {.name = "resize", .op = "Resize", .accepts = first_moves, .run = lent_run},
     {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = lent_run},
     {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = lent_run},

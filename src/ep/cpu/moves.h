@@ -5,6 +5,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/resize.h"
+#include "ops/rotary.h"
 
 enum { SNI_MOVE_WIDTHS = 4 };
 
@@ -15,6 +16,7 @@ typedef struct sni_moves {
     void (*turn[SNI_MOVE_WIDTHS])(const void *from, int64_t from_step, int64_t rows,
                                   int64_t columns, void *to, int64_t to_step);
     sni_resize_cores resize;
+    sni_rotary_cores rotary;
 } sni_moves;
 
 /* Those of the tier in force. */

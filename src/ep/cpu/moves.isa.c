@@ -15,6 +15,7 @@
 
 #include "ep/cpu/pick.inc.c"
 #include "ep/cpu/places.inc.c"
+#include "ep/cpu/rotate.inc.c"
 
 typedef uint8_t bytes_16 __attribute__((vector_size(16)));
 typedef uint16_t words_8 __attribute__((vector_size(16)));
@@ -102,6 +103,7 @@ extern const sni_moves SNI_PASTE(sni_moves, TIER);
 const sni_moves SNI_PASTE(sni_moves, TIER) = {
     .choose = {choose_u8, choose_u16, choose_u32, choose_u64},
     .turn = {turn_u8, turn_u16, turn_u32, turn_u64},
+    .rotary = {.halves = rotate_halves, .neighbours = rotate_neighbours},
     .resize = {.lanes = LANES,
                .pick = pick_row,
                .spread = spread_row,
