@@ -2,8 +2,8 @@
 """compiled.py [MODEL] - a compiled model beside ONNX Runtime and the .onnx file: how soon the first answer is there.
 
 Every engine starts anew, in turns; the figures are session creation and first run together, least and median. A
-start whose threads waited for a CPU for more than a twentieth of its time, because something else was running, is
-left out and counted. Then two processes map the compiled file, and smaps tells how much of it they share.
+start whose threads waited for a CPU for more than a twentieth of its time is left out and counted; the median of all
+starts stands beside. Then two processes map the compiled file, and smaps tells how much of it they share.
 """
 
 import argparse
@@ -91,8 +91,9 @@ def main():
             if not times:
                 print("%s was never left alone: all of its starts count" % name)
                 times += every[name]
-            print("%-12s %7.1f ms at least, %7.1f in the median of %d starts (%d left out)"
-                  % (name, min(times), statistics.median(times), len(times), len(every[name]) - len(times)))
+            print("%-12s %7.1f ms at least, %7.1f in the median of %d starts (of all %d: %.1f)"
+                  % (name, min(times), statistics.median(times), len(times), len(every[name]),
+                     statistics.median(every[name])))
         if settings.lib:
             other = took["onnxruntime"]
             print("compiled is there %.1f times sooner (median %.1f)"
