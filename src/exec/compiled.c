@@ -206,7 +206,7 @@ static uint64_t aligned(uint64_t at, uint64_t to) {
 static uint64_t place_consts(sni_places *p) {
     uint64_t at = 0;
     size_t n = 0;
-    qsort(p->constants, p->count, sizeof *p->constants, by_address);
+    if (p->count) qsort(p->constants, p->count, sizeof *p->constants, by_address);
     for (size_t i = 0; i < p->count; i++) {
         if (n && p->constants[n - 1] == p->constants[i]) continue;
         p->constants[n] = p->constants[i];
