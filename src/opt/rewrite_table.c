@@ -12,6 +12,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"gelu", SNI_STAGE_RECOGNISE, sni_rules_gelu},
     {"activations", SNI_STAGE_RECOGNISE, sni_rules_activations},
     {"norms", SNI_STAGE_RECOGNISE, sni_rules_norms},
+    {"channels last", SNI_STAGE_RECOGNISE, sni_rules_channels_last},
     {"rotary", SNI_STAGE_RECOGNISE, sni_rules_rotary},
     {"attention", SNI_STAGE_RECOGNISE, sni_rules_attention},
     {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},

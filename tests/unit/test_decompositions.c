@@ -459,6 +459,20 @@ static const whole wholes[] = {
      "c = MatMul(x, {rand 8,6})\nb = Add(c, {rand 6})\nm = Mul(b, {rand 6})\na = Add(m, {rand "
      "6})\ny = Relu(a)",
      "ai.sinter.Linear=1", 0},
+    {"residual block with channels last", 13, "float[N,6,6,4] x",
+     "a = Transpose<perm = [0, 3, 1, 2]>(x)\nb = Conv<pads = [1, 1, 1, 1]>(a, {rand 6,4,3,3})\n"
+     "c = Transpose<perm = [0, 2, 3, 1]>(b)\nd = Add(c, {rand 6})\ne = Relu(d)\n"
+     "f = Transpose<perm = [0, 3, 1, 2]>(e)\ng = Conv<pads = [1, 1, 1, 1]>(f, {rand 6,6,3,3})\n"
+     "h = Transpose<perm = [0, 2, 3, 1]>(g)\ni = Mul(h, {rand 6})\nj = Add(i, {rand 1,1,1,6})\n"
+     "k = Add(j, e)\nl = Sigmoid(k)\nm = Mul(k, l)\ny = ReduceMean<axes = [1, 2], keepdims = 0>(m)",
+     "ReduceMean=1 Transpose=1 com.microsoft.FusedConv=2", 0},
+    {"Concat and Pad with channels last", 13, "float[N,4,6,6] x",
+     "a = Conv(x, {rand 6,4,3,3})\nb = Conv(x, {rand 4,4,3,3})\nc = Transpose<perm = [0, 2, 3, "
+     "1]>(a)\n"
+     "d = Transpose<perm = [0, 2, 3, 1]>(b)\ne = Concat<axis = 3>(c, d)\n"
+     "f = Pad(e, {int64 0,1,2,0,0,1,0,0})\ng = Transpose<perm = [0, 3, 1, 2]>(f)\n"
+     "h = Conv(g, {rand 5,10,3,3})\ny = Relu(h)",
+     "Concat=1 Conv=2 com.microsoft.FusedConv=1", 0},
     {"Softmax in parts", 13, "float[N,S,8] x",
      "m = ReduceMax<axes = [-1], keepdims = 1>(x)\nd = Sub(x, m)\ne = Exp(d)\ns = "
      "ReduceSum<keepdims = 1>(e, {int64 -1})\n"

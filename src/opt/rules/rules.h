@@ -7,6 +7,7 @@
 extern const sni_rule sni_rules_shape[];
 extern const sni_rule sni_rules_gelu[];
 extern const sni_rule sni_rules_activations[];
+extern const sni_rule sni_rules_channels_last[];
 extern const sni_rule sni_rules_norms[];
 extern const sni_rule sni_rules_skip_norms[];
 extern const sni_rule sni_rules_rotary[];

@@ -27,6 +27,17 @@ static sn_status join_perms(sni_match *m) {
     return sni_match_set_attr(m, "r", a);
 }
 
+/* The second permutation undoes the first. */
+static bool turns_back(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
+    if (!p || !q || p->count != q->count) return false;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->u.ints[i] < 0 || p->u.ints[i] >= (int64_t)p->count ||
+            q->u.ints[p->u.ints[i]] != (int64_t)i)
+            return false;
+    return true;
+}
+
 static bool pads_nothing(sni_match *m) {
     const sni_tensor *t = sni_match_const(m, "pads");
     for (int64_t i = 0; t && i < t->count; i++)
@@ -130,6 +141,8 @@ const sni_rule sni_rules_shape[] = {
     {"transpose-transpose", "Transpose<perm = @p>(Transpose<perm = @q>(x))",
      "Transpose<perm = @r>(x)", .where = both_given, .build = join_perms, .level = 1,
      .sample = "@p=[2,0,1] @q=[1,2,0]; @p=[0,2,1] @q=[0,2,1]; x=[N,4] @p=[1,0] @q=[1,0]"},
+    {"transpose-back", "Transpose<perm = @p>(~Transpose<perm = @q>(x))", "x", .where = turns_back,
+     .level = 1, .sample = "@p=[2,0,1] @q=[1,2,0]; x=[N,4] @p=[1,0] @q=[1,0]"},
     {"reshape-reshape", "Reshape(Reshape(x, s), %t)", "Reshape(x, t)", .where = has_no_zero,
      .level = 1, .sample = "s=int64{2,-1} x=[N,2,6] %t=int64{3,-1}"},
     {"reshape-flatten", "Reshape(Flatten(x), %t)", "Reshape(x, t)", .where = has_no_zero,
