@@ -30,16 +30,15 @@ typedef struct sni_impl {
     const char *domain; /* NULL: ai.onnx */
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
-    /* May look at shapes as well, to leave the node to a later one in the registry. An
-     * implementation that took a node once keeps it wherever it accepts, unless costs tell that
-     * another one is clearly better for the shapes of a later plan. */
+    /* May look at shapes as well, to leave the node to a later one in the registry. */
     bool (*pays)(const sni_choice *c); /* NULL: always */
+    /* Every plan asks again, so that what runs, and with it the last bits of results, depends on a
+     * plan's shapes and not on those that came before. False: once it took a node it keeps it
+     * wherever it accepts. */
+    bool by_shape;
     /* Which of several things prepare makes, by shapes: a number that is not 0. NULL: it makes one
      * thing, form 0. */
     uint32_t (*form)(const sni_choice *c);
-    /* What a run with a form is expected to cost, in a unit that implementations of one operator
-     * share; negative: shapes are not known. NULL: the node is not looked at again. */
-    double (*cost)(const sni_choice *c, uint32_t form);
     /* Once per node, form and session: what follows from constants alone, such as packed weights.
      * Large data comes from sni_pack_alloc(); `state` itself is a small struct that points to it.
      */

@@ -63,29 +63,18 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     return SN_OK;
 }
 
-static double cost_of(const sni_choice *c, const sni_impl *impl, uint32_t form) {
-    return impl->cost ? impl->cost(c, form) : -1;
+/* What an earlier plan's implementation made, if it takes the node with any shapes; NULL: nothing.
+ */
+static sni_prepared *find_kept(sni_prepared *list, const sni_choice *c) {
+    for (sni_prepared *p = list; p; p = p->next)
+        if (!p->impl->by_shape && p->impl->accepts(c)) return p;
+    return NULL;
 }
 
-/* Of what has been prepared for the node, what costs least with these shapes; NULL: nothing. */
-static sni_prepared *find_prepared(sni_prepared *list, const sni_choice *c) {
-    sni_prepared *best = NULL;
-    double least = -1;
-    for (sni_prepared *p = list; p; p = p->next) {
-        if (!p->impl->accepts(c)) continue;
-        double cost = cost_of(c, p->impl, p->form);
-        if (best && !(cost >= 0 && least >= 0 && cost < least)) continue;
-        best = p;
-        least = cost;
-    }
-    return best;
-}
-
-/* True if another way is so much cheaper that it is worth packed data of its own. */
-static bool is_worthwhile(const sni_choice *c, const sni_prepared *p, const sni_impl *other,
-                          uint32_t form) {
-    double has = cost_of(c, p->impl, p->form), gets = cost_of(c, other, form);
-    return has >= 0 && gets >= 0 && gets * 5 < has * 4;
+static sni_prepared *find_form(sni_prepared *list, const sni_impl *impl, uint32_t form) {
+    sni_prepared *p = list;
+    while (p && (p->impl != impl || p->form != form)) p = p->next;
+    return p;
 }
 
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
@@ -104,14 +93,14 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
                     .in = in,
                     .constants = constants,
                     .matrix_bytes = common->matrix_bytes};
-    sni_prepared *p = find_prepared(common->prepared[n->id], &c);
-    if (!p || p->impl->cost) {
+    sni_prepared *list = common->prepared[n->id], *p = find_kept(list, &c);
+    if (!p) {
         const sni_impl *found = sni_ep_find(&c);
-        uint32_t form = found && found->form ? found->form(&c) : 0;
-        if (found && (!p || is_worthwhile(&c, p, found, form)))
-            SN_TRY(prepare(common, &c, found, form, &p, err));
+        if (!found) return SN_OK;
+        uint32_t form = found->form ? found->form(&c) : 0;
+        p = find_form(list, found, form);
+        if (!p) SN_TRY(prepare(common, &c, found, form, &p, err));
     }
-    if (!p) return SN_OK;
     *impl = p->impl;
     *state = p->state;
     return SN_OK;

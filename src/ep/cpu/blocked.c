@@ -68,13 +68,6 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
     return weights[0] > 0 && weights[1] > 0 && choice_sizes(c, window, &w, g);
 }
 
-bool sni_blocked_picture(const sni_choice *c, sni_conv_geometry *g) {
-    bool plain;
-    if (!sni_blocked_geometry(c, g, &plain) || plain) return false;
-    if (g->n < 1) g->n = 1;
-    return g->in_h > 0 && g->in_w > 0 && g->out_h > 0 && g->out_w > 0;
-}
-
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err) {
     return sni_blocked_bias_of(c, 2, out, err);
 }

@@ -13,10 +13,6 @@
  * they know. *plain tells that the input is not blocked. */
 bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain);
 
-/* The geometry of a blocked input, if its sizes are known: what costs are compared by. One image
- * where their number is not known. */
-bool sni_blocked_picture(const sni_choice *c, sni_conv_geometry *g);
-
 /* The bias of a choice, zeros up to whole blocks; *out NULL if it has none. Packed data: not freed.
  */
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err);

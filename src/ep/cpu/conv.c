@@ -78,16 +78,6 @@ static double packed_cost(const sni_choice *c, bool right) {
     return (double)((along + nr - 1) / nr * nr) * (double)(right ? 2 * pixels : m);
 }
 
-static double conv_cost(const sni_choice *c, uint32_t form) {
-    (void)form;
-    return packed_cost(c, false);
-}
-
-static double few_cost(const sni_choice *c, uint32_t form) {
-    (void)form;
-    return packed_cost(c, true);
-}
-
 /* As the left operand of the product, or (`right`) turned as the right one. */
 static sn_status pack_weights(const sni_choice *c, bool right, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
@@ -253,7 +243,7 @@ const sni_impl sni_cpu_fused_conv = {
     .op = "FusedConv",
     .domain = "com.microsoft",
     .accepts = fused_accepts,
-    .cost = conv_cost,
+    .by_shape = true,
     .prepare = conv_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -264,7 +254,7 @@ const sni_impl sni_cpu_conv = {
     .name = "conv_gemm_f32",
     .op = "Conv",
     .accepts = conv_accepts,
-    .cost = conv_cost,
+    .by_shape = true,
     .prepare = conv_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -407,7 +397,7 @@ const sni_impl sni_cpu_fused_conv_few = {
     .domain = "com.microsoft",
     .accepts = fused_accepts,
     .pays = few_pays,
-    .cost = few_cost,
+    .by_shape = true,
     .prepare = few_prepare,
     .release = free,
     .packs = 1u << 1,
@@ -419,7 +409,7 @@ const sni_impl sni_cpu_conv_few = {
     .op = "Conv",
     .accepts = conv_accepts,
     .pays = few_pays,
-    .cost = few_cost,
+    .by_shape = true,
     .prepare = few_prepare,
     .release = free,
     .packs = 1u << 1,

@@ -2,7 +2,6 @@
  * weights. Every output is the same sum in the same order whatever the number of threads. */
 #include "base/threadpool.h"
 #include "cpu/blocked.h"
-#include "cpu/winograd.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
 
@@ -648,12 +647,6 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
     return SN_OK;
 }
 
-static double cost(const sni_choice *c, uint32_t form) {
-    sni_conv_geometry g;
-    (void)form;
-    return sni_blocked_picture(c, &g) ? sni_wino_cost(&g, NULL) : -1;
-}
-
 static sn_status run_prepared(sni_kernel *k) {
     return sni_conv_direct_run(k, k->state);
 }
@@ -663,7 +656,7 @@ const sni_impl sni_cpu_conv_direct = {
     .op = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
     .accepts = sni_conv_direct_accepts,
-    .cost = cost,
+    .by_shape = true,
     .prepare = sni_conv_direct_prepare,
     .release = sni_conv_direct_release,
     .packs = 1u << 1 | 1u << 2 | 1u << 4,

@@ -39,14 +39,6 @@ static uint32_t wino_form(const sni_choice *c) {
     return (uint32_t)(form.t_h << 4 | form.t_w);
 }
 
-static double wino_cost(const sni_choice *c, uint32_t points) {
-    sni_conv_geometry g;
-    sni_wino_form form;
-    if (!sni_blocked_picture(c, &g)) return -1;
-    bool has = sni_wino_form_of(&g, (int)(points >> 4), (int)(points & 15), &form);
-    return has ? sni_wino_cost(&g, &form) : -1;
-}
-
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
     const sni_loose_float *w;
@@ -88,7 +80,7 @@ const sni_impl sni_cpu_conv_wino = {
     .accepts = wino_accepts,
     .pays = wino_pays,
     .form = wino_form,
-    .cost = wino_cost,
+    .by_shape = true,
     .prepare = wino_prepare,
     .release = free,
     .packs = 1u << 1 | 1u << 2 | 1u << 4,
