@@ -201,6 +201,8 @@ def fasterrcnn_mobilenet(small):
         if p.dim() > 1:  # small weights as for training would give every box the same score
             nn.init.normal_(p, 0, 2.0 / p[0].numel() ** 0.5)
     nn.init.normal_(model.roi_heads.box_predictor.bbox_pred.weight, 0, 0.02)
+    if small:  # offsets about 1: times an anchor's size, larger ones turn rounding into parts of a pixel
+        nn.init.normal_(model.rpn.head.bbox_pred.weight, 0, 0.004)
     return settle_detector(model, 160 if small else 320)
 
 
