@@ -95,9 +95,10 @@ static bool gather_part(sni_infer *c, int out, int64_t *at) {
         return false;
     for (int i = 0; i < axis; i++)
         if (sni_infer_dim(c, 0, i) != 1) return false;
-    if (v < 0) v += sni_infer_dim(c, 0, axis);
-    *at = v * count;
-    return v >= 0 && v < sni_infer_dim(c, 0, axis);
+    sni_dim length = sni_infer_dim(c, 0, axis);
+    if (!sni_dim_known(length)) return false;
+    if (v < 0) v += length;
+    return v >= 0 && v < length && sni_mul_i64(v, count, at);
 }
 
 static sn_status gather_ref(sni_kernel *k) {
