@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """compiled.py [MODEL] - a compiled model beside ONNX Runtime and the .onnx file: how soon the first answer is there.
 
-Every engine starts anew, in turns; the figures are session creation and first run together, least and median. A
-start whose threads waited for a CPU for more than a twentieth of its time is left out and counted; the median of all
-starts stands beside. Then two processes map the compiled file, and smaps tells how much of it they share.
+Every engine starts anew, in turns, after a pause in which the system clears away what the last one left. The figures
+are session creation and first run together, least and median. A start whose threads waited for a CPU for more than a
+twentieth of its time is left out and counted; the median of all starts stands beside. Then two processes map the
+compiled file, and smaps tells how much of it they share.
 """
 
 import argparse
@@ -12,7 +13,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
+PAUSE = 0.3  # seconds
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -30,6 +33,7 @@ def start(settings, library, folder):
     left alone."""
     command = [os.path.join(settings.build, "versus_worker"), library, str(settings.threads), folder,
                settings.data_set]
+    time.sleep(PAUSE)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     words = process.stdout.readline().split()
     if len(words) < 4:
@@ -60,7 +64,7 @@ def shared(pid, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="resnet50", help="of the zoo")
-    parser.add_argument("--zoo", default="/tmp/zoofull")
+    parser.add_argument("--zoo", default=os.path.join(HERE, "..", "build/zoo/full-17"))
     parser.add_argument("--build", default=os.path.join(HERE, "..", "build"))
     parser.add_argument("--lib", default="", help="the other library; none: Sinter alone")
     parser.add_argument("--threads", type=int, default=0)

@@ -128,7 +128,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="minilm_l6", help="of the zoo, or a file")
     parser.add_argument("--build", default=os.path.join(HERE, "..", "build"))
-    parser.add_argument("--zoo", default="/tmp/zoofull")
+    parser.add_argument("--zoo", default=os.path.join(HERE, "..", "build/zoo/full-17"))
     parser.add_argument("--dim", default="T", help="name of the dynamic dimension")
     parser.add_argument("--shapes", type=int, help="random shapes of the figure for memory")
     parser.add_argument("--most", type=int, default=512)
