@@ -38,6 +38,7 @@ fuzz:
 # whole table three times with PyTorch as well and writes it to docs/PERFORMANCE.md (an hour).
 bench bench-all: all
 	@tools/install-deps.sh export
+	@tools/install-deps.sh bench
 	@bench/versus/versus.py $(if $(filter bench,$@),--quick,--repeat 3 --markdown docs/PERFORMANCE.md) \
 	    --build $(BUILD) --json $(BUILD)/versus.json --html $(BUILD)/versus.html
 	@printf '\n  Bars: $(BUILD)/versus.html\n\n'

@@ -1,9 +1,10 @@
 #!/bin/bash
-# install-deps.sh build|test|export|clients - installs the Debian packages that a job needs, if missing.
+# install-deps.sh build|test|export|clients|bench - installs the Debian packages that a job needs, if missing.
 #   build   compiler, CMake, what the sinter program reads pictures with, and TLS for the server
 #   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
 #   clients compilers of the other languages that examples are written in
+#   bench   a quick BLAS for PyTorch, so that it is measured at its best; Debian's default is the plain one
 # Needs root (or sudo) only when something is missing.
 set -e
 
@@ -15,7 +16,8 @@ test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
 clients) packages="golang-go chromium python3-grpcio python3-protobuf protobuf-compiler"
     command -v cargo >/dev/null || packages="$packages cargo" ;;
-*) echo "usage: $0 build|test|export|clients" >&2; exit 2 ;;
+bench) packages="libopenblas0-openmp" ;;
+*) echo "usage: $0 build|test|export|clients|bench" >&2; exit 2 ;;
 esac
 
 command -v dpkg-query >/dev/null || exit 0

@@ -151,13 +151,15 @@ static const float thirty_seconds[32] __attribute__((aligned(64))) = {
 #endif
 
 /* x sigmoid(u), which ends many a convolution: within 1.5e-7 parts of x. Of 2^t = e^-u the whole
- * part of t is an exponent, the next five bits a table's index, and the rest has two terms;
+ * part of t is an exponent, the next five bits a table's index, and the rest has two terms. Powers
+ * below the normal range, which add nothing to 1, would take a hundred cycles each; other
  * infinities need no care, as their rest is 0. */
 static inline vf times_sigmoid_vf(vf x, vf u) {
 #if defined(__AVX512F__)
     const __m512 one = _mm512_set1_ps(1), magic = _mm512_set1_ps(393216.0f); /* 1.5 * 2^18 */
     enum { DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC, TO_32NDS = 5 << 4 | DOWN };
     __m512 t = _mm512_mul_ps((__m512)u, _mm512_set1_ps(-1.44269504f));
+    t = _mm512_max_ps(_mm512_set1_ps(-64), t); /* t if that is not a number */
     __m512 rest = _mm512_reduce_ps(t, TO_32NDS);
     __m512i at = _mm512_castps_si512(_mm512_add_round_ps(t, magic, DOWN));
     __m512 part = _mm512_permutex2var_ps(_mm512_load_ps(thirty_seconds), at,
@@ -201,7 +203,8 @@ static inline vf tanh_vf(vf x) {
     p = p * square + splat(1.33314913e-1f);
     p = p * square + splat(-3.33332839e-1f);
     vf small = p * square * x + x;
-    vf large = splat(1.0f) - splat(2.0f) / (exp_vf(size + size) + splat(1.0f));
+    vf power = exp_vf(min_vf(size + size, splat(40.0f))); /* 1 minus what it gives is 1 */
+    vf large = splat(1.0f) - splat(2.0f) / (power + splat(1.0f));
     return select_vf(size < splat(0.625f), small, with_sign(large, x));
 }
 
