@@ -428,7 +428,8 @@ SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *optio
 /* Writes the session as a compiled model: its optimised graph, the weights, and the weights packed
  * for this CPU by the runs so far (run it once before). sn_model_load() reads the file like any
  * other model; sessions of it are ready at once, and processes that map it share its pages. A
- * compiled model is for the version of the library and the kind of CPU that made it. */
+ * compiled model is for the version of the library and the kind of CPU that made it; inputs with a
+ * default are constants in it. */
 SN_API sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx,
                                     sn_error *err);
 

@@ -44,15 +44,7 @@ typedef struct sample {
     char text[SAMPLE_TEXT];
 } sample;
 
-static inline void sample_add(char *to, size_t size, const char *format, ...) {
-    size_t n = strlen(to);
-    va_list args;
-    va_start(args, format);
-    int k = vsnprintf(to + n, size - n, format, args);
-    va_end(args);
-    assert_true(k >= 0 && (size_t)k < size - n);
-}
-#define ADD(field, ...) sample_add(field, sizeof field, __VA_ARGS__)
+#define ADD(field, ...) unit_append(field, sizeof field, __VA_ARGS__)
 
 static inline int sample_choose(sample *s, int choices) {
     if (choices < 2) return 0;
@@ -287,22 +279,22 @@ static inline void sample_attr(sample *s, const sni_op *op, const sni_pat_attr *
     switch (a->kind) {
     case SNI_PAT_ATTR_NUMBER:
         if (p->kind == SNI_ATTR_FLOAT)
-            sample_add(out, size, "%s%.*s : float = %.9g", comma, n, a->name.p, a->number);
+            unit_append(out, size, "%s%.*s : float = %.9g", comma, n, a->name.p, a->number);
         else
-            sample_add(out, size, "%s%.*s = %lld", comma, n, a->name.p, (long long)a->number);
+            unit_append(out, size, "%s%.*s = %lld", comma, n, a->name.p, (long long)a->number);
         break;
     case SNI_PAT_ATTR_STRING:
-        sample_add(out, size, "%s%.*s = \"%.*s\"", comma, n, a->name.p, (int)a->text.n, a->text.p);
+        unit_append(out, size, "%s%.*s = \"%.*s\"", comma, n, a->name.p, (int)a->text.n, a->text.p);
         break;
     case SNI_PAT_ATTR_INTS:
-        sample_add(out, size, "%s%.*s = [", comma, n, a->name.p);
+        unit_append(out, size, "%s%.*s = [", comma, n, a->name.p);
         for (int i = 0; i < a->n_ints; i++)
-            sample_add(out, size, "%s%lld", i ? ", " : "", (long long)a->ints[i]);
-        sample_add(out, size, "]");
+            unit_append(out, size, "%s%lld", i ? ", " : "", (long long)a->ints[i]);
+        unit_append(out, size, "]");
         break;
     default:
         sample_spec(s, s->rule->names[a->slot].text, spec, sizeof spec);
-        if (spec[0]) sample_add(out, size, "%s%.*s = %s", comma, n, a->name.p, spec);
+        if (spec[0]) unit_append(out, size, "%s%.*s = %s", comma, n, a->name.p, spec);
     }
 }
 

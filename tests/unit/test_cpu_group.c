@@ -36,17 +36,6 @@ static uint32_t below(expression *e, uint32_t n) {
     return unit_random(&e->seed) % n;
 }
 
-static void say(char *to, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(char *to, size_t size, const char *format, ...) {
-    va_list args;
-    size_t used = strlen(to);
-    va_start(args, format);
-    vsnprintf(to + used, size - used, format, args);
-    va_end(args);
-}
-
 /* ---- Making one ---- */
 
 static value *new_value(expression *e, sn_dtype dtype) {
@@ -134,15 +123,15 @@ static void add_one(expression *e, value *y) {
     uint32_t which = below(e, 30);
     if (which >= 26) /* is not grouped: a value of the plan that a group may be put over, or a way
                         out of a group and back */
-        say(e->nodes, sizeof e->nodes, " %s = Sin(%s)", y->name, a);
+        unit_append(e->nodes, sizeof e->nodes, " %s = Sin(%s)", y->name, a);
     else if (which == 21)
-        say(e->nodes, sizeof e->nodes, " %s = Clip(%s, low, high)", y->name, a);
+        unit_append(e->nodes, sizeof e->nodes, " %s = Clip(%s, low, high)", y->name, a);
     else if (which == 22)
-        say(e->nodes, sizeof e->nodes, " %s = Clip(%s, , high)", y->name, a);
+        unit_append(e->nodes, sizeof e->nodes, " %s = Clip(%s, , high)", y->name, a);
     else if (which >= 23)
-        say(e->nodes, sizeof e->nodes, " %s = Pow(%s, p%d)", y->name, a, (int)which - 23);
+        unit_append(e->nodes, sizeof e->nodes, " %s = Pow(%s, p%d)", y->name, a, (int)which - 23);
     else
-        say(e->nodes, sizeof e->nodes, " %s = %s(%s)", y->name, maps[which], a);
+        unit_append(e->nodes, sizeof e->nodes, " %s = %s(%s)", y->name, maps[which], a);
 }
 
 static void add_some(expression *e, value *y, const char *const *ops, uint32_t n, sn_dtype of) {
@@ -155,10 +144,10 @@ static void add_some(expression *e, value *y, const char *const *ops, uint32_t n
         broadcast(y, &e->values[0]);
     }
     if (strcmp(op, "Max") == 0 && below(e, 2))
-        say(e->nodes, sizeof e->nodes, " %s = Max(%s, %s, %s)", y->name, a, b,
-            operand(e, of, y, c));
+        unit_append(e->nodes, sizeof e->nodes, " %s = Max(%s, %s, %s)", y->name, a, b,
+                    operand(e, of, y, c));
     else
-        say(e->nodes, sizeof e->nodes, " %s = %s(%s, %s)", y->name, op, a, b);
+        unit_append(e->nodes, sizeof e->nodes, " %s = %s(%s, %s)", y->name, op, a, b);
 }
 
 static void add_choice(expression *e, value *y) {
@@ -166,7 +155,7 @@ static void add_choice(expression *e, value *y) {
     operand(e, SN_BOOL, y, c);
     operand(e, SN_FLOAT32, y, a);
     operand(e, SN_FLOAT32, y, b);
-    say(e->nodes, sizeof e->nodes, " %s = Where(%s, %s, %s)", y->name, c, a, b);
+    unit_append(e->nodes, sizeof e->nodes, " %s = Where(%s, %s, %s)", y->name, c, a, b);
 }
 
 static void add_cast(expression *e, value *y, sn_dtype from) {
@@ -176,7 +165,7 @@ static void add_cast(expression *e, value *y, sn_dtype from) {
         strcpy(a, "v0");
         broadcast(y, &e->values[0]);
     }
-    say(e->nodes, sizeof e->nodes, " %s = Cast<to = %d>(%s)", y->name, (int)y->dtype, a);
+    unit_append(e->nodes, sizeof e->nodes, " %s = Cast<to = %d>(%s)", y->name, (int)y->dtype, a);
 }
 
 static void add_node(expression *e) {
@@ -224,12 +213,13 @@ static void add_reduction(expression *e) {
     value *y = new_value(e, SN_FLOAT32);
     for (int i = 0; i < x->rank; i++)
         if (i < x->rank - gone || keep) y->dims[y->rank++] = i < x->rank - gone ? x->dims[i] : 1;
-    say(e->axes, sizeof e->axes, ", int64[%d] axes = {", gone);
+    unit_append(e->axes, sizeof e->axes, ", int64[%d] axes = {", gone);
     for (int i = 0; i < gone; i++)
-        say(e->axes, sizeof e->axes, "%s%d", i ? ", " : "", from_end ? -1 - i : x->rank - gone + i);
-    say(e->axes, sizeof e->axes, "}");
-    say(e->nodes, sizeof e->nodes, " %s = %s<keepdims = %d>(%s, axes)", y->name,
-        ops[below(e, sizeof ops / sizeof *ops)], keep, x->name);
+        unit_append(e->axes, sizeof e->axes, "%s%d", i ? ", " : "",
+                    from_end ? -1 - i : x->rank - gone + i);
+    unit_append(e->axes, sizeof e->axes, "}");
+    unit_append(e->nodes, sizeof e->nodes, " %s = %s<keepdims = %d>(%s, axes)", y->name,
+                ops[below(e, sizeof ops / sizeof *ops)], keep, x->name);
     e->reduced = e->count - 1;
 }
 
@@ -239,7 +229,7 @@ static void add_end(expression *e, int *out) {
     if (x->dtype != SN_FLOAT32 || *out == e->reduced || below(e, 3) == 0) return;
     value *y = new_value(e, SN_FLOAT32);
     broadcast(y, x);
-    say(e->nodes, sizeof e->nodes, " %s = Sin(%s)", y->name, x->name);
+    unit_append(e->nodes, sizeof e->nodes, " %s = Sin(%s)", y->name, x->name);
     *out = e->count - 1;
 }
 
@@ -250,7 +240,7 @@ static void make(expression *e) {
     if (below(e, 2)) {
         value *y = new_value(e, SN_FLOAT32);
         broadcast(y, &e->values[0]);
-        say(e->nodes, sizeof e->nodes, " %s = Sin(v0)", y->name);
+        unit_append(e->nodes, sizeof e->nodes, " %s = Sin(v0)", y->name);
     }
     for (int i = 0; i < nodes; i++) add_node(e);
     if (below(e, 2)) add_reduction(e);
@@ -272,16 +262,16 @@ static bool is_reduced(const expression *e, const value *v) {
 static void say_type(const expression *e, char *to, size_t size, const value *v) {
     static const char *const names[] = {
         [SN_FLOAT32] = "float", [SN_BOOL] = "bool", [SN_INT32] = "int32", [SN_INT64] = "int64"};
-    say(to, size, "%s%s", names[v->dtype], v->rank ? "[" : "");
+    unit_append(to, size, "%s%s", names[v->dtype], v->rank ? "[" : "");
     for (int i = 0; i < v->rank; i++) {
         int axis = e->rank - v->rank + i;
-        say(to, size, "%s", i ? "," : "");
+        unit_append(to, size, "%s", i ? "," : "");
         if (e->symbolic && !is_reduced(e, v) && v->dims[i] == e->dims[axis] && v->dims[i] != 1)
-            say(to, size, "D%d", axis);
+            unit_append(to, size, "D%d", axis);
         else
-            say(to, size, "%lld", (long long)v->dims[i]);
+            unit_append(to, size, "%lld", (long long)v->dims[i]);
     }
-    say(to, size, "%s %s", v->rank ? "]" : "", v->name);
+    unit_append(to, size, "%s %s", v->rank ? "]" : "", v->name);
 }
 
 #define CONSTANTS                                                                           \
@@ -293,32 +283,34 @@ static void say_type(const expression *e, char *to, size_t size, const value *v)
 static void write_text(const expression *e, bool grouped, char *text, size_t size) {
     char in[512] = "", out[512] = "", names[128] = "", made[128] = "";
     for (int i = 0; i < e->n_in; i++) {
-        say(in, sizeof in, "%s", i ? ", " : "");
+        unit_append(in, sizeof in, "%s", i ? ", " : "");
         say_type(e, in, sizeof in, &e->values[i]);
-        say(names, sizeof names, "%s%s", i ? ", " : "", e->values[i].name);
+        unit_append(names, sizeof names, "%s%s", i ? ", " : "", e->values[i].name);
     }
     for (int i = 0; i < e->n_out; i++) {
-        say(out, sizeof out, "%s", i ? ", " : "");
+        unit_append(out, sizeof out, "%s", i ? ", " : "");
         say_type(e, out, sizeof out, &e->values[e->out[i]]);
-        say(made, sizeof made, "%s%s", i ? ", " : "", e->values[e->out[i]].name);
+        unit_append(made, sizeof made, "%s%s", i ? ", " : "", e->values[e->out[i]].name);
     }
     text[0] = 0;
-    say(text, size,
+    unit_append(
+        text, size,
         "<ir_version: 10, opset_import: [\"\" : 20, \"ai.sinter\" : 1]> g (%s) => (%s) <" CONSTANTS
         "%s> {",
         in, out, e->axes);
     if (!grouped) {
-        say(text, size, "%s }", e->nodes);
+        unit_append(text, size, "%s }", e->nodes);
         return;
     }
     /* Inner names are other ones than outside. */
     char inner[8192] = "";
-    say(inner, sizeof inner, "body = b (%s) => (%s, float[", in, out);
-    for (int i = 0; i < e->rank; i++) say(inner, sizeof inner, "%s?", i ? "," : "");
-    say(inner, sizeof inner, "] vs) <" CONSTANTS "%s> {%s vs = Sin(v0) }", e->axes, e->nodes);
+    unit_append(inner, sizeof inner, "body = b (%s) => (%s, float[", in, out);
+    for (int i = 0; i < e->rank; i++) unit_append(inner, sizeof inner, "%s?", i ? "," : "");
+    unit_append(inner, sizeof inner, "] vs) <" CONSTANTS "%s> {%s vs = Sin(v0) }", e->axes,
+                e->nodes);
     for (char *at = inner; *at; at++)
         if (*at == 'v' && at[1] >= '0' && at[1] <= '9') *at = 'w';
-    say(text, size, " %s, rest = ai.sinter.Group(%s) <%s> }", made, names, inner);
+    unit_append(text, size, " %s, rest = ai.sinter.Group(%s) <%s> }", made, names, inner);
 }
 
 /* ---- Running ---- */

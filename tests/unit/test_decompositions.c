@@ -22,17 +22,7 @@ typedef struct text {
     uint64_t random;
 } text;
 
-static void add(char *to, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void add(char *to, size_t size, const char *format, ...) {
-    size_t n = strlen(to);
-    va_list args;
-    va_start(args, format);
-    int k = vsnprintf(to + n, size - n, format, args);
-    va_end(args);
-    assert_true(k >= 0 && (size_t)k < size - n);
-}
-#define ADD(field, ...) add(field, sizeof field, __VA_ARGS__)
+#define ADD(field, ...) unit_append(field, sizeof field, __VA_ARGS__)
 
 /* A float constant of dimensions "6,1,1" with random numbers, or all `fill`. */
 static void add_floats(text *t, const char *dims, size_t n, bool positive, const double *fill) {
@@ -162,7 +152,7 @@ static void operators(const sn_session *s, char *to, size_t size) {
     }
     qsort(names, n, sizeof *names, by_name);
     to[0] = 0;
-    for (size_t i = 0; i < n; i++) add(to, size, "%s%s", i ? " " : "", names[i]);
+    for (size_t i = 0; i < n; i++) unit_append(to, size, "%s%s", i ? " " : "", names[i]);
 }
 
 /* Optimises, counts and compares; returns how many complaints there are. */

@@ -14,19 +14,8 @@ typedef struct text {
     int count;
 } text;
 
-static void say(char *to, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(char *to, size_t size, const char *format, ...) {
-    va_list args;
-    size_t used = strlen(to);
-    va_start(args, format);
-    vsnprintf(to + used, size - used, format, args);
-    va_end(args);
-}
-
-#define NODE(t, ...) say((t)->nodes, sizeof(t)->nodes, __VA_ARGS__)
-#define LIST(t, ...) say((t)->lists, sizeof(t)->lists, __VA_ARGS__)
+#define NODE(t, ...) unit_append((t)->nodes, sizeof(t)->nodes, __VA_ARGS__)
+#define LIST(t, ...) unit_append((t)->lists, sizeof(t)->lists, __VA_ARGS__)
 
 /* y = Conv(x) with `out` filters over `in` channels of each group. */
 static void conv(text *t, const char *y, const char *x, int out, int in, int kernel, int stride,

@@ -99,11 +99,7 @@ static sn_status pack_weights(const sni_choice *c, bool right, void **state, sn_
                 sni_gemm_pack_a(from, p.k, 1, p.m, p.k, to);
         }
     }
-    packed_conv *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = p;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&p, sizeof p, state, err);
 }
 
 static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {

@@ -28,11 +28,7 @@ static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
-    depthwise_weights *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = made;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&made, sizeof made, state, err);
 }
 
 static sn_status depthwise_run(sni_kernel *k) {

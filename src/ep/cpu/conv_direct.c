@@ -96,11 +96,7 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
     }
     SN_TRY(sni_blocked_bias(c, &d.bias, err));
     SN_TRY(sni_blocked_slopes(c, &d.slopes, err));
-    direct_weights *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = d;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&d, sizeof d, state, err);
 }
 
 /* ---- How a call is cut ---- */

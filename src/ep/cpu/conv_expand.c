@@ -70,11 +70,7 @@ static sn_status expand_prepare(const sni_choice *c, void **state, sn_error *err
     SN_TRY(pack_taps(c, &e, err));
     SN_TRY(sni_blocked_bias_of(c, B, &e.bias, err));
     SN_TRY(sni_blocked_bias_of(c, D, &e.more, err));
-    expand_weights *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = e;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&e, sizeof e, state, err);
 }
 
 /* ---- How a call is cut ---- */

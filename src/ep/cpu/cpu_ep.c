@@ -3,6 +3,9 @@
 
 #include "base/checked.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err) {
     *out = NULL;
     if (i >= c->n_in || !c->constants[i]) return SN_OK;
@@ -37,5 +40,13 @@ sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *f
     void *data = NULL;
     SN_TRY(sni_cpu_words(c, 1, &count, &data, filled, err));
     *out = data;
+    return SN_OK;
+}
+
+sn_status sni_cpu_keep(const void *made, size_t size, void **state, sn_error *err) {
+    void *kept = malloc(size);
+    if (!kept) return sni_fail_memory(err);
+    memcpy(kept, made, size);
+    *state = kept;
     return SN_OK;
 }

@@ -47,6 +47,9 @@ sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void *
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
 
+/* Ends a prepare: *state is a copy of what it made, for free(). */
+sn_status sni_cpu_keep(const void *made, size_t size, void **state, sn_error *err);
+
 /* Items of so many elements each that are worth a thread's while, for what moves elements. */
 static inline int64_t sni_cpu_grain(int64_t elements) {
     enum { WORTH = 16384 };

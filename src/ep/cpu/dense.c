@@ -90,9 +90,10 @@ static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool coded,
 static sn_status pack_coded(const sni_choice *c, int i, bool turned, const sni_loan *loan,
                             sni_dense *p, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n);
-    uint8_t *data, *room = NULL;
+    uint8_t *room;
+    void *data;
     bool filled;
-    SN_TRY(sni_pack_alloc(c, size, (void **)&data, &filled, err));
+    SN_TRY(sni_pack_alloc(c, size, &data, &filled, err));
     p->coded.coded = data;
     if (filled) {
         size_t given = sni_pack_given(c);

@@ -20,11 +20,7 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     SN_TRY(sni_cpu_floats(c, sni_gemm_packed_b_size(p.k, p.n), &p.panels, &filled, err));
     if (!filled)
         sni_gemm_pack_b((const sni_loose_float *)l.coefficients, 1, p.k, p.k, p.n, p.panels);
-    sni_dense *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = p;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&p, sizeof p, state, err);
 }
 
 /* Few rows and outputs: panels would be mostly zeros, and all of them read for little. */

@@ -30,12 +30,6 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define ZIP_HIGH ZIP_HIGH_16
 #include "ep/cpu/choose.inc.c"
 #include "ep/cpu/turn.inc.c"
-#undef T
-#undef SUFFIX
-#undef V
-#undef SIDE
-#undef ZIP_LOW
-#undef ZIP_HIGH
 
 #define T uint16_t
 #define SUFFIX u16
@@ -45,12 +39,6 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define ZIP_HIGH ZIP_HIGH_8
 #include "ep/cpu/choose.inc.c"
 #include "ep/cpu/turn.inc.c"
-#undef T
-#undef SUFFIX
-#undef V
-#undef SIDE
-#undef ZIP_LOW
-#undef ZIP_HIGH
 
 #if LANES == 16
 #define ZIP_LOW ZIP_LOW_16
@@ -68,12 +56,6 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define SIDE LANES
 #include "ep/cpu/choose.inc.c"
 #include "ep/cpu/turn.inc.c"
-#undef T
-#undef SUFFIX
-#undef V
-#undef SIDE
-#undef ZIP_LOW
-#undef ZIP_HIGH
 
 #if LANES == 16
 #define ZIP_LOW ZIP_LOW_8
@@ -91,12 +73,6 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define SIDE (LANES / 2)
 #include "ep/cpu/choose.inc.c"
 #include "ep/cpu/turn.inc.c"
-#undef T
-#undef SUFFIX
-#undef V
-#undef SIDE
-#undef ZIP_LOW
-#undef ZIP_HIGH
 
 extern const sni_moves SNI_PASTE(sni_moves, TIER);
 

@@ -152,11 +152,7 @@ static sn_status prepare(const sni_choice *c, const places *at, void **state, sn
         SN_TRY(sni_cpu_weight(c, at->w, &w, err));
         fill_weights(&p, w);
     }
-    sni_qconv *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = p;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&p, sizeof p, state, err);
 }
 
 static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {

@@ -70,11 +70,7 @@ static sn_status prepare(const sni_choice *c, const places *at, bool turned, voi
         for (int64_t i = 0; i < w.n; i++)
             for (int64_t p = 0; p < w.k; p++) w.sums[i] += weight_at(&v, i, p);
     }
-    sni_int_weights *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = w;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&w, sizeof w, state, err);
 }
 
 /* ---- Running ---- */

@@ -45,11 +45,7 @@ static sn_status squeeze_prepare(const sni_choice *c, void **state, sn_error *er
     squeeze_weights w = {0};
     SN_TRY(prepare_product(c, W, B, &w.first, err));
     SN_TRY(prepare_product(c, V, D, &w.second, err));
-    squeeze_weights *kept = malloc(sizeof *kept);
-    if (!kept) return sni_fail_memory(err);
-    *kept = w;
-    *state = kept;
-    return SN_OK;
+    return sni_cpu_keep(&w, sizeof w, state, err);
 }
 
 /* ---- Products with a vector ---- */

@@ -1,6 +1,6 @@
 /* A matrix of elements of type T turned in blocks of SIDE x SIDE, which vectors V of SIDE elements
  * hold. ZIP_LOW and ZIP_HIGH are indices of two vectors' elements in turns, of their first and of
- * their second halves. */
+ * their second halves. They are used up. */
 
 static inline __attribute__((always_inline)) void FN(turn_block)(V r[SIDE]) {
     UNROLL
@@ -38,3 +38,10 @@ static void FN(turn)(const void *source, int64_t from_step, int64_t rows, int64_
     for (; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) to[j * to_step + i] = from[i * from_step + j];
 }
+
+#undef T
+#undef SUFFIX
+#undef V
+#undef SIDE
+#undef ZIP_LOW
+#undef ZIP_HIGH
