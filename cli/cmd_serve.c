@@ -110,6 +110,8 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return take_item(value, o->auth, &o->auth_count);
     case OPT_POLL:
         return cli_args_real(args, value, 0, 86400, &o->poll_seconds);
+    case OPT_TRIM:
+        return cli_args_real(args, value, 0, 86400, &o->trim_seconds);
     case OPT_DRAIN:
         return cli_args_real(args, value, 0, 86400, &o->drain_seconds);
     case OPT_TRACE_RATE:

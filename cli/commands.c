@@ -291,6 +291,8 @@ static const cli_option serve_options[] = {
     {OPT_EXPLICIT, 0, "explicit", NULL, "load nothing but what --model or a request names"},
     {OPT_POLL, 0, "poll", "S",
      "look at the folder again every S seconds (default: on SIGHUP only)"},
+    {OPT_TRIM, 0, "trim", "S",
+     "give memory of runs back after S seconds without one (default: 60; 0: never)"},
     {OPT_ADMIN, 0, "admin", NULL, "open the repository, trace and logging endpoints"},
     {OPT_AUTH, 0, "auth", "RULE", "tokens that open endpoints: [GROUP,...=]FILE; may be repeated"},
     {OPT_TLS_CERT, 0, "tls-cert", "FILE", "certificate chain, PEM"},

@@ -55,6 +55,7 @@ enum {
     OPT_ADMIN,
     OPT_EXPLICIT,
     OPT_POLL,
+    OPT_TRIM,
     OPT_DRAIN,
     OPT_TLS_CERT,
     OPT_TLS_KEY,

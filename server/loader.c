@@ -1,11 +1,21 @@
-/* loader.c - one thread for what takes long and must not happen twice at once: loading models. */
+/* loader.c - one thread for what takes long and must not happen twice at once: loading models; and
+ * for what is done from time to time. */
 #include "loader.h"
+#include "log.h"
 #include "repository.h"
+#include "scheduler.h"
 #include "state.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+/* What is due every so many ns; 0: never. */
+typedef struct timer {
+    uint64_t every, next;
+} timer;
 
 static struct {
     pthread_mutex_t lock;
@@ -13,18 +23,55 @@ static struct {
     pthread_t thread;
     srv_job *first, *last;
     bool rescan, stopping, started;
-    uint64_t poll_ns;
+    timer scan, trim;
+    uint64_t idle_ns;
 } loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* ---- Timers ------------------------------------------------------------------------------- */
+
+static void set_timer(timer *t, uint64_t every) {
+    *t = (timer){every, srv_now_ns() + every};
+}
+
+static bool rings(timer *t) {
+    uint64_t now = srv_now_ns();
+    if (!t->every || now < t->next) return false;
+    t->next = now + t->every;
+    return true;
+}
+
 static void wait_for_work(void) {
-    if (!loader.poll_ns) {
+    const timer *scan = &loader.scan, *trim = &loader.trim;
+    if (!scan->every && !trim->every) {
         pthread_cond_wait(&loader.change, &loader.lock);
         return;
     }
-    uint64_t until = srv_now_ns() + loader.poll_ns;
+    bool scan_first = scan->every && (!trim->every || scan->next < trim->next);
+    uint64_t until = scan_first ? scan->next : trim->next;
     struct timespec when = {.tv_sec = (time_t)(until / 1000000000u),
                             .tv_nsec = (long)(until % 1000000000u)};
-    if (pthread_cond_timedwait(&loader.change, &loader.lock, &when) != 0) loader.rescan = true;
+    pthread_cond_timedwait(&loader.change, &loader.lock, &when);
+}
+
+/* ---- The thread --------------------------------------------------------------------------- */
+
+static void trim_model(void *ctx, const srv_index_entry *entry) {
+    bool *trimmed = ctx;
+    if (!entry->model || !srv_scheduler_rests(entry->model, loader.idle_ns)) return;
+    char version[24], bytes[24];
+    snprintf(version, sizeof version, "%lld", (long long)entry->version);
+    snprintf(bytes, sizeof bytes, "%llu",
+             (unsigned long long)sn_session_trim(entry->model->session));
+    srv_log(SRV_LOG_VERBOSE, "trimmed a model", "model", entry->name, "version", version, "bytes",
+            bytes, NULL);
+    *trimmed = true;
+}
+
+/* Gives back the memory of models without work. */
+static void trim_models(void) {
+    bool trimmed = false;
+    srv_repository_each(trim_model, &trimmed);
+    if (trimmed) malloc_trim(0);
 }
 
 static void *load(void *ctx) {
@@ -41,11 +88,15 @@ static void *load(void *ctx) {
             pthread_mutex_lock(&loader.lock);
         } else if (loader.stopping) {
             break;
-        } else if (loader.rescan) {
+        } else if (loader.rescan || rings(&loader.scan)) {
             loader.rescan = false;
             pthread_mutex_unlock(&loader.lock);
             srv_repository_scan();
             srv_state_changed();
+            pthread_mutex_lock(&loader.lock);
+        } else if (rings(&loader.trim)) {
+            pthread_mutex_unlock(&loader.lock);
+            trim_models();
             pthread_mutex_lock(&loader.lock);
         } else {
             wait_for_work();
@@ -55,13 +106,15 @@ static void *load(void *ctx) {
     return NULL;
 }
 
-sn_status srv_loader_start(uint64_t poll_ns, sn_error *err) {
+sn_status srv_loader_start(uint64_t poll_ns, uint64_t idle_ns, sn_error *err) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&loader.change, &attributes);
     pthread_condattr_destroy(&attributes);
-    loader.poll_ns = poll_ns;
+    set_timer(&loader.scan, poll_ns);
+    set_timer(&loader.trim, idle_ns / 2);
+    loader.idle_ns = idle_ns;
     loader.stopping = false;
     if (pthread_create(&loader.thread, NULL, load, NULL) != 0) {
         return sni_fail(err, SN_NO_MEMORY, "cannot start a thread");

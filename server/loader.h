@@ -1,4 +1,5 @@
-/* loader.h - one thread for what takes long and must not happen twice at once: loading models. */
+/* loader.h - one thread for what takes long and must not happen twice at once: loading models; and
+ * for what is done from time to time. */
 #ifndef SERVER_LOADER_H
 #define SERVER_LOADER_H
 
@@ -10,8 +11,9 @@ typedef struct srv_job {
     struct srv_job *next;
 } srv_job;
 
-/* `poll_ns`: how often the folder is looked at again; 0: only when asked to. */
-sn_status srv_loader_start(uint64_t poll_ns, sn_error *err);
+/* `poll_ns`: how often the folder is looked at again; 0: only when asked to. `idle_ns`: after so
+ * long without a run a model's memory but for its weights is given back; 0: never. */
+sn_status srv_loader_start(uint64_t poll_ns, uint64_t idle_ns, sn_error *err);
 void srv_loader_stop(void); /* after the job under way; those that wait are run, too */
 void srv_loader_post(srv_job *job);
 

@@ -234,7 +234,8 @@ sn_status srv_model_load(const char *path, const char *name, int64_t version, sr
     *config = (srv_config){0};
     model->instances = given.instances > 0 ? given.instances : srv_scheduler_threads();
     srv_model_warm(model);
-    model->loaded_ns = srv_now_ns() - start;
+    model->queue.busy = srv_now_ns();
+    model->loaded_ns = model->queue.busy - start;
     *out = model;
     return SN_OK;
 }

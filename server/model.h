@@ -22,6 +22,8 @@ typedef struct srv_queue {
     srv_request *first[SRV_PRIORITIES], *last[SRV_PRIORITIES];
     size_t count;
     int running;     /* runs under way */
+    bool rested;     /* its memory was given back, and no run has been since */
+    uint64_t busy;   /* when a run last ended, or the model was loaded */
     srv_model *next; /* among models with waiting requests */
     bool listed;
     srv_tuning tuning;

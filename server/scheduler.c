@@ -47,6 +47,16 @@ void srv_scheduler_queue(const srv_model *model, uint64_t *waiting, uint64_t *ru
     pthread_mutex_unlock(&s.lock);
 }
 
+bool srv_scheduler_rests(srv_model *model, uint64_t ns) {
+    srv_queue *q = &model->queue;
+    uint64_t now = srv_now_ns();
+    pthread_mutex_lock(&s.lock);
+    bool rests = !q->rested && !q->count && !q->running && now >= q->busy && now - q->busy >= ns;
+    if (rests) q->rested = true;
+    pthread_mutex_unlock(&s.lock);
+    return rests;
+}
+
 /* ---- Finishing ---------------------------------------------------------------------------- */
 
 /* Hands requests (linked by `next`) back; not under the lock. */
@@ -161,6 +171,19 @@ static bool precedes(uint64_t a, uint64_t b) {
     return a && (!b || a < b);
 }
 
+/* A run begins or ends (under the lock). */
+static void begin_run(srv_model *model) {
+    s.running++;
+    model->queue.running++;
+}
+
+static void end_run(srv_model *model) {
+    s.running--;
+    model->queue.running--;
+    model->queue.rested = false;
+    model->queue.busy = srv_now_ns();
+}
+
 /* ---- Forming a batch (under the lock) ----------------------------------------------------- */
 
 static srv_request *first_waiting(const srv_queue *q) {
@@ -249,7 +272,7 @@ static bool next_batch(srv_batch *batch, uint64_t *until, srv_request **expired)
         batch->model = model;
         batch->rows = gather(model, rows, batch);
         batch->live = batch->count;
-        model->queue.running++;
+        begin_run(model);
         unlist_model(model); /* others have their turn first */
         if (model->queue.count) list_model(model);
         return true;
@@ -297,7 +320,7 @@ static void count_cost(const srv_batch *batch, bool busy) {
 /* Runs one batch; called and returns with the lock held. */
 static void run(srv_batch *batch) {
     srv_model *model = srv_model_retain(batch->model);
-    int share = s.count / ++s.running;
+    int share = s.count / s.running;
     bool busy = s.running >= runs_at_once(model);
     batch->threads = model->config.threads > 0 ? model->config.threads : share > 0 ? share : 1;
     sn_cancel_reset(batch->cancel);
@@ -313,8 +336,7 @@ static void run(srv_batch *batch) {
     pthread_mutex_lock(&s.lock);
     for (srv_request *r = batch->first; r; r = r->next) r->batch = NULL;
     count_cost(batch, busy);
-    s.running--;
-    model->queue.running--;
+    end_run(model);
     pthread_mutex_unlock(&s.lock);
     finish(batch->first);
     srv_model_release(model);
@@ -337,8 +359,7 @@ static bool is_short(srv_request *r) {
 static bool run_here(srv_request *r) {
     srv_model *model = srv_model_retain(r->model);
     srv_batch batch = {.model = model, .first = r, .count = 1, .rows = r->rows, .threads = 1};
-    s.running++;
-    model->queue.running++;
+    begin_run(model);
     pthread_mutex_unlock(&s.lock);
     r->times.started = srv_now_ns();
     uint64_t limit = time_limit(&batch, r->times.started);
@@ -349,8 +370,7 @@ static bool run_here(srv_request *r) {
     if (done) count_run(&batch);
     pthread_mutex_lock(&s.lock);
     count_cost(&batch, s.running >= runs_at_once(model));
-    s.running--;
-    model->queue.running--;
+    end_run(model);
     if (!done) {
         srv_tune_was_long(&model->queue.tuning);
         r->code = SRV_OK;

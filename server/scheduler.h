@@ -30,6 +30,9 @@ void srv_cancel(srv_request *request);
 /* Requests that wait for a model, and runs of it under way. */
 void srv_scheduler_queue(const srv_model *model, uint64_t *waiting, uint64_t *running);
 
+/* Whether a model has had nothing to do for `ns` for the first time since its last run. */
+bool srv_scheduler_rests(srv_model *model, uint64_t ns);
+
 /* Requests that wait or run, of all models. */
 size_t srv_scheduler_load(void);
 

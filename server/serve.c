@@ -29,6 +29,7 @@ void srv_options_init(srv_options *options) {
                              .http_port = 8000,
                              .grpc_port = -1,
                              .metrics_port = 8002,
+                             .trim_seconds = 60,
                              .trace_rate = 1,
                              .drain_seconds = 30};
     srv_limits_init(&options->limits);
@@ -196,7 +197,10 @@ static sn_status run(const srv_options *options, doors *d, srv_tls *tls, sn_erro
                                              .explicit_only = options->explicit_only};
         status = srv_repository_open(&repository, err);
     }
-    if (status == SN_OK) status = srv_loader_start((uint64_t)(options->poll_seconds * 1e9), err);
+    if (status == SN_OK) {
+        status = srv_loader_start((uint64_t)(options->poll_seconds * 1e9),
+                                  (uint64_t)(options->trim_seconds * 1e9), err);
+    }
     if (status == SN_OK) {
         srv_state_set_loaded();
         srv_log(SRV_LOG_INFO, "ready", NULL);

@@ -76,7 +76,7 @@ static bool start(void) {
     }
     door = (srv_door){.protocol = &srv_h2_protocol};
     return srv_door_adopt(&door, fd, &err) == SN_OK && srv_scheduler_start(1, &err) == SN_OK &&
-           srv_repository_open(&options, &err) == SN_OK && srv_loader_start(0, &err) == SN_OK &&
+           srv_repository_open(&options, &err) == SN_OK && srv_loader_start(0, 0, &err) == SN_OK &&
            srv_net_start(doors, 1, 1, &err) == SN_OK;
 }
 

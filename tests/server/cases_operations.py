@@ -152,6 +152,32 @@ def versions_and_polling(folder):
 
 
 @test
+def resting_models_give_memory_back(folder):
+    """A model whose runs need 64 MB: they go when it rests, once, and come back with a request."""
+    rows = 2 ** 22
+    save(os.path.join(folder, "wide", "1", "model.onnx"),
+         [helper.make_node("Expand", ["x", "shape"], ["wide"]), helper.make_node("Sin", ["wide"], ["sine"]),
+          helper.make_node("CumSum", ["sine", "axis"], ["sums"]),
+          helper.make_node("ReduceMax", ["sums"], ["y"], axes=[0])],
+         [("x", TensorProto.FLOAT, [1, 1])], [("y", TensorProto.FLOAT, [1, 1])],
+         [numpy_helper.from_array(np.array([rows, 1]), "shape"), numpy_helper.from_array(np.array(0), "axis")])
+    for options, trims in [(("--trim", "0.4"), True), (("--trim", "0"), False)]:
+        with Server(folder, "-v", *options) as server:
+            client = Client(server)
+            answer = first(client.infer("wide", np.float32([[1]])))
+            held, end = server.rss(), time.time() + (20 if trims else 1)
+            while time.time() < end and "trimmed a model" not in server.said():
+                time.sleep(0.05)
+            check(("trimmed a model" in server.said()) == trims, server.said())
+            freed = held - server.rss()
+            check(freed > rows * 4 if trims else freed < rows * 2, "%d of %d bytes given back" % (freed, held))
+            count = server.said().count("trimmed a model")
+            time.sleep(1)
+            check(server.said().count("trimmed a model") == count, "not again without a run")
+            check(first(client.infer("wide", np.float32([[1]]))) == answer, "the same answer afterwards")
+
+
+@test
 def drain(folder):
     slow(folder)
     server = Server(folder)
