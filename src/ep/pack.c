@@ -111,7 +111,16 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
     sni_loans *l = c->loans;
     if (l->count == SNI_MOST_LOANS)
         return sni_fail(err, SN_INTERNAL, "more than %d constants are borrowed", SNI_MOST_LOANS);
-    SN_TRY(sni_const_borrow(c->constants[i], loose, &l->of[l->count], err));
+    sni_const *constant = c->constants[i];
+    size_t charged = constant->made ? sni_tensor_bytes(&constant->tensor) : 0;
+    SN_TRY(sni_budget_take(c->pack->budget, charged, err));
+    sni_loan *loan = &l->of[l->count];
+    sn_status status = sni_const_borrow(constant, loose, loan, err);
+    if (status == SN_OK && charged && loan->buffer)
+        loan->buffer->budget = c->pack->budget; /* until the loan ends */
+    else
+        sni_budget_give(c->pack->budget, charged);
+    if (status != SN_OK) return status;
     *out = &l->of[l->count++];
     return SN_OK;
 }

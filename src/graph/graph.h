@@ -53,6 +53,7 @@ typedef struct sni_const {
     const void *raw; /* its elements in the file as run-time memory has them, but at any
                         address; NULL: they are stored otherwise */
     const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
+    bool made;         /* not in the file: who keeps its contents charges them to the session */
     sni_buffer **lent; /* set in the copy that a loan is decoded from: where its memory goes */
 } sni_const;
 

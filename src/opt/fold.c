@@ -1,6 +1,7 @@
 /* fold.c - nodes whose inputs are all part of the model are computed once, here. */
 #include "base/checked.h"
 #include "ops/call.h"
+#include "ops/tensor_util.h"
 #include "opt/opt.h"
 
 #include <stdlib.h>
@@ -77,6 +78,64 @@ static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
     return n->n_out > 0;
 }
 
+/* ---- One number repeated ---- */
+
+enum {
+    WIDEST = 16,             /* bytes of an element */
+    REPEATED_LEAST = 1 << 16 /* bytes from which contents wait until somebody needs them */
+};
+
+typedef struct repeated {
+    unsigned char element[WIDEST];
+} repeated;
+
+static sn_status decode_repeated(sni_const *c, sn_error *err) {
+    const repeated *r = c->source;
+    SN_TRY(sni_const_own_memory(c, err));
+    sni_fill(c->tensor.data, r->element, c->tensor.count, sni_dtype_width(c->tensor.dtype));
+    return SN_OK;
+}
+
+/* A node that repeats one number, whose result is large enough to be made when it is needed: an
+ * implementation that packs it borrows it for a moment. What is above the limit for folding may be
+ * made so too, as long as all of it stays below r->made_left. */
+static bool is_repeated(const sni_rewrite *r, const sni_node *n) {
+    const sni_graph *g = r->graph;
+    if (!n->op || n->domain.n || !sni_str_is(n->type, "ConstantOfShape")) return false;
+    const sni_value *shape = sni_graph_value(g, n->in[0]), *y = sni_graph_value(g, n->out[0]);
+    if (!shape || !shape->constant || shape->is_input || !y || y->type.dtype == SN_STRING)
+        return false;
+    return output_fits(&y->type, SIZE_MAX) && value_cost(g, y->id) >= REPEATED_LEAST;
+}
+
+static sn_status fold_repeated(sni_rewrite *r, sni_node *n) {
+    const sni_attr *value = sni_node_attr(n, "value");
+    const sni_type *type = &r->graph->values[n->out[0]]->type;
+    size_t bytes = value_cost(r->graph, n->out[0]);
+    size_t *left = bytes <= r->fold_limit ? r->fold_left : r->made_left;
+    if (bytes > *left) return SN_OK;
+    repeated *source = SNI_NEW(&r->store->arena, repeated);
+    if (!source) return sni_fail_memory(r->err);
+    if (value) {
+        const sni_tensor *t;
+        SN_TRY(sni_const_load(value->u.tensor, &t, r->err));
+        memcpy(source->element, t->data, sni_dtype_width(t->dtype));
+    }
+    *left -= bytes;
+    sni_const *c;
+    sni_value *v;
+    SN_TRY(sni_const_new_lazy(r->store, type->dtype, type->rank, type->dims, decode_repeated,
+                              source, &c, r->err));
+    c->made = true;
+    SN_TRY(sni_graph_add_const(r->graph, r->graph->values[n->out[0]]->name, c, &v, r->err));
+    SN_TRY(sni_graph_replace_uses(r->graph, n->out[0], v->id, r->err));
+    sni_graph_remove_node(r->graph, n);
+    r->count++;
+    return SN_OK;
+}
+
+/* ---- Any node ---- */
+
 static void release_buffer(void *buffer) {
     sni_buffer_release(buffer);
 }
@@ -127,6 +186,10 @@ static sn_status fold(sni_rewrite *r, sni_node *n, sni_datum *in, const sni_datu
 sn_status sni_pass_fold_constants(sni_rewrite *r) {
     for (sni_node *n = sni_graph_first(r->graph), *next; n; n = next) {
         next = sni_graph_next(r->graph, n);
+        if (is_repeated(r, n)) {
+            SN_TRY(fold_repeated(r, n));
+            continue;
+        }
         if (!is_foldable(r, n) || !charge(r, n)) continue;
         sni_datum *data = calloc((size_t)(n->n_in + n->n_out) + 1, sizeof *data);
         const sni_datum **ins = calloc((size_t)n->n_in + 1, sizeof *ins);

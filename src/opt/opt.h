@@ -25,6 +25,7 @@ typedef struct sni_rewrite {
     sni_store *store;  /* owns what passes make; the graph's own */
     size_t fold_limit; /* bytes of one constant that folding may make */
     size_t *fold_left; /* bytes that folding may still read and write, over all passes */
+    size_t *made_left; /* bytes of constants above fold_limit that may wait until needed */
     size_t count;      /* times the pass fired: it adds to this */
     sn_error *err;
 } sni_rewrite;

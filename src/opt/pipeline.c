@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 enum {
-    ROUND_LIMIT = 12,      /* rounds of one stage */
-    FOLD_LIMIT = 64 << 20, /* bytes of one folded constant */
-    FOLD_TOTAL = 512 << 20 /* bytes that folding may read and write in one session */
+    ROUND_LIMIT = 12,       /* rounds of one stage */
+    FOLD_LIMIT = 64 << 20,  /* bytes of one folded constant */
+    FOLD_TOTAL = 512 << 20, /* bytes that folding may read and write in one session */
+    MADE_TOTAL = 512 << 20  /* bytes of larger constants that one number makes, in one session */
 };
 
 /* Every round runs those of the stages so far, then the rules of the same. */
@@ -36,7 +37,7 @@ typedef struct pipeline {
     const sni_opt_options *options;
     const sni_rule_set *rules;
     bool *off; /* passes, then rules */
-    size_t fold_left;
+    size_t fold_left, made_left;
     sn_error *err;
 } pipeline;
 
@@ -142,6 +143,7 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
                      .store = g->store,
                      .fold_limit = FOLD_LIMIT,
                      .fold_left = &p->fold_left,
+                     .made_left = &p->made_left,
                      .err = p->err};
     sni_rule_run run = {stage, p->off + PASSES, p->report->counts + PASSES, p->report};
     sn_status status = pass ? pass->run(&r) : sni_apply_rules(&r, &run);
@@ -201,7 +203,11 @@ static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_com
 
 sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
                             sn_error *err) {
-    pipeline p = {.report = report, .options = o, .fold_left = FOLD_TOTAL, .err = err};
+    pipeline p = {.report = report,
+                  .options = o,
+                  .fold_left = FOLD_TOTAL,
+                  .made_left = o->portable ? 0 : MADE_TOTAL,
+                  .err = err};
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;
     report->nodes_after = report->nodes_before;

@@ -46,8 +46,15 @@ static sni_datum *weight_of(const builder *b, int32_t id) {
 static sn_status load_weight(builder *b, int32_t id, const sni_datum **out) {
     sni_datum *d = weight_of(b, id);
     if (!d->tensor.data) {
+        sni_const *c = b->graph->values[id]->constant;
+        size_t charged = c->made ? sni_tensor_bytes(&c->tensor) : 0;
         const sni_tensor *t;
-        SN_TRY(sni_const_load(b->graph->values[id]->constant, &t, b->err));
+        SN_TRY(sni_budget_take(b->common->packed, charged, b->err));
+        sn_status status = sni_const_load(c, &t, b->err);
+        if (status != SN_OK) {
+            sni_budget_give(b->common->packed, charged);
+            return status;
+        }
         d->tensor.data = t->data;
     }
     *out = d;
