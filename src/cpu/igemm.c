@@ -125,6 +125,7 @@ typedef struct share {
     const sni_int_kernels *kernels;
     int64_t row_panels;
     int64_t i0, i1, j0, j1; /* panels of rows and columns */
+    bool direct;            /* whole tiles are finished on the spot */
     int32_t *a_block, *b_block, *sums;
 } share;
 
@@ -182,6 +183,16 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
     int32_t acc[SNI_INT_MR * SNI_INT_NR] __attribute__((aligned(64)));
     int64_t first = panel_row(g->m, s->row_panels, i);
     int64_t rows = panel_row(g->m, s->row_panels, i + 1) - first;
+    if (s->direct && kernels->tile_bytes[rows] && g->n - n0 >= kernels->nr) {
+        sni_int_bytes to = {g->row_add + first,
+                            g->row_scale + first,
+                            g->zero,
+                            g->low,
+                            at_element(g, first, n0),
+                            g->c_row};
+        kernels->tile_bytes[rows](g->units, a, b, &to);
+        return;
+    }
     kernels->tile[g->a_signed][rows](g->units, a, b, acc);
     sni_int_block block = {.rows = rows,
                            .n = smaller(kernels->nr, g->n - n0),
@@ -230,7 +241,7 @@ typedef struct job {
     const sni_int_kernels *kernels;
     int64_t row_panels, col_panels;
     int parts;
-    bool by_rows;
+    bool by_rows, direct;
     char *scratch;
     size_t part_bytes;
 } job;
@@ -271,6 +282,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         share s = {.g = j->g,
                    .kernels = j->kernels,
                    .row_panels = j->row_panels,
+                   .direct = j->direct,
                    .i0 = j->by_rows ? from : 0,
                    .i1 = j->by_rows ? to : j->row_panels,
                    .j0 = j->by_rows ? 0 : from,
@@ -283,6 +295,25 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Whether tiles can be finished as sni_int_bytes says. */
+static bool is_direct(const sni_igemm *g) {
+    if (g->kind != SNI_INT_BYTES || !g->a_signed || !g->row_add || !g->row_scale || g->row_mul ||
+        g->col_add || g->col_mul || g->col_scale || g->col_bias)
+        return false;
+    for (int64_t i = 0; i < g->m; i++)
+        if (!(g->row_scale[i] > -1 && g->row_scale[i] < 1)) return false;
+    return true;
+}
+
+/* What the threads' largest share costs if `split` panels are dealt out, each to be multiplied by
+ * `whole` others, in tiles; panels of the other side that are not packed are made by every thread,
+ * which costs about a tile each. */
+static int64_t share_cost(int64_t split, int64_t whole, int64_t parts, bool make_split,
+                          bool make_whole) {
+    int64_t mine = ceil_div(split, smaller(parts, split));
+    return mine * whole + (make_split ? mine : 0) + (make_whole ? whole : 0);
+}
+
 void sni_igemm_run(const sni_igemm *g, int threads, void *scratch) {
     const sni_int_kernels *k = sni_int_kernels_get();
     job j = {.g = g, .kernels = k, .scratch = scratch};
@@ -292,9 +323,10 @@ void sni_igemm_run(const sni_igemm *g, int threads, void *scratch) {
     j.part_bytes = a_bytes(g, k) + b_bytes(g, k) + sums_bytes(g, k);
     int64_t parts = threads < 1 ? 1 : threads;
     if ((double)g->m * (double)g->n * (double)((g->units + 1) * k->group) < SMALL_WORK) parts = 1;
-    int64_t by_rows = ceil_div(j.row_panels, smaller(parts, j.row_panels)) * j.col_panels;
-    int64_t by_cols = ceil_div(j.col_panels, smaller(parts, j.col_panels)) * j.row_panels;
+    int64_t by_rows = share_cost(j.row_panels, j.col_panels, parts, !g->packed_a, !g->packed_b);
+    int64_t by_cols = share_cost(j.col_panels, j.row_panels, parts, !g->packed_b, !g->packed_a);
     j.by_rows = by_rows < by_cols;
+    j.direct = is_direct(g);
     j.parts = (int)smaller(parts, j.by_rows ? j.row_panels : j.col_panels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

@@ -38,6 +38,16 @@ typedef struct sni_int_block {
     int64_t y_step; /* in elements */
 } sni_int_block;
 
+/* Where the sums of a tile go as bytes: s + add, times scale (below 1 in size) and rounded to even,
+ * plus `zero`, in [low, low + 255], low being 0 or -128. */
+typedef struct sni_int_bytes {
+    const int32_t *add; /* for each row */
+    const float *scale;
+    float zero, low;
+    uint8_t *y;
+    int64_t y_step;
+} sni_int_bytes;
+
 /* A row of sums of products over taps, as floats that hold integers: fewer than SNI_INT_TAPS taps
  * of bytes keep below 2^24, where floats are exact. Rows of x may be read, and y written, up to
  * the next multiple of SNI_INT_SLACK elements. */
@@ -77,6 +87,9 @@ typedef struct sni_int_kernels {
     /* Sums of a panel of A ([0] unsigned, [1] signed) of so many rows and one of B to (rows, nr).
      */
     void (*tile[2][SNI_INT_MR + 1])(int64_t units, const int32_t *a, const int32_t *b, int32_t *c);
+    /* The same for a signed A, with all nr columns finished on the spot. NULL: not there. */
+    void (*tile_bytes[SNI_INT_MR + 1])(int64_t units, const int32_t *a, const int32_t *b,
+                                       const sni_int_bytes *to);
     /* One unit of a panel of B from `group` rows of nr bytes, whose bits are flipped by `flip`. */
     void (*interleave)(const uint8_t *const *rows, uint8_t flip, bool is_signed, int32_t *panel);
     /* Units of one row of A, `step` apart, from n bytes; the last is filled up with zeros. */

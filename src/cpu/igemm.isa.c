@@ -18,6 +18,15 @@ enum { MR = 4, NV = 2, GROUP = 2 };
 #endif
 enum { NR = NV * LANES };
 
+/* f for each number of rows that a tile may have */
+#if LANES == 16
+#define EACH_ROWS(f) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12)
+#elif LANES == 8
+#define EACH_ROWS(f) f(1) f(2) f(3) f(4) f(5) f(6)
+#else
+#define EACH_ROWS(f) f(1) f(2) f(3) f(4)
+#endif
+
 typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef int32_t vi_anywhere
     __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(4), may_alias));
@@ -52,15 +61,11 @@ static inline vi dot(vi sum, vi u, vi s) {
 #endif
 }
 
-/* `rows` and `a_signed` are constants at every call. */
-static inline __attribute__((always_inline)) void tile(int rows, bool a_signed, int64_t units,
-                                                       const int32_t *restrict a,
-                                                       const int32_t *restrict b,
-                                                       int32_t *restrict c) {
-    vi sum[MR][NV];
-    UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) sum[i][j] = splat_vi(0);
+/* sum += the products of panels of A and B. `rows` and `a_signed` are constants at every call. */
+static inline __attribute__((always_inline)) void products(int rows, bool a_signed, int64_t units,
+                                                           const int32_t *restrict a,
+                                                           const int32_t *restrict b,
+                                                           vi sum[MR][NV]) {
     for (int64_t p = 0; p < units; p++, a += MR, b += NR) {
         vi right[NV];
         UNROLL
@@ -74,6 +79,17 @@ static inline __attribute__((always_inline)) void tile(int rows, bool a_signed, 
                     a_signed ? dot(sum[i][j], right[j], left) : dot(sum[i][j], left, right[j]);
         }
     }
+}
+
+static inline __attribute__((always_inline)) void tile(int rows, bool a_signed, int64_t units,
+                                                       const int32_t *restrict a,
+                                                       const int32_t *restrict b,
+                                                       int32_t *restrict c) {
+    vi sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) sum[i][j] = splat_vi(0);
+    products(rows, a_signed, units, a, b, sum);
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) store_vi(c + i * NR + j * LANES, sum[i][j]);
@@ -86,22 +102,7 @@ static inline __attribute__((always_inline)) void tile(int rows, bool a_signed, 
     static void tile_s##rows(int64_t n, const int32_t *a, const int32_t *b, int32_t *c) { \
         tile(rows, true, n, a, b, c);                                                     \
     }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-#if LANES > 4
-TILE(5)
-TILE(6)
-#endif
-#if LANES > 8
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
-#endif
+EACH_ROWS(TILE)
 #undef TILE
 
 /* ---- Packing ---- */
@@ -459,6 +460,76 @@ static void finish_bytes(const sni_int_block *b) {
         }
 }
 
+/* ---- Tiles that end as bytes ---- */
+
+#if LANES >= 8
+#if LANES == 16
+typedef __m512i words;
+#define VECTOR(f) _mm512_##f
+static inline words rounded_words(vf v) {
+    return _mm512_cvtps_epi32((__m512)v);
+}
+/* Bytes of two rows, which pack as they lie in quarters of 128 bits. */
+static inline void store_two(words bytes, uint8_t *y0, uint8_t *y1) {
+    const words order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    bytes = _mm512_permutexvar_epi32(order, bytes);
+    _mm256_storeu_si256((__m256i_u *)y0, _mm512_castsi512_si256(bytes));
+    _mm256_storeu_si256((__m256i_u *)y1, _mm512_extracti64x4_epi64(bytes, 1));
+}
+#else
+typedef __m256i words;
+#define VECTOR(f) _mm256_##f
+static inline words rounded_words(vf v) {
+    return _mm256_cvtps_epi32((__m256)v);
+}
+static inline void store_two(words bytes, uint8_t *y0, uint8_t *y1) {
+    const words order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    bytes = _mm256_permutevar8x32_epi32(bytes, order);
+    _mm_storeu_si128((__m128i_u *)y0, _mm256_castsi256_si128(bytes));
+    _mm_storeu_si128((__m128i_u *)y1, _mm256_extracti128_si256(bytes, 1));
+}
+#endif
+
+/* Saturating instructions keep results in range, once the scale keeps them within 32 bits. NaN
+ * becomes the lowest integer. */
+static inline words finish_words(const vi sum[NV], float scale, words zero) {
+    words a = rounded_words(to_floats(sum[0]) * scale);
+    words b = rounded_words(to_floats(sum[1]) * scale);
+    return VECTOR(adds_epi16)(VECTOR(packs_epi32)(a, b), zero);
+}
+
+static inline __attribute__((always_inline)) void
+tile_bytes(int rows, int64_t units, const int32_t *a, const int32_t *b, const sni_int_bytes *to) {
+    const words zero = VECTOR(set1_epi16)((short)to->zero);
+    const bool is_signed = to->low < 0;
+    const int64_t step = to->y_step;
+    uint8_t *y = to->y;
+    const float *scale = to->scale;
+    vi sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) sum[i][j] = splat_vi(to->add[i]);
+    products(rows, true, units, a, b, sum);
+    UNROLL
+    for (int i = 0; i < rows; i += 2) {
+        int last = i + 1 < rows ? i + 1 : i;
+        words v = finish_words(sum[i], scale[i], zero), w = v;
+        if (last > i) w = finish_words(sum[last], scale[last], zero);
+        v = is_signed ? VECTOR(packs_epi16)(v, w) : VECTOR(packus_epi16)(v, w);
+        store_two(v, y + i * step, y + last * step);
+    }
+}
+#undef VECTOR
+
+#define TILE(rows)                                                              \
+    static void tile_bytes##rows(int64_t n, const int32_t *a, const int32_t *b, \
+                                 const sni_int_bytes *to) {                     \
+        tile_bytes(rows, n, a, b, to);                                          \
+    }
+EACH_ROWS(TILE)
+#undef TILE
+#endif
+
 /* ---- Rows of bytes and floats ---- */
 
 static inline vi load_bytes(const uint8_t *p, bool is_signed) {
@@ -710,21 +781,18 @@ static void windows(const sni_int_windows *w) {
 
 extern const sni_int_kernels PASTE(sni_int_kernels_, TIER);
 
-#define ROWS(n) [n] = tile_u##n
-#define SIGNED_ROWS(n) [n] = tile_s##n
-#if LANES == 16
-#define EACH(f) f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12)
-#elif LANES == 8
-#define EACH(f) f(1), f(2), f(3), f(4), f(5), f(6)
-#else
-#define EACH(f) f(1), f(2), f(3), f(4)
-#endif
+#define ROWS(n) [n] = tile_u##n,
+#define SIGNED_ROWS(n) [n] = tile_s##n,
+#define BYTE_ROWS(n) [n] = tile_bytes##n,
 
 const sni_int_kernels PASTE(sni_int_kernels_, TIER) = {
     .mr = MR,
     .nr = NR,
     .group = GROUP,
-    .tile = {{EACH(ROWS)}, {EACH(SIGNED_ROWS)}},
+    .tile = {{EACH_ROWS(ROWS)}, {EACH_ROWS(SIGNED_ROWS)}},
+#if LANES >= 8
+    .tile_bytes = {EACH_ROWS(BYTE_ROWS)},
+#endif
     .interleave = interleave,
     .units = units,
     .column_sums = column_sums,
