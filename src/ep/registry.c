@@ -7,9 +7,12 @@ static const sni_impl *const impls[] = {
     /* clang-format off */
     &sni_cpu_conv_depthwise,
     &sni_cpu_conv_few,
+    &sni_cpu_conv_slices,
     &sni_cpu_conv,
     &sni_cpu_fused_depthwise,
     &sni_cpu_fused_conv_few,
+    &sni_cpu_fused_conv_slices,
+    &sni_cpu_conv_transpose,
     &sni_cpu_fused_conv,
     &sni_cpu_gemm,
     &sni_cpu_matmul,

@@ -34,6 +34,9 @@ typedef struct sni_blocked_call {
     sni_conv_epilogue epilogue;
     const float *x;
     bool plain; /* x is (N,C,H,W) */
+    /* Blocks of input (channels, if plain) from an image to the next, which may have blocks in
+     * common; 0: as many as an image has. */
+    int64_t image_blocks;
     float *y;
 } sni_blocked_call;
 
@@ -80,6 +83,18 @@ typedef struct sni_blocked_scaling {
     int64_t images, blocks, pixels, block, factors;
 } sni_blocked_scaling;
 void sni_blocked_scale(const sni_kernel *k, const sni_blocked_scaling *s);
+
+/* Packed weights of a convolution, piece by piece: memory for them, and whether a compiled file has
+ * filled it; if not, their contents from (out_channels, in_channels / groups, kernel_h, kernel_w);
+ * then bias and slopes as from sni_blocked_bias() and sni_blocked_slopes(). */
+sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
+                                void **state, bool *filled, sn_error *err);
+void sni_conv_direct_pack(void *state, const sni_loose_float *w);
+void sni_conv_direct_end(void *state, float *bias, float *slopes);
+
+/* Runs one call. Factors of input channels are those of a BlockedConv; NULL: none. */
+sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
+                               const sni_tensor *factors);
 
 /* conv_direct.c, for implementations that leave some shapes to it: as the members of sni_impl. */
 bool sni_conv_direct_accepts(const sni_choice *c);

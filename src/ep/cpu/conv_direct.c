@@ -16,6 +16,7 @@ typedef struct direct_weights {
     int64_t groups, in, out;       /* merged ones, and channels of one */
     int64_t merged;                /* groups of the model in one of these */
     int64_t in_block;              /* channels of an input block: 1 if the input is plain */
+    int64_t taps;                  /* of a channel */
     float *panels, *bias, *slopes; /* the last two may be NULL */
 } direct_weights;
 
@@ -51,8 +52,8 @@ static void pack_channels(const sni_loose_float *from, int64_t count, int64_t ta
 /* Some filters of one output block: a stretch of input channels at a time, so that what is written
  * to stays in the first cache. */
 static void pack_block(const direct_weights *d, const sni_loose_float *w, int64_t filter,
-                       int64_t count, int64_t taps, int64_t block) {
-    int64_t in = d->in / d->merged, out = d->out / d->merged;
+                       int64_t count, int64_t block) {
+    int64_t in = d->in / d->merged, out = d->out / d->merged, taps = d->taps;
     int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
     int64_t group = filter / d->out, o = filter % d->out;
     float *to = d->panels + (group * sni_blocks(d->out, block) + o / block) * depth * block;
@@ -64,39 +65,60 @@ static void pack_block(const direct_weights *d, const sni_loose_float *w, int64_
     }
 }
 
-static void pack(const direct_weights *d, const sni_loose_float *w, int64_t taps, int64_t block) {
+static void pack(const direct_weights *d, const sni_loose_float *w, int64_t block) {
     for (int64_t group = 0; group < d->groups; group++)
         for (int64_t o = 0; o < d->out; o += block)
-            pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, taps,
-                       block);
+            pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, block);
 }
 
 void sni_conv_direct_release(void *state) {
     free(state);
 }
 
+sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
+                                void **state, bool *filled, sn_error *err) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    direct_weights d = {.merged = plain ? 1 : merged_groups(g, block),
+                        .in_block = plain ? 1 : block,
+                        .taps = g->kernel_h * g->kernel_w};
+    d.groups = g->groups / d.merged;
+    d.in = g->in_channels / d.groups;
+    d.out = g->out_channels / d.groups;
+    int64_t depth = sni_blocks(d.in, d.in_block) * d.in_block * d.taps;
+    size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
+    SN_TRY(sni_cpu_floats(c, count, &d.panels, filled, err));
+    return sni_cpu_keep(&d, sizeof d, state, err);
+}
+
+void sni_conv_direct_pack(void *state, const sni_loose_float *w) {
+    pack(state, w, sni_cpu_kernels_get()->block);
+}
+
+void sni_conv_direct_end(void *state, float *bias, float *slopes) {
+    direct_weights *d = state;
+    d->bias = bias;
+    d->slopes = slopes;
+}
+
 sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
     bool plain, filled;
-    int64_t block = sni_cpu_kernels_get()->block;
-    const sni_loose_float *w;
+    const sni_loose_float *w = NULL;
+    float *bias = NULL, *slopes = NULL;
+    void *made;
     sni_blocked_geometry(c, &g, &plain);
-    direct_weights d = {.merged = plain ? 1 : merged_groups(&g, block),
-                        .in_block = plain ? 1 : block};
-    d.groups = g.groups / d.merged;
-    d.in = g.in_channels / d.groups;
-    d.out = g.out_channels / d.groups;
-    int64_t taps = g.kernel_h * g.kernel_w;
-    int64_t depth = sni_blocks(d.in, d.in_block) * d.in_block * taps;
-    size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
-    SN_TRY(sni_cpu_floats(c, count, &d.panels, &filled, err));
-    if (!filled) {
-        SN_TRY(sni_cpu_loose(c, 1, &w, err));
-        pack(&d, w, taps, block);
+    SN_TRY(sni_conv_direct_start(c, &g, plain, &made, &filled, err));
+    sn_status status = filled ? SN_OK : sni_cpu_loose(c, 1, &w, err);
+    if (w) sni_conv_direct_pack(made, w);
+    if (status == SN_OK) status = sni_blocked_bias(c, &bias, err);
+    if (status == SN_OK) status = sni_blocked_slopes(c, &slopes, err);
+    if (status != SN_OK) {
+        free(made);
+        return status;
     }
-    SN_TRY(sni_blocked_bias(c, &d.bias, err));
-    SN_TRY(sni_blocked_slopes(c, &d.slopes, err));
-    return sni_cpu_keep(&d, sizeof d, state, err);
+    sni_conv_direct_end(made, bias, slopes);
+    *state = made;
+    return SN_OK;
 }
 
 /* ---- How a call is cut ---- */
@@ -123,6 +145,7 @@ typedef struct direct_job {
     sni_conv_step step;
     int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
     int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
+    int64_t image_blocks;                 /* from an image of the input to the next */
     int64_t width;                        /* output blocks of a tile */
     int64_t span, spans;                  /* pixels of one, and how many */
     int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
@@ -235,7 +258,8 @@ static void frame_rows(void *ctx, int64_t begin, int64_t end) {
 static sn_status frame(sni_kernel *k, direct_job *j) {
     sni_conv_geometry *g = &j->g;
     frame_job f = {.g = g, .x = j->x, .block = j->block, .width = frame_w(g)};
-    int64_t rows = g->n * j->weights->groups * j->in_blocks * g->in_h;
+    int64_t blocks = (g->n - 1) * j->image_blocks + j->weights->groups * j->in_blocks;
+    int64_t rows = blocks * g->in_h;
     void *room;
     if (g->pad_left > f.width) f.width = g->pad_left;
     f.inside = least(g->in_w, f.width - g->pad_left);
@@ -312,6 +336,7 @@ static void cut(direct_job *j, int threads) {
     j->flat = is_flat(g);
     j->pointwise = !j->plain && g->kernel_h == 1 && g->kernel_w == 1;
     j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);
+    if (!j->image_blocks) j->image_blocks = j->weights->groups * j->in_blocks;
     j->out_blocks = sni_blocks(j->weights->out, j->block);
     j->step = step_of(j);
     j->framed = is_framed(j);
@@ -398,7 +423,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
     int64_t at = (column + lo) * g->stride_w - g->pad_left + from * g->dilation_w;
     int64_t w = it->from_h * t->w_row + from * (j->plain ? j->block : t->w_tap);
     bool none = from >= to || t->rows == 0;
-    int64_t channel = it->first_in + (it->image * j->weights->groups + it->group) * j->in_blocks;
+    int64_t channel = it->first_in + it->image * j->image_blocks + it->group * j->in_blocks;
     int64_t out = (it->image * j->weights->groups + it->group) * j->out_blocks + it->first_out;
     int64_t y = ((out * g->out_h + it->row) * g->out_w + column + lo) * j->block;
     int64_t scale = j->plain ? 1 : j->block;
@@ -615,24 +640,22 @@ static bool weights_are_fewer(const direct_job *j, const sni_tensor *factors) {
            j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
-sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
+sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
+                               const sni_tensor *factors) {
     const direct_weights *w = state;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    sni_blocked_call call;
-    if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     direct_job j = {.weights = w,
                     .kernels = kernels->conv,
-                    .g = call.geometry,
-                    .epilogue = call.epilogue,
-                    .x = call.x,
-                    .y = call.y,
-                    .plain = call.plain,
+                    .g = call->geometry,
+                    .epilogue = call->epilogue,
+                    .x = call->x,
+                    .y = call->y,
+                    .plain = call->plain,
+                    .image_blocks = call->image_blocks,
                     .block = kernels->block};
     cut(&j, threads_of(k));
     place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
-    const sni_tensor *factors = sni_in(k, 5);
     if (factors && weights_are_fewer(&j, factors)) {
         j.factors = factors->data;
         return run_scaled_weights(k, &j);
@@ -641,6 +664,14 @@ sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
     if (j.framed) SN_TRY(frame(k, &j));
     sni_parallel_for(k->threads, j.items, j.grain, run_items, &j);
     return SN_OK;
+}
+
+sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
+    const direct_weights *w = state;
+    sni_blocked_call call;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
+    return sni_conv_direct_call(k, w, &call, sni_in(k, 5));
 }
 
 static sn_status run_prepared(sni_kernel *k) {

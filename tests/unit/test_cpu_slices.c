@@ -1,0 +1,172 @@
+/* test_cpu_slices.c - convolutions over one and three axes, and transposed ones over one, against
+ * the reference kernels. */
+#include "versus.h"
+
+#include "ep/cpu/cpu_ep.h"
+
+static versus v;
+
+typedef struct form {
+    int axes;
+    int64_t batch, channels, m, in[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+} form;
+
+static const form forms[] = {
+    {1, 1, 33, 40, {200}, {3}, {1}, {1}, {1}, {1}},
+    {1, 2, 16, 16, {64}, {2}, {1}, {1}, {0}, {1}},
+    {1, 3, 1, 70, {640}, {16}, {8}, {1}, {0}, {0}},
+    {1, 1, 64, 33, {700}, {3}, {1}, {9}, {4}, {14}},
+    {1, 1, 20, 24, {513}, {7}, {3}, {2}, {6}, {5}},
+    {1, 1, 100, 8, {1500}, {5}, {2}, {1}, {2}, {2}},
+    {1, 2, 5, 9, {65}, {4}, {4}, {1}, {3}, {0}},
+    {3, 1, 16, 32, {5, 9, 10}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {3, 2, 3, 17, {6, 13, 12}, {3, 5, 5}, {1, 2, 2}, {1, 1, 1}, {1, 2, 2}, {1, 2, 2}},
+    {3, 1, 24, 20, {7, 6, 33}, {2, 3, 1}, {2, 1, 2}, {1, 2, 1}, {0, 2, 0}, {1, 1, 0}},
+    {3, 2, 40, 8, {4, 5, 6}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+    {3, 1, 9, 48, {3, 4, 20}, {3, 1, 1}, {1, 1, 1}, {1, 1, 1}, {2, 0, 0}, {0, 0, 0}},
+    {3, 1, 13, 33, {1, 3, 3}, {3, 3, 3}, {3, 2, 1}, {1, 1, 2}, {1, 1, 2}, {1, 1, 2}},
+    {3, 1, 32, 16, {2, 1, 70}, {2, 1, 3}, {1, 1, 1}, {1, 1, 1}, {1, 0, 0}, {1, 0, 0}},
+};
+
+static void attributes(const form *f) {
+    int64_t pads[6];
+    size_t n = (size_t)f->axes;
+    for (int i = 0; i < f->axes; i++) {
+        pads[i] = f->before[i];
+        pads[i + f->axes] = f->after[i];
+    }
+    eval_ints(&v.e, "strides", f->stride, n);
+    eval_ints(&v.e, "dilations", f->dilation, n);
+    eval_ints(&v.e, "pads", pads, 2 * n);
+}
+
+/* mode: 1 bias, 2 activation, 4 something added, 8 slopes by channel. */
+static void conv_case(const form *f, int mode, int special) {
+    bool fused = mode & 14;
+    int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, f->channels}, y[5] = {f->batch, f->m};
+    int64_t depth = f->channels;
+    for (int i = 0; i < f->axes; i++) {
+        x[2 + i] = f->in[i];
+        w[2 + i] = f->kernel[i];
+        depth *= f->kernel[i];
+        y[2 + i] =
+            (f->in[i] + f->before[i] + f->after[i] - (f->kernel[i] - 1) * f->dilation[i] - 1) /
+                f->stride[i] +
+            1;
+    }
+    versus_start(&v, fused ? "com.microsoft" : "", fused ? "FusedConv" : "Conv");
+    v.special = special;
+    versus_tensor(&v, SN_FLOAT32, 2 + f->axes, x, NULL);
+    v.special = 0;
+    versus_weight(&v, SN_FLOAT32, 2 + f->axes, w, NULL);
+    if (mode & 1)
+        versus_weight(&v, SN_FLOAT32, 1, &f->m, NULL);
+    else if (mode & 12)
+        versus_without(&v);
+    if (mode & 4)
+        versus_tensor(&v, SN_FLOAT32, 2 + f->axes, y, NULL);
+    else if (mode & 8)
+        versus_without(&v);
+    if (mode & 8) versus_weight(&v, SN_FLOAT32, 1, &f->m, NULL);
+    attributes(f);
+    if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
+    v.use = fused ? &sni_cpu_fused_conv_slices : &sni_cpu_conv_slices;
+    versus_run(&v, 1, 3e-7 * (double)(depth + 10));
+}
+
+static void convolutions_match(void **state) {
+    (void)state;
+    static const int modes[] = {0, 1, 2, 3, 4, 7, 8, 9, 13};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) conv_case(&forms[i], modes[m], 0);
+}
+
+/* NaN and infinities reach the outputs that see them, and no others. */
+static void odd_numbers_match(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (forms[i].channels % 16 == 0) conv_case(&forms[i], 1, 4000);
+}
+
+/* Which of them a plan chooses, and that nothing is left to plain loops. */
+static void chosen_by_shape(void **state) {
+    (void)state;
+    static const struct {
+        form f;
+        int64_t group;
+        const char *impl;
+    } cases[] = {
+        {{1, 1, 32, 32, {100}, {3}, {1}, {1}, {1}, {1}}, 1, "conv_slices_f32"},
+        {{1, 1, 32, 32, {100}, {1}, {1}, {1}, {0}, {0}}, 1, "conv_gemm_f32"},
+        {{3, 1, 16, 16, {3, 8, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         1,
+         "conv_slices_f32"},
+        {{3, 1, 16, 1, {3, 8, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         1,
+         "conv_f32"},
+        {{3, 1, 16, 16, {5, 8, 8}, {3, 3, 3}, {1, 1, 1}, {2, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         1,
+         "conv_f32"},
+        {{3, 2, 8, 12, {5, 7, 8}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         4,
+         "conv_f32"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const form *f = &cases[i].f;
+        int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, f->channels / cases[i].group};
+        for (int a = 0; a < f->axes; a++) {
+            x[2 + a] = f->in[a];
+            w[2 + a] = f->kernel[a];
+        }
+        versus_start(&v, "", "Conv");
+        versus_tensor(&v, SN_FLOAT32, 2 + f->axes, x, NULL);
+        versus_weight(&v, SN_FLOAT32, 2 + f->axes, w, NULL);
+        attributes(f);
+        eval_attr(&v.e, sni_attr_of_int("group", cases[i].group));
+        versus_run(&v, 1, 1e-4);
+        assert_string_equal(v.impl, cases[i].impl);
+    }
+}
+
+/* ---- Transposed ---- */
+
+typedef struct line {
+    int64_t batch, channels, m, in, kernel, stride, before, after, more;
+} line;
+
+static void transpose_case(const line *l, bool bias, bool chosen) {
+    versus_start(&v, "", "ConvTranspose");
+    versus_tensor(&v, SN_FLOAT32, 3, (int64_t[]){l->batch, l->channels, l->in}, NULL);
+    versus_weight(&v, SN_FLOAT32, 3, (int64_t[]){l->channels, l->m, l->kernel}, NULL);
+    if (bias) versus_weight(&v, SN_FLOAT32, 1, &l->m, NULL);
+    eval_ints(&v.e, "strides", &l->stride, 1);
+    eval_ints(&v.e, "pads", (int64_t[]){l->before, l->after}, 2);
+    eval_ints(&v.e, "output_padding", &l->more, 1);
+    if (!chosen) v.use = &sni_cpu_conv_transpose;
+    versus_run(&v, 1, 3e-7 * (double)(l->channels * l->kernel + 10));
+    if (chosen) assert_string_equal(v.impl, "conv_transpose_f32");
+}
+
+static void transposed_match(void **state) {
+    (void)state;
+    static const line lines[] = {
+        {1, 32, 16, 50, 16, 8, 4, 4, 0}, {2, 33, 20, 17, 4, 2, 1, 1, 0},
+        {1, 3, 40, 31, 5, 1, 2, 2, 0},   {1, 16, 9, 16, 7, 3, 2, 0, 2},
+        {1, 20, 3, 1, 10, 5, 0, 0, 4},   {1, 8, 6, 40, 11, 4, 9, 10, 3},
+        {3, 5, 5, 2, 3, 3, 1, 2, 0},     {1, 16, 8, 3, 4, 2, 5, 3, 1},
+        {1, 4, 2, 600, 2, 2, 0, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int bias = 0; bias < 2; bias++) transpose_case(&lines[i], bias, false);
+    transpose_case(&lines[0], true, true);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_match),
+        cmocka_unit_test(odd_numbers_match),
+        cmocka_unit_test(chosen_by_shape),
+        cmocka_unit_test(transposed_match),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
