@@ -175,6 +175,7 @@ static const char profile_notes[] =
 
 static const cli_option compile_options[] = {
     {OPT_OUTPUT, 'o', "output", "FILE", "the compiled model, such as model.sinter"},
+    {OPT_TUNE, 0, "tune", NULL, "measure ways to compute each convolution and keep the quickest"},
     OPTION_INPUT,
     OPTION_SEED,
     OPTION_SHAPE,
@@ -193,7 +194,9 @@ static const char compile_notes[] =
     "it share its memory. It is for the version of sinter and the kind of CPU that made it; "
     "others\n"
     "refuse it. The model is run once with random inputs to see what has to be packed; free\n"
-    "dimensions are 1 unless --shape or --dim says otherwise, and may differ later.";
+    "dimensions are 1 unless --shape or --dim says otherwise, and may differ later. With --tune it "
+    "is\n"
+    "run some tens of times; what is quicker than estimated is told, and holds for every shape.";
 
 static const cli_option optimize_options[] = {
     {OPT_OUTPUT, 'o', "output", "FILE", "the optimised model, such as model.opt.onnx"},

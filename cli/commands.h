@@ -38,6 +38,7 @@ enum {
     OPT_WARMUP,
     OPT_MARKDOWN,
     OPT_EXPLAIN,
+    OPT_TUNE,
     OPT_SHAPES,
     OPT_LEVEL,
     OPT_AGAINST,

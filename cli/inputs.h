@@ -32,6 +32,7 @@ typedef struct cli_model_args {
     bool random;
     bool portable; /* sn_session_options.portable */
     bool convert;
+    sn_log_fn log; /* gets the session's lines; NULL: nobody */
     uint64_t seed;
     cli_image_options image;
 } cli_model_args;

@@ -433,6 +433,15 @@ SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *optio
 SN_API sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx,
                                     sn_error *err);
 
+/* Measures, with these inputs, the ways to compute each convolution between which a session chooses
+ * by estimates, and keeps those that are quicker for all runs to come: some tens of runs. A
+ * compiled model made of the session, or its file in `cache_folder`, keeps them, too. Results may
+ * change in their last digits, as they may between shapes. No run may be under way, and none begin
+ * meanwhile. *changed, unless NULL: how many are computed in another way than estimated; the log
+ * tells which. If it fails the session is as it was before. */
+SN_API sn_status sn_session_tune(sn_session *session, const sn_binding *inputs, size_t input_count,
+                                 size_t *changed, sn_error *err);
+
 /* Frees memory that no run needs at the moment: the arenas and scratch of runs that are over and
  * the plans of shapes seen before. Later runs take it anew. Packed weights stay. Safe while others
  * run; returns the bytes of arenas and scratch that were freed. */

@@ -1,40 +1,16 @@
 /* session.c - sessions: options, runs, and what can be asked of them. */
 #include "api/cache.h"
 #include "api/custom.h"
-#include "api/model.h"
+#include "api/session.h"
 #include "api/value.h"
 #include "base/threadpool.h"
-#include "exec/run.h"
 #include "graph/settle.h"
-#include "opt/opt.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { PLAN_CACHE_LEAST = 8 << 20, PLAN_CACHE_MOST = 64 << 20 };
-
-/* An optimised graph and what runs it. */
-typedef struct form {
-    sni_store *store;
-    sni_graph *graph;
-    sni_program *program;
-} form;
-
-struct sn_session {
-    sn_model *model; /* retained */
-    form main;       /* inputs with a default are constants in it */
-    form open;       /* they are inputs: made for the first run that gives one; guarded by `lock` */
-    pthread_mutex_t lock;
-    sni_pool pool; /* valid if has_pool */
-    bool has_pool;
-    sn_session_options options; /* names of rules are the optimiser's; other strings not kept */
-    sn_model *kept;             /* the compiled form of the model from the cache; NULL: none */
-    char *cache_path;           /* where to write it after the first run; NULL: nowhere */
-    atomic_bool cached;         /* that has been seen to */
-    sni_opt_report report;
-};
 
 struct sn_cancel {
     atomic_bool triggered;
@@ -52,7 +28,7 @@ void sn_run_options_init(sn_run_options *options, size_t size) {
 
 /* ---- Making ---- */
 
-static void log_line(const sn_session *s, sn_log_level level, const char *text) {
+void sni_session_log(const sn_session *s, sn_log_level level, const char *text) {
     if (s->options.log) s->options.log(s->options.log_ctx, level, text);
 }
 
@@ -73,7 +49,7 @@ static void report_optimisation(const sn_session *s) {
     char line[256];
     snprintf(line, sizeof line, "optimised %zu nodes to %zu", s->report.nodes_before,
              s->report.nodes_after);
-    log_line(s, SN_LOG_INFO, line);
+    sni_session_log(s, SN_LOG_INFO, line);
 }
 
 /* The moment that lies so many nanoseconds ahead; 0 for none. */
@@ -103,14 +79,14 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
     char path[LONGEST];
     if (!o->cache_folder || !sni_cache_path(s->model, o, path, sizeof path)) return SN_OK;
     s->kept = sni_cache_open(path, s->model);
-    log_line(s, SN_LOG_INFO, s->kept ? "found in the cache" : "not in the cache");
+    sni_session_log(s, SN_LOG_INFO, s->kept ? "found in the cache" : "not in the cache");
     if (s->kept) return SN_OK;
     s->cache_path = strdup(path);
     return s->cache_path ? SN_OK : sni_fail_memory(err);
 }
 
 /* Optimises a copy of the model's graph; `f` is freed by the caller, after failure too. */
-static sn_status make_form(sn_session *s, const sn_model *source, bool settled, form *f,
+static sn_status make_form(sn_session *s, const sn_model *source, bool settled, sni_form *f,
                            sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
     SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
@@ -129,10 +105,10 @@ static sn_status make_form(sn_session *s, const sn_model *source, bool settled, 
     return sni_program_new(f->graph, &s->pool, &f->program, err);
 }
 
-static void free_form(form *f) {
+static void free_form(sni_form *f) {
     sni_program_free(f->program);
     sni_store_release(f->store);
-    *f = (form){0};
+    *f = (sni_form){0};
 }
 
 /* The disabled rules under the optimiser's own names for them, which stay. */
@@ -151,7 +127,7 @@ static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error
 }
 
 /* The form for a run: `given` tells that an input with a default has a value. */
-static sn_status choose_form(sn_session *s, bool given, const form **out, sn_error *err) {
+static sn_status choose_form(sn_session *s, bool given, const sni_form **out, sn_error *err) {
     sni_opt_report report = {0};
     sn_status status = SN_OK;
     *out = &s->main;
@@ -327,7 +303,7 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 /* What one call works with. */
 typedef struct call {
     sn_session *s;
-    const form *form;
+    const sni_form *form;
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
     const sni_datum **ins; /* NULL: left to its default */
@@ -504,7 +480,7 @@ static void fill_cache(sn_session *s) {
     bool done = sni_cache_write(s->cache_path, s->options.cache_limit, s, &err) == SN_OK;
     snprintf(line, sizeof line, "%s%s",
              done ? "written to the cache" : "not cached: ", done ? "" : err.message);
-    log_line(s, done ? SN_LOG_INFO : SN_LOG_WARNING, line);
+    sni_session_log(s, done ? SN_LOG_INFO : SN_LOG_WARNING, line);
 }
 
 sn_status sn_session_run(sn_session *session, const sn_run_options *options,
@@ -673,7 +649,7 @@ static sn_status write_plan(void *ctx, const sni_plan *plan) {
 static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
                                  void *ctx, sn_error *err) {
     const sni_model *m = s->model->model;
-    const form *f = &s->main;
+    const sni_form *f = &s->main;
     if (format == SN_FORMAT_DOT) return sni_write_dot(f->graph, NULL, write, ctx, err);
     if (format != SN_FORMAT_ONNX) return sni_write_text(f->graph, m, write, ctx, err);
     bool defaults = s->main.graph->n_inputs < m->graph->n_inputs; /* the file keeps those inputs */

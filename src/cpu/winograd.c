@@ -40,7 +40,7 @@ static bool axis_form(int64_t kernel, int points, int *t, int *m, int *r) {
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form) {
     sni_wino_form f;
     if (g->groups != 1 || g->stride_h != 1 || g->stride_w != 1 || g->dilation_h != 1 ||
-        g->dilation_w != 1 || (t_h == 1 && t_w == 1))
+        g->dilation_w != 1 || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
         return false;
     if (!axis_form(g->kernel_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
         !axis_form(g->kernel_w, t_w, &f.t_w, &f.m_w, &f.r_w))
@@ -247,7 +247,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         sni_wino_form f;
         int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
-        if ((t_h == 10 && t_w == 10) || !sni_wino_form_of(g, t_h, t_w, &f)) continue;
+        if (!sni_wino_form_of(g, t_h, t_w, &f)) continue;
         double cost = sni_wino_cost(&known, &f);
         if (cost >= best * (found ? 0.92 : 1)) continue; /* more points round more */
         best = cost;

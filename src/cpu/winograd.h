@@ -60,8 +60,8 @@ struct sni_wino_kernels {
                     float *u, int64_t step);
 };
 
-/* The form with so many points along the axes (1 along an axis with one tap). False if there is
- * none for this convolution. */
+/* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
+ * only). False if there is none for this convolution. */
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
 
 /* Cycles that the convolution is expected to take on one thread: with a form, or directly (form

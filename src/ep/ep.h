@@ -100,6 +100,19 @@ void sni_pack_clear(sni_pack *pack); /* frees the pieces */
 /* The implementation for a node; NULL: its reference kernel. */
 const sni_impl *sni_ep_find(const sni_choice *c);
 
+/* ---- Settings ---- */
+
+/* An attribute that says how a node is computed, not what, and the values that are worth measuring;
+ * the first is the one that it has. */
+enum { SNI_MOST_SETTINGS = 8 };
+typedef struct sni_settings {
+    const char *attr;
+    int count; /* 0: there is nothing to choose */
+    int64_t values[SNI_MOST_SETTINGS];
+    char names[SNI_MOST_SETTINGS][32]; /* for people */
+} sni_settings;
+void sni_ep_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
+
 static inline bool sni_choice_is(const sni_choice *c, int i, sn_dtype dtype) {
     return i < c->n_in && c->in[i] && c->in[i]->kind == SN_KIND_TENSOR && c->in[i]->dtype == dtype;
 }

@@ -2,6 +2,7 @@
 #include "ep/ep.h"
 
 #include "ep/cpu/cpu_ep.h"
+#include "ops/blocked.h"
 
 static const sni_impl *const impls[] = {
     /* clang-format off */
@@ -69,6 +70,12 @@ static bool fits(const sni_impl *impl, const sni_choice *c) {
     return sni_str_is(c->node->type, impl->op) &&
            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
            (!impl->pays || impl->pays(c));
+}
+
+void sni_ep_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
+    *out = (sni_settings){.count = 0};
+    if (sni_str_is(n->type, "BlockedConv") && sni_str_is(n->domain, SNI_SINTER_DOMAIN))
+        sni_cpu_wino_settings(g, n, out);
 }
 
 const sni_impl *sni_ep_find(const sni_choice *c) {

@@ -36,7 +36,7 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
  * blocked X, is (N or 1,ceil(C/c),1,1,c). The second output M, if it is wanted, are the means of
  * Y's channels, (N,ceil(M/c),1,1,c). Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
- */
+ * 0: it may not; 1: if estimates say that it pays; 16 h + w: by tiles of h x w points. */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
     int64_t block, winograd;

@@ -85,6 +85,9 @@ def compiled_models_run_alike(folder):
     write(bad, bytes(data[:len(data) // 2]))
     check_error(sinter("run", "--random", bad), 3, "bad.sinter", "header says")
     check_error(sinter("compile", path), 2, "no -o FILE")
+    tuned = os.path.join(folder, "tuned.sinter")
+    check_code(sinter("compile", path, "-o", tuned, "--tune"), 0, "tuned", "tuned.sinter", "nodes")
+    check_code(sinter("run", "--random", tuned), 0, "y  float32[1,64]")
 
 
 def file_pages(pid, name):

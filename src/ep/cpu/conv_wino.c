@@ -2,6 +2,7 @@
 #include "cpu/winograd.h"
 #include "ep/cpu/blocked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct wino_weights {
@@ -13,6 +14,14 @@ typedef struct wino_weights {
 static bool has_form(const sni_conv_geometry *g) {
     sni_wino_form f;
     return sni_wino_form_of(g, g->kernel_h > 1 ? 8 : 1, g->kernel_w > 1 ? 8 : 1, &f);
+}
+
+/* The form for a choice: the one that its node names, or the quickest by estimate. */
+static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
+    const sni_blocked_conv_params *p = c->params;
+    if (p->winograd == 1) return sni_wino_choose(g, form);
+    return p->winograd > 0 && p->winograd < 256 &&
+           sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form);
 }
 
 static bool wino_accepts(const sni_choice *c) {
@@ -27,7 +36,7 @@ static bool wino_pays(const sni_choice *c) {
     sni_conv_geometry g;
     sni_wino_form form;
     bool plain;
-    return sni_blocked_geometry(c, &g, &plain) && sni_wino_choose(&g, &form);
+    return sni_blocked_geometry(c, &g, &plain) && choose(c, &g, &form);
 }
 
 /* Points along the axes; what prepare makes for these shapes. */
@@ -35,8 +44,8 @@ static uint32_t wino_form(const sni_choice *c) {
     sni_conv_geometry g;
     sni_wino_form form;
     bool plain;
-    if (!sni_blocked_geometry(c, &g, &plain) || !sni_wino_choose(&g, &form)) return 0;
-    return (uint32_t)(form.t_h << 4 | form.t_w);
+    if (!sni_blocked_geometry(c, &g, &plain) || !choose(c, &g, &form)) return 0;
+    return (uint32_t)(16 * form.t_h + form.t_w);
 }
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
@@ -44,7 +53,7 @@ static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) 
     const sni_loose_float *w;
     wino_weights made = {0};
     bool plain, filled;
-    if (!sni_blocked_geometry(c, &g, &plain) || !sni_wino_choose(&g, &made.form))
+    if (!sni_blocked_geometry(c, &g, &plain) || !choose(c, &g, &made.form))
         return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
     SN_TRY(sni_cpu_floats(c, sni_wino_packed_size(&g, &made.form), &made.points, &filled, err));
     if (!filled) {
@@ -82,3 +91,28 @@ const sni_impl sni_cpu_conv_wino = {
     .packs = 1u << 1 | 1u << 2 | 1u << 4,
     .run = wino_run,
 };
+
+/* ---- Ways to measure ---- */
+
+void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
+    const sni_blocked_conv_params *p = n->params;
+    const sni_type *w = &sni_graph_value(g, n->in[1])->type;
+    *out = (sni_settings){.count = 0};
+    if (p->winograd != 1 || !w->has_shape || w->rank != 4) return;
+    sni_conv_geometry shape = {.groups = 1,
+                               .kernel_h = w->dims[2],
+                               .kernel_w = w->dims[3],
+                               .stride_h = 1,
+                               .stride_w = 1,
+                               .dilation_h = 1,
+                               .dilation_w = 1};
+    *out = (sni_settings){
+        .attr = "winograd", .count = 2, .values = {1, 0}, .names = {"as estimated", "direct sums"}};
+    for (int points = 4; points <= SNI_WINO_POINTS; points += 2) {
+        sni_wino_form form;
+        int t_h = shape.kernel_h > 1 ? points : 1, t_w = shape.kernel_w > 1 ? points : 1;
+        if (!sni_wino_form_of(&shape, t_h, t_w, &form)) continue;
+        snprintf(out->names[out->count], sizeof out->names[0], "Winograd, %dx%d points", t_h, t_w);
+        out->values[out->count++] = 16 * t_h + t_w;
+    }
+}

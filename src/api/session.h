@@ -1,0 +1,34 @@
+/* session.h - what a session is made of, for the files that are about it. */
+#ifndef SNI_API_SESSION_H
+#define SNI_API_SESSION_H
+
+#include "api/model.h"
+#include "exec/run.h"
+#include "opt/opt.h"
+
+#include <pthread.h>
+
+/* An optimised graph and what runs it. */
+typedef struct sni_form {
+    sni_store *store;
+    sni_graph *graph;
+    sni_program *program;
+} sni_form;
+
+struct sn_session {
+    sn_model *model; /* retained */
+    sni_form main;   /* inputs with a default are constants in it */
+    sni_form open;   /* they are inputs: made for the first run that gives one; guarded by `lock` */
+    pthread_mutex_t lock;
+    sni_pool pool; /* valid if has_pool */
+    bool has_pool;
+    sn_session_options options; /* names of rules are the optimiser's; other strings not kept */
+    sn_model *kept;             /* the compiled form of the model from the cache; NULL: none */
+    char *cache_path;           /* where to write it after the first run; NULL: nowhere */
+    atomic_bool cached;         /* that has been seen to */
+    sni_opt_report report;
+};
+
+void sni_session_log(const sn_session *s, sn_log_level level, const char *text);
+
+#endif

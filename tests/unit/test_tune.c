@@ -1,0 +1,233 @@
+/* test_tune.c - ways to compute convolutions that are measured: each gives the same results, and
+ * the ones chosen stay in a compiled model. */
+#include "sink.h"
+
+#include "api/session.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { CHANNELS = 32, SIDE = 21, MOST_CONVS = 8 };
+
+/* ---- A model with a 3x3, a 1x7 and a 5x5 convolution, whose weights are sines ---- */
+
+#define WEIGHTS(name, shape, count)                                                         \
+    " " name "_r = Range(zero, " count ", one) " name "_f = Cast<to = 1>(" name "_r) " name \
+    "_s = Sin(" name "_f) " name " = Reshape(" name "_s, " shape ")"
+
+static const char text[] =
+    "<ir_version: 8, opset_import: [\"\" : 18]> "
+    "g (float[1,32,21,21] x) => (float[1,32,21,21] y) <int64 zero = {0}, int64 one = {1}, "
+    "int64 n1 = {9216}, int64[4] s1 = {32, 32, 3, 3}, int64 n2 = {7168}, "
+    "int64[4] s2 = {32, 32, 1, 7}, int64 n3 = {25600}, int64[4] s3 = {32, 32, 5, 5}> {" WEIGHTS(
+        "w1", "s1", "n1") WEIGHTS("w2", "s2", "n2")
+        WEIGHTS("w3", "s3", "n3") " a = Conv<pads = [1, 1, 1, 1]>(x, w1) b = Relu(a)"
+                                  " c = Conv<pads = [0, 3, 0, 3]>(b, w2) d = Relu(c)"
+                                  " y = Conv<pads = [2, 2, 2, 2]>(d, w3) }";
+
+static sn_model *load(void) {
+    sn_model *model;
+    sn_error err = {0};
+    if (sn_model_load_text(text, strlen(text), &model, &err) != SN_OK) fail_msg("%s", err.message);
+    return model;
+}
+
+static sn_session *open_session(const sn_model *model) {
+    sn_session *session;
+    sn_error err = {0};
+    if (sn_session_create(model, NULL, &session, &err) != SN_OK) fail_msg("%s", err.message);
+    return session;
+}
+
+static sn_value *make_input(void) {
+    sn_value *x;
+    int64_t dims[4] = {1, CHANNELS, SIDE, SIDE};
+    assert_int_equal(sn_tensor_create(SN_FLOAT32, 4, dims, &x, NULL), SN_OK);
+    float *data = sn_tensor_data(x);
+    for (size_t i = 0; i < sn_tensor_count(x); i++) data[i] = cosf((float)i * 0.7f);
+    return x;
+}
+
+/* Who ran the convolutions, in order. */
+typedef struct witness {
+    char impls[MOST_CONVS][32];
+    int count;
+} witness;
+
+static void see(void *ctx, const sn_step_event *event) {
+    witness *w = ctx;
+    if (strcmp(event->op, "BlockedConv") != 0 || w->count == MOST_CONVS) return;
+    snprintf(w->impls[w->count++], sizeof w->impls[0], "%s", event->impl);
+}
+
+static sn_value *run(sn_session *session, witness *w) {
+    sn_error err = {0};
+    sn_run_options options;
+    sn_run_options_init(&options, sizeof options);
+    options.on_step = w ? see : NULL;
+    options.on_step_ctx = w;
+    sn_binding in = {.name = "x", .value = make_input()}, out = {.name = "y"};
+    if (sn_session_run(session, &options, &in, 1, &out, 1, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    sn_value_destroy(in.value);
+    return out.value;
+}
+
+/* Largest difference over the largest value. */
+static float difference(const sn_value *a, const sn_value *b) {
+    const float *p = sn_tensor_const_data(a), *q = sn_tensor_const_data(b);
+    float scale = 1e-20f, worst = 0;
+    assert_int_equal(sn_tensor_count(a), sn_tensor_count(b));
+    for (size_t i = 0; i < sn_tensor_count(b); i++) {
+        scale = fmaxf(scale, fabsf(q[i]));
+        worst = fmaxf(worst, fabsf(p[i] - q[i]));
+    }
+    return worst / scale;
+}
+
+/* ---- Every setting ---- */
+
+static void set(sni_graph *g, sni_node *n, const char *name, int64_t value) {
+    sni_attr attr = {.name = sni_str_of(name), .kind = SNI_ATTR_INT, .u.i = value};
+    assert_int_equal(sni_node_set_attr(g, n, &attr, NULL), SN_OK);
+    assert_int_equal(sni_node_bind(g, n, NULL), SN_OK);
+}
+
+/* Sets the `index`-th setting of each convolution; returns how many have one. */
+static int set_all(sni_graph *g, int index, int64_t *values) {
+    int found = 0, count = 0;
+    for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        sni_settings s;
+        sni_ep_settings(g, n, &s);
+        if (!s.count) continue;
+        assert_int_equal(s.values[0], 1);
+        values[count++] = index < s.count ? s.values[index] : 1;
+        if (index >= s.count) continue;
+        set(g, n, s.attr, s.values[index]);
+        found++;
+    }
+    return found;
+}
+
+static void test_settings(void **state) {
+    (void)state;
+    sn_model *model = load();
+    sn_session *base = open_session(model);
+    sn_value *want = run(base, NULL);
+    int index = 0;
+    for (;; index++) {
+        int64_t values[MOST_CONVS];
+        witness w = {0};
+        sn_session *session = open_session(model);
+        int found = set_all(session->main.graph, index, values);
+        sn_value *got = run(session, &w);
+        assert_int_equal(w.count, 3);
+        for (int i = 0; i < w.count; i++)
+            if (values[i] != 1)
+                assert_string_equal(w.impls[i],
+                                    values[i] ? "conv_winograd_f32" : "conv_direct_f32");
+        float worst = difference(got, want);
+        if (!(worst <= 1e-4f)) fail_msg("setting %d differs by %g", index, (double)worst);
+        sn_value_destroy(got);
+        sn_session_destroy(session);
+        if (!found) break;
+    }
+    assert_true(index >= 4); /* estimate, direct, and two forms or more */
+    sn_value_destroy(want);
+    sn_session_destroy(base);
+    sn_model_destroy(model);
+}
+
+/* Numbers that are no form of a convolution leave it to the direct sums. */
+static void test_nonsense(void **state) {
+    (void)state;
+    static const int64_t odd[] = {2, 16, 17, 68 + 1, 160 + 10, 255, 256, -1, INT64_MAX, INT64_MIN};
+    sn_model *model = load();
+    sn_session *base = open_session(model);
+    sn_value *want = run(base, NULL);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        witness w = {0};
+        sn_session *session = open_session(model);
+        sni_graph *g = session->main.graph;
+        for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+            sni_settings s;
+            sni_ep_settings(g, n, &s);
+            if (s.count) set(g, n, s.attr, odd[i]);
+        }
+        sn_value *got = run(session, &w);
+        for (int j = 0; j < w.count; j++) assert_string_equal(w.impls[j], "conv_direct_f32");
+        assert_true(difference(got, want) <= 1e-4f);
+        sn_value_destroy(got);
+        sn_session_destroy(session);
+    }
+    sn_value_destroy(want);
+    sn_session_destroy(base);
+    sn_model_destroy(model);
+}
+
+/* ---- Tuning ---- */
+
+static void test_tuned(void **state) {
+    (void)state;
+    sn_error err = {0};
+    size_t changed = 99;
+    sink file = {0};
+    sn_model *model = load(), *compiled = NULL;
+    sn_session *base = open_session(model), *tuned = open_session(model);
+    sn_binding in = {.name = "x", .value = make_input()};
+    sn_value *want = run(base, NULL);
+    if (sn_session_tune(tuned, &in, 1, &changed, &err) != SN_OK) fail_msg("%s", err.message);
+    assert_true(changed <= 3);
+    witness first = {0}, second = {0};
+    sn_value *got = run(tuned, &first);
+    assert_true(difference(got, want) <= 1e-4f);
+    if (sn_session_compile(tuned, sink_append, &file, &err) != SN_OK ||
+        sn_model_load_memory(file.p, file.n, NULL, &compiled, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    sn_session *later = open_session(compiled);
+    sn_value *again = run(later, &second);
+    assert_memory_equal(sn_tensor_const_data(again), sn_tensor_const_data(got),
+                        sn_tensor_count(got) * sizeof(float));
+    assert_memory_equal(&first, &second, sizeof first);
+    sn_value_destroy(again);
+    sn_value_destroy(got);
+    sn_value_destroy(want);
+    sn_value_destroy(in.value);
+    sn_session_destroy(later);
+    sn_model_destroy(compiled);
+    sn_session_destroy(tuned);
+    sn_session_destroy(base);
+    sn_model_destroy(model);
+    free(file.p);
+}
+
+/* A failure leaves the session as it was. */
+static void test_failure(void **state) {
+    (void)state;
+    sn_error err = {0};
+    sn_model *model = load();
+    sn_session *base = open_session(model), *session = open_session(model);
+    size_t changed = 99;
+    assert_int_equal(sn_session_tune(session, NULL, 0, &changed, &err), SN_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "'x'"));
+    assert_int_equal(changed, 99);
+    assert_int_equal(sn_session_tune(NULL, NULL, 0, NULL, &err), SN_INVALID_ARGUMENT);
+    sn_value *want = run(base, NULL), *got = run(session, NULL);
+    assert_memory_equal(sn_tensor_const_data(got), sn_tensor_const_data(want),
+                        sn_tensor_count(want) * sizeof(float));
+    sn_value_destroy(want);
+    sn_value_destroy(got);
+    sn_session_destroy(session);
+    sn_session_destroy(base);
+    sn_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_tuned),
+        cmocka_unit_test(test_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
