@@ -14,7 +14,6 @@
 typedef float vb __attribute__((vector_size(BLOCK * sizeof(float))));
 typedef float vb_anywhere
     __attribute__((vector_size(BLOCK * sizeof(float)), aligned(4), may_alias));
-typedef double vbd __attribute__((vector_size(BLOCK * sizeof(double))));
 typedef int32_t vbi __attribute__((vector_size(BLOCK * sizeof(int32_t))));
 
 /* Vectors wider than registers do not go through parameters: functions on them are inlined. */

@@ -83,4 +83,10 @@ struct sni_conv_kernels {
     const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
 };
 
+/* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), where an
+ * input block is of 1 channel or a block of them, on so many threads. Places of channels behind the
+ * last input channel are left as they are. */
+void sni_conv_pack_filters(const sni_loose_float *w, int64_t out, int64_t in, int64_t taps,
+                           int64_t in_block, float *to, int threads);
+
 #endif

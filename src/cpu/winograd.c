@@ -68,23 +68,45 @@ typedef struct pack_job {
     float *to;
 } pack_job;
 
+/* Channels [from, to) of one block of output channels, turned first so that a vector holds a tap of
+ * all outputs. */
+static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, int64_t to) {
+    enum { TURNED = 4096 }; /* floats that stay in the first cache */
+    const sni_conv_geometry *g = j->g;
+    const sni_wino_form *f = j->form;
+    int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w, pair = out_block / 2;
+    int64_t nv = smaller(2, sni_blocks(g->out_channels, block) - 2 * pair), out = out_block * block;
+    int64_t most = TURNED / (taps * block);
+    float turned[TURNED];
+    sni_wino_weights s = {.t_h = f->t_h,
+                          .t_w = f->t_w,
+                          .r_h = f->r_h,
+                          .r_w = f->r_w,
+                          .taps = turned,
+                          .step = g->in_channels * nv * block,
+                          .next = nv * block};
+    for (int64_t c = from; c < to; c += s.channels) {
+        s.channels = smaller(most, to - c);
+        s.u = j->to + pair * points_of(f) * g->in_channels * 2 * block + c * nv * block +
+              out_block % 2 * block;
+        j->kernels->pack_turned(j->w + (out * g->in_channels + c) * taps, g->in_channels * taps,
+                                smaller(block, g->out_channels - out), (int)block,
+                                s.channels * taps, turned);
+        j->kernels->wino->weights(&s);
+    }
+}
+
 /* Input channels [begin, end) of all pairs, counted over pairs and then channels. */
 static void pack_some(void *ctx, int64_t begin, int64_t end) {
+    enum { STRETCH = 16 }; /* channels that both blocks of a pair have in turn */
     const pack_job *j = ctx;
-    const sni_conv_geometry *g = j->g;
-    int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w;
-    int64_t blocks = sni_blocks(g->out_channels, block), points = points_of(j->form);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t pair = i / g->in_channels, channel = i % g->in_channels;
-        int64_t nv = smaller(2, blocks - 2 * pair);
-        float *u = j->to + pair * points * g->in_channels * 2 * block + channel * nv * block;
-        for (int64_t v = 0; v < nv; v++) {
-            int64_t out = (2 * pair + v) * block;
-            const sni_loose_float *w = j->w + (out * g->in_channels + channel) * taps;
-            j->kernels->wino->weights(j->form, w, g->in_channels * taps,
-                                      (int)smaller(block, g->out_channels - out), u + v * block,
-                                      g->in_channels * nv * block);
-        }
+    int64_t channels = j->g->in_channels, to;
+    int64_t blocks = sni_blocks(j->g->out_channels, j->kernels->block);
+    for (int64_t i = begin; i < end; i = to) {
+        int64_t pair = i / channels, from = i % channels;
+        to = smaller(smaller(i + STRETCH, end), (pair + 1) * channels);
+        for (int64_t b = 2 * pair; b < smaller(2 * pair + 2, blocks); b++)
+            pack_channels(j, b, from, from + to - i);
     }
 }
 

@@ -43,6 +43,15 @@ typedef struct sni_wino_output {
     int64_t row; /* of y and residual */
 } sni_wino_output;
 
+/* One block of output channels of some input channels. */
+typedef struct sni_wino_weights {
+    int t_h, t_w, r_h, r_w;
+    int64_t channels;
+    const float *taps;  /* (channels, r_h, r_w, block) */
+    float *u;           /* point 0 of the first channel */
+    int64_t step, next; /* from point to point, from channel to channel */
+} sni_wino_weights;
+
 struct sni_wino_kernels {
     int rows; /* tiles that one product takes */
     void (*input)(const sni_wino_input *s);
@@ -54,10 +63,7 @@ struct sni_wino_kernels {
     void (*product)(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
                     const float *b, float *c, int64_t c_step, const float *next, int64_t step,
                     int64_t second);
-    /* One block of output channels, `next` floats apart, of one input channel: points to `u`,
-     * `step` apart, zeros from channel `lanes` on. */
-    void (*weights)(const sni_wino_form *f, const sni_loose_float *w, int64_t next, int lanes,
-                    float *u, int64_t step);
+    void (*weights)(const sni_wino_weights *s);
 };
 
 /* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis

@@ -303,50 +303,106 @@ static void product(int rows, int nv, int64_t channels, const float *a, int64_t 
 
 /* ---- Weights, in double ---- */
 
-/* `r` taps along one axis to `t` points; both step as told, in vectors. */
-static void weight_line(int t, int r, const vbd *w, int w_step, vbd *u, int u_step) {
+/* Half a block, which as doubles is one register. */
+typedef float half_float __attribute__((vector_size(BLOCK / 2 * sizeof(float))));
+typedef float half_anywhere
+    __attribute__((vector_size(BLOCK / 2 * sizeof(float)), aligned(4), may_alias));
+typedef double half_double __attribute__((vector_size(BLOCK / 2 * sizeof(double))));
+
+/* What taps give points along one axis: row 0 its first tap times the first factor, the last row
+ * its last tap as it is, each pair of points the sums of even and of odd taps times theirs, added
+ * and subtracted. */
+typedef struct weight_factors {
+    double of[POINTS][SNI_WINO_TAPS]; /* by point and tap */
+} weight_factors;
+
+static void find_factors(int t, int r, weight_factors *f) {
     const int p = t / 2 - 1;
-    if (t == 1) {
-        u[0] = w[0];
-        return;
-    }
-    u[0] = w[0] / (double)whole[p - 1][0];
-    u[(t - 1) * u_step] = w[(r - 1) * w_step];
+    *f = (weight_factors){0};
+    f->of[t - 1][r - 1] = 1;
+    if (t == 1) return;
+    f->of[0][0] = 1 / (double)whole[p - 1][0];
     for (int j = 0; j < p; j++) {
         const double a = points[p - 1][j];
-        double scale = 2 * a * a, power = a;
+        double scale = 2 * a * a, power = 1;
         for (int i = 0; i < p; i++) {
             double other = points[p - 1][i];
             if (i != j) scale *= a * a - other * other;
         }
-        vbd even = w[0], odd = {0};
-        for (int k = 1; k < r; k++, power *= a) {
-            if (k % 2)
-                odd += power * w[k * w_step];
-            else
-                even += power * w[k * w_step];
+        for (int k = 0; k < r; k++, power *= a) {
+            f->of[1 + 2 * j][k] = power / scale;
+            f->of[2 + 2 * j][k] = k % 2 ? -power / scale : power / scale;
         }
-        u[(1 + 2 * j) * u_step] = (even + odd) / scale;
-        u[(2 + 2 * j) * u_step] = (even - odd) / scale;
     }
 }
 
-/* `lanes` output channels, `next` floats apart, of one input channel. */
-static void weights(const sni_wino_form *f, const sni_loose_float *w, int64_t next, int lanes,
-                    float *u, int64_t step) {
-    vbd taps[SNI_WINO_TAPS * SNI_WINO_TAPS], half[POINTS * SNI_WINO_TAPS];
-    vbd out[POINTS * POINTS];
-    for (int k = 0; k < f->r_h * f->r_w; k++) {
-        vbd v = {0};
-        for (int i = 0; i < lanes; i++) v[i] = w[i * next + k];
-        taps[k] = v;
+/* Taps of one row of points to its `t` points, `step` floats apart; `t` and `r` are constants. */
+INLINE void weight_row(int t, int r, const weight_factors *f, const half_double *w, float *u,
+                       int64_t step) {
+    half_double out[POINTS];
+    out[t - 1] = w[r - 1];
+    if (t > 1) out[0] = f->of[0][0] * w[0];
+    UNROLL
+    for (int j = 1; j + 1 < t; j += 2) {
+        half_double even = f->of[j][0] * w[0], odd = f->of[j][1] * w[1];
+        UNROLL
+        for (int k = 2; k < r; k++) {
+            if (k % 2)
+                odd += f->of[j][k] * w[k];
+            else
+                even += f->of[j][k] * w[k];
+        }
+        out[j] = even + odd;
+        out[j + 1] = even - odd;
     }
-    for (int k = 0; k < f->r_w; k++)
-        weight_line(f->t_h, f->r_h, taps + k, f->r_w, half + k, f->r_w);
-    for (int i = 0; i < f->t_h; i++)
-        weight_line(f->t_w, f->r_w, half + i * f->r_w, 1, out + i * f->t_w, 1);
-    for (int k = 0; k < f->t_h * f->t_w; k++)
-        VB(u + k * step) = __builtin_convertvector(out[k], vb);
+    UNROLL
+    for (int j = 0; j < t; j++)
+        *(half_anywhere *)(u + j * step) = __builtin_convertvector(out[j], half_float);
+}
+
+/* All input channels, one row of points after the other, so that few places are written at once. */
+INLINE void weight_rows(int t, int r, const sni_wino_weights *s) {
+    weight_factors down, across;
+    find_factors(s->t_h, s->r_h, &down);
+    find_factors(t, r, &across);
+    for (int i = 0; i < s->t_h; i++) {
+        const float *from = s->taps;
+        float *u = s->u + i * t * s->step;
+        for (int64_t c = 0; c < s->channels; c++, from += s->r_h * r * BLOCK, u += s->next) {
+            for (int h = 0; h < BLOCK; h += BLOCK / 2) {
+                half_double w[SNI_WINO_TAPS];
+                UNROLL
+                for (int k = 0; k < r; k++) w[k] = (half_double){0};
+                for (int q = 0; q < s->r_h; q++) UNROLL
+                for (int k = 0; k < r; k++)
+                    w[k] +=
+                        down.of[i][q] *
+                        __builtin_convertvector(
+                            *(const half_anywhere *)(from + (q * r + k) * BLOCK + h), half_double);
+                weight_row(t, r, &across, w, u + h, s->step);
+            }
+        }
+    }
+}
+
+static void weights(const sni_wino_weights *s) {
+    switch (s->t_w * 8 + s->r_w) {
+#define CASE(t, r)            \
+    case t * 8 + r:           \
+        weight_rows(t, r, s); \
+        break;
+        CASE(1, 1)
+        CASE(4, 3)
+        CASE(6, 3)
+        CASE(8, 3)
+        CASE(10, 3)
+        CASE(6, 5)
+        CASE(8, 5)
+        CASE(10, 5)
+        CASE(8, 7)
+        CASE(10, 7)
+#undef CASE
+    }
 }
 
 #define PASTE_(a, b) a##b

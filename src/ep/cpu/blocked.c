@@ -94,7 +94,7 @@ sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error 
 }
 
 sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn_error *err) {
-    const sni_tensor *w;
+    const sni_loose_float *w;
     float *panels;
     bool filled;
     int64_t block = sni_cpu_kernels_get()->block;
@@ -103,11 +103,8 @@ sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn
     SN_TRY(
         sni_cpu_floats(c, (size_t)(sni_blocks(m, block) * block * depth), &panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_weight(c, i, &w, err));
-        const float *from = w->data;
-        for (int64_t o = 0; o < m; o++)
-            for (int64_t at = 0; at < in; at++)
-                panels[(o / block * depth + at) * block + o % block] = from[o * in + at];
+        SN_TRY(sni_cpu_loose(c, i, &w, err));
+        sni_conv_pack_filters(w, m, in, 1, block, panels, 0);
     }
     *out = panels;
     return SN_OK;

@@ -66,9 +66,15 @@ static void pack_block(const direct_weights *d, const sni_loose_float *w, int64_
 }
 
 static void pack(const direct_weights *d, const sni_loose_float *w, int64_t block) {
-    for (int64_t group = 0; group < d->groups; group++)
-        for (int64_t o = 0; o < d->out; o += block)
+    int64_t inputs = sni_blocks(d->in, d->in_block) * d->in_block;
+    int64_t room = sni_blocks(d->out, block) * block * inputs * d->taps;
+    for (int64_t group = 0; group < d->groups; group++) {
+        if (d->merged == 1)
+            sni_conv_pack_filters(w + group * d->out * d->in * d->taps, d->out, d->in, d->taps,
+                                  d->in_block, d->panels + group * room, 0);
+        for (int64_t o = 0; o < d->out && d->merged > 1; o += block)
             pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, block);
+    }
 }
 
 void sni_conv_direct_release(void *state) {
