@@ -29,7 +29,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 static bool axis_form(int64_t kernel, int points, int *t, int *m, int *r) {
     if (kernel == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
         return false;
-    if (kernel != 1 && kernel != 3 && kernel != 5 && kernel != 7) return false;
+    if (kernel != 1 && kernel != 3 && kernel != 4 && kernel != 5 && kernel != 7) return false;
     if (points <= kernel && points > 1) return false;
     *t = points;
     *r = (int)kernel;

@@ -1,5 +1,5 @@
 /* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): stride 1,
- * no dilation, kernels of 1, 3, 5 or 7 along each axis.
+ * no dilation, kernels of 1, 3, 4, 5 or 7 along each axis.
  *
  * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are
  * transformed to as many points; at each point the tiles' channels are multiplied with transformed

@@ -198,7 +198,7 @@ INLINE void out_rows(int t, int m, const sni_wino_output *s, const float *tile) 
     }
 }
 
-/* The pairs of points and outputs per axis: kernels of 3, 5 and 7. */
+/* The pairs of points and outputs per axis: kernels of 3, 4, 5 and 7. */
 static void output(const sni_wino_output *s) {
     float tile[POINTS * POINTS * BLOCK] __attribute__((aligned(64)));
     switch (s->t_h * 16 + s->m_h) {
@@ -209,11 +209,14 @@ static void output(const sni_wino_output *s) {
         CASE(1, 1)
         CASE(4, 2)
         CASE(6, 4)
+        CASE(6, 3)
         CASE(6, 2)
         CASE(8, 6)
+        CASE(8, 5)
         CASE(8, 4)
         CASE(8, 2)
         CASE(10, 8)
+        CASE(10, 7)
         CASE(10, 6)
         CASE(10, 4)
 #undef CASE
@@ -226,11 +229,14 @@ static void output(const sni_wino_output *s) {
         CASE(1, 1)
         CASE(4, 2)
         CASE(6, 4)
+        CASE(6, 3)
         CASE(6, 2)
         CASE(8, 6)
+        CASE(8, 5)
         CASE(8, 4)
         CASE(8, 2)
         CASE(10, 8)
+        CASE(10, 7)
         CASE(10, 6)
         CASE(10, 4)
 #undef CASE
@@ -396,6 +402,9 @@ static void weights(const sni_wino_weights *s) {
         CASE(6, 3)
         CASE(8, 3)
         CASE(10, 3)
+        CASE(6, 4)
+        CASE(8, 4)
+        CASE(10, 4)
         CASE(6, 5)
         CASE(8, 5)
         CASE(10, 5)

@@ -1,11 +1,11 @@
-/* winograd.c - lets blocked convolutions with wide kernels and stride 1 be computed with fewer
+/* winograd.c - lets blocked convolutions with wide kernels be computed with fewer
  * products (cpu/winograd.h), where that pays. Leaving this pass out keeps the direct sums. */
 #include "ops/blocked.h"
 #include "opt/opt.h"
 
-static bool all_ones(const sni_ints *v) {
+static bool all_are(const sni_ints *v, int64_t value) {
     for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != 1) return false;
+        if (v->v[i] != value) return false;
     return true;
 }
 
@@ -13,9 +13,11 @@ static bool can_be(const sni_graph *g, const sni_node *n) {
     if (!sni_str_is(n->domain, SNI_SINTER_DOMAIN) || !sni_str_is(n->type, "BlockedConv"))
         return false;
     const sni_blocked_conv_params *p = n->params;
+    const sni_window_params *window = &p->fused.conv.window;
     const sni_type *w = &sni_graph_value(g, n->in[1])->type;
-    return !p->winograd && p->fused.conv.group == 1 && all_ones(&p->fused.conv.window.strides) &&
-           all_ones(&p->fused.conv.window.dilations) && w->has_shape && w->rank == 4 &&
+    return !p->winograd && p->fused.conv.group == 1 &&
+           (all_are(&window->strides, 1) || all_are(&window->strides, 2)) &&
+           all_are(&window->dilations, 1) && w->has_shape && w->rank == 4 &&
            (w->dims[2] > 1 || w->dims[3] > 1);
 }
 

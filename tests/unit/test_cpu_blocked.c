@@ -381,6 +381,32 @@ static void winograd_matches(void **state) {
     assert_true(used >= 8);
 }
 
+/* Stride 2 over a plain picture: odd sizes, pads that begin in the middle of a pair or not, small
+ * pictures. Large ones are computed over phases where that is allowed, and only then. */
+static void phases_match(void **state) {
+    (void)state;
+    static const shape pictures[] = {
+        {1, 3, 64, 1, 70, 70, {7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}},
+        {2, 3, 40, 1, 51, 63, {7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}},
+        {1, 1, 33, 1, 60, 45, {7, 7}, {2, 2}, {2, 3, 1, 4}, {1, 1}},
+        {2, 4, 64, 1, 47, 64, {7, 7}, {2, 2}, {0, 1, 0, 0}, {1, 1}},
+        {1, 5, 50, 1, 64, 61, {7, 5}, {2, 2}, {3, 2, 3, 2}, {1, 1}},
+        {3, 3, 64, 1, 40, 40, {6, 7}, {2, 2}, {1, 8, 2, 9}, {1, 1}},
+        {1, 3, 17, 1, 3, 2, {7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}},
+        {1, 3, 64, 1, 80, 81, {5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}},
+    };
+    int used = 0;
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            conv_case(&pictures[i], mode | PLAIN, "Relu");
+            assert_true(!v.impl || strcmp(v.impl, "conv_phases_f32") != 0);
+            conv_case(&pictures[i], mode | PLAIN | WINOGRAD, mode & 1 ? "HardSwish" : "Relu");
+            used += v.impl && strcmp(v.impl, "conv_phases_f32") == 0;
+            conv_case(&pictures[i], mode | PLAIN | WINOGRAD | SLOPES, NULL);
+        }
+    assert_true(used >= 12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocked_matches),
@@ -395,6 +421,7 @@ int main(void) {
         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),
         cmocka_unit_test(winograd_matches),
+        cmocka_unit_test(phases_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

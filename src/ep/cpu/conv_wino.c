@@ -97,13 +97,14 @@ const sni_impl sni_cpu_conv_wino = {
 void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
     const sni_blocked_conv_params *p = n->params;
     const sni_type *w = &sni_graph_value(g, n->in[1])->type;
+    const sni_ints *strides = &p->fused.conv.window.strides;
     *out = (sni_settings){.count = 0};
     if (p->winograd != 1 || !w->has_shape || w->rank != 4) return;
     sni_conv_geometry shape = {.groups = 1,
                                .kernel_h = w->dims[2],
                                .kernel_w = w->dims[3],
-                               .stride_h = 1,
-                               .stride_w = 1,
+                               .stride_h = strides->n > 0 ? strides->v[0] : 1,
+                               .stride_w = strides->n > 1 ? strides->v[1] : 1,
                                .dilation_h = 1,
                                .dilation_w = 1};
     *out = (sni_settings){
