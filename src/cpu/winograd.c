@@ -221,12 +221,10 @@ size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *fo
 
 /* ---- What it costs ---- */
 
-/* Cycles to bring so many bytes in from behind the second cache: the more there are, the farther
- * away they are when the next run comes. */
-static double stream_cost(double bytes) {
-    const double mega = 1 << 20;
-    if (bytes <= (double)sni_cpu_cache(2) / 2) return 0;
-    return bytes / (bytes <= 8 * mega ? 8 : bytes <= 12 * mega ? 4.5 : 2.5);
+/* Cycles to bring in weights, which have left the second cache since the last run: a model's other
+ * layers had theirs there in between. What a run reads again comes from less far away. */
+static double stream_cost(const sni_cpu_kernels *k, double weights, double again) {
+    return weights / (k->block == 16 ? 3 : 6) + again / 8;
 }
 
 /* Work and streams go on side by side, but not wholly. */
@@ -239,7 +237,7 @@ static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) 
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    return both(outs * taps / 2 / rate, 1.5 * stream_cost(weights)); /* not fetched ahead */
+    return both(outs * taps / 2 / rate, 1.5 * stream_cost(k, weights, 0)); /* not fetched ahead */
 }
 
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
@@ -254,8 +252,10 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     /* A product of few rows waits for its sums and its weights. */
     double products = ceil(tiles / rows) * (rows < 5 ? 5 : rows) *
                       (double)(c.points * g->in_channels * c.out_blocks) / 2;
+    double weights = (double)(c.points * g->in_channels * c.out_blocks * k->block) * sizeof(float);
     double bytes = traffic(&c, k, g->in_channels, c.most, c.together) * sizeof(float);
-    return 2000 + both(products / 0.9 + tiles * (3 * in + 1.3 * out), stream_cost(bytes));
+    double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
+    return 2000 + both(products / 0.9 + tiles * (3 * in + 1.3 * out), stream);
 }
 
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
