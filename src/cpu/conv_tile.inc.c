@@ -25,8 +25,8 @@ static inline bool act_bounds(const sni_conv_epilogue *e, float *low, float *hig
 typedef vf tile_sums[SNI_CONV_MOST_PIXELS][SNI_CONV_MOST_WIDTH * VECTORS];
 
 /* Where vector v of pixel p lies in the output, or in what is laid out like it. */
-static INLINE int64_t tile_at(const sni_conv_tile *t, int p, int v) {
-    return (v / VECTORS) * t->y_block + p * BLOCK + v % VECTORS * LANES;
+static INLINE int64_t tile_at(int64_t y_block, int p, int v) {
+    return (v / VECTORS) * y_block + p * BLOCK + v % VECTORS * LANES;
 }
 
 /* Adds the products of one tap over the channels of an input block. */
@@ -91,7 +91,8 @@ static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, 
     if (e->residual) {
         UNROLL
         for (int p = 0; p < pixels; p++) UNROLL
-        for (int v = 0; v < vectors; v++) sum[p][v] += load(e->residual + tile_at(t, p, v));
+        for (int v = 0; v < vectors; v++)
+            sum[p][v] += load(e->residual + tile_at(t->y_block, p, v));
     }
     if (!act_bounds(e, &low, &high)) return;
     vf least = splat(low), most = splat(high);
@@ -107,7 +108,7 @@ static INLINE void fetch_residual(const sni_conv_tile *t, int pixels, int vector
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL
     for (int v = 0; v < vectors; v += VECTORS)
-        __builtin_prefetch(residual + tile_at(t, p, v), 0, 3);
+        __builtin_prefetch(residual + tile_at(t->y_block, p, v), 0, 3);
 }
 
 /* `pixels` and `width`, and `step` where it is not 0, are constants at every call, so that the
@@ -121,7 +122,7 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
     if (t->add) {
         UNROLL
         for (int p = 0; p < pixels; p++) UNROLL
-        for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t, p, v));
+        for (int v = 0; v < vectors; v++) sum[p][v] = load(t->y + tile_at(t->y_block, p, v));
     } else {
         const float *bias = t->finish ? t->epilogue->bias : NULL;
         UNROLL
@@ -133,9 +134,11 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
     }
     add_products(t, step, pixels, vectors, sum);
     if (t->finish) finish_sums(t, pixels, vectors, sum);
+    float *const y = t->y;
+    const int64_t y_block = t->y_block;
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL
-    for (int v = 0; v < vectors; v++) store(t->y + tile_at(t, p, v), sum[p][v]);
+    for (int v = 0; v < vectors; v++) store(y + tile_at(y_block, p, v), sum[p][v]);
     if (t->finish && t->epilogue->act != SNI_ACT_NONE && !act_bounds(t->epilogue, &low, &high))
         act_tile(t, pixels, width);
 }

@@ -1,5 +1,4 @@
-/* depthwise.c - cutting and threads of depthwise convolution. Rows of the kernel that lie above or
- * below the picture are left out here, columns beside it in the kernels. */
+/* depthwise.c - cutting and threads of depthwise convolution. */
 #include "cpu/depthwise.h"
 
 #include "base/threadpool.h"
@@ -20,10 +19,6 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
 }
 
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
@@ -62,23 +57,6 @@ static ending ending_of(const sni_conv_epilogue *e) {
                         e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP};
 }
 
-/* Rows of the kernel that begin within `height` rows of the input. */
-static int64_t rows_within(const sni_conv_geometry *g, int64_t height) {
-    return g->dilation_h == 1 ? height : ceil_div(height, g->dilation_h);
-}
-
-/* Outputs from row `row` on, `most` at most, that have the same rows of the kernel in the picture.
- * Sets those, and returns how many outputs. */
-static int64_t place_rows(const sni_conv_geometry *g, int64_t row, int64_t most, int64_t *first,
-                          int64_t *end) {
-    int64_t top = row * g->stride_h - g->pad_top;
-    *first = top >= 0 ? 0 : rows_within(g, -top);
-    *end = top >= g->in_h ? 0 : smaller(rows_within(g, g->in_h - top), g->kernel_h);
-    if (*first > 0 || *end < g->kernel_h) return 1;
-    int64_t last = g->in_h - 1 - (g->kernel_h - 1) * g->dilation_h + g->pad_top;
-    return smaller(most, last / g->stride_h - row + 1);
-}
-
 void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             const sni_conv_epilogue *e, const sni_depthwise_part *part) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
@@ -87,35 +65,35 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                                 .p0 = e->p0,
                                 .p1 = e->p1,
                                 .slopes = e->slopes ? e->slopes + part->channels * k->block : NULL};
-    int64_t line = g->in_w * k->block, taps = g->kernel_w * k->block;
-    const float *w = packed + part->channels * g->kernel_h * taps;
-    sni_depthwise_rows r = {.x_row = g->dilation_h * line,
-                            .x_next = g->stride_h * line,
-                            .y_next = g->out_w * k->block,
+    sni_depthwise_rows r = {.x = part->x,
+                            .x_first = part->x_first,
+                            .in_h = g->in_h,
                             .in_w = g->in_w,
-                            .pad = g->pad_left,
+                            .x_line = g->in_w * k->block,
+                            .y_line = g->out_w * k->block,
+                            .left = -g->pad_left,
                             .pixels = g->out_w,
+                            .rows = g->kernel_h,
                             .taps = g->kernel_w,
-                            .stride = g->stride_w,
-                            .dilation = g->dilation_w,
+                            .stride_h = g->stride_h,
+                            .stride_w = g->stride_w,
+                            .dilation_h = g->dilation_h,
+                            .dilation_w = g->dilation_w,
+                            .w = packed + part->channels * g->kernel_h * g->kernel_w * k->block,
                             .bias = e->bias ? e->bias + part->channels * k->block : NULL,
                             .least = end_with.least,
                             .most = end_with.most};
     bool near = end_with.finish || e->row_means;
-    int64_t most = near ? larger(WARM / r.y_next, 1) : g->out_h;
-    for (int64_t row = part->from, first, end; row < part->to; row += r.count) {
-        r.count = place_rows(g, row, smaller(most, part->to - row), &first, &end);
-        r.rows = larger(end - first, 0);
-        if (!r.rows) first = 0;
-        int64_t top = row * g->stride_h - g->pad_top + first * g->dilation_h - part->x_first;
-        r.x = r.rows ? part->x + top * line : part->x;
-        r.w = w + first * taps;
-        r.y = part->y + row * r.y_next;
-        r.residual = e->residual ? e->residual + row * r.y_next : NULL;
+    int64_t most = near ? larger(WARM / r.y_line, 1) : g->out_h;
+    for (int64_t row = part->from; row < part->to; row += r.count) {
+        r.count = smaller(most, part->to - row);
+        r.top = row * g->stride_h - g->pad_top;
+        r.y = part->y + row * r.y_line;
+        r.residual = e->residual ? e->residual + row * r.y_line : NULL;
         k->depthwise->rows(&r);
-        if (end_with.finish) k->finish_row(&after, r.y, 0, NULL, NULL, r.count * r.y_next);
+        if (end_with.finish) k->finish_row(&after, r.y, 0, NULL, NULL, r.count * r.y_line);
         for (int64_t i = 0; e->row_means && i < r.count; i++)
-            k->blocked->mean(r.y + i * r.y_next, e->row_means + (row + i) * k->block, g->out_w);
+            k->blocked->mean(r.y + i * r.y_line, e->row_means + (row + i) * k->block, g->out_w);
     }
 }
 

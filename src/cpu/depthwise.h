@@ -5,19 +5,20 @@
 
 #include "cpu/conv.h"
 
-/* Some neighbouring rows of output of one channel block, which have all rows of the kernel that are
- * counted here in the picture. Columns beside the picture are taken to be zeros. Distances are in
- * floats. */
+/* Some neighbouring rows of output of one channel block. Rows of the kernel above and below the
+ * picture are left out, columns beside it are taken to be zeros. Distances are in floats. */
 typedef struct sni_depthwise_rows {
-    const float *x;                /* column 0 of the input under the first row of the kernel */
-    int64_t x_row, x_next, y_next; /* from row to row of the kernel; of outputs */
-    int64_t in_w, pad;             /* columns of the input; zeros to the left */
-    int64_t count, pixels;         /* rows of output, and pixels of each */
-    int64_t rows, taps;            /* of the kernel */
-    int64_t stride, dilation;      /* along the row, in pixels */
-    const float *w;                /* (rows, taps, block) */
-    const float *bias, *residual;  /* NULL: none */
-    float least, most;             /* results are clamped */
+    const float *x;                 /* column 0 of row x_first of the input */
+    int64_t x_first, in_h, in_w;    /* rows and columns of the whole picture */
+    int64_t x_line, y_line;         /* from row to row */
+    int64_t top, left;              /* of the input under the first tap of the first output */
+    int64_t count, pixels;          /* rows of output, and pixels of each */
+    int64_t rows, taps;             /* of the kernel */
+    int64_t stride_h, stride_w;     /* in pixels */
+    int64_t dilation_h, dilation_w; /* in pixels */
+    const float *w;                 /* (rows, taps, block) */
+    const float *bias, *residual;   /* NULL: none */
+    float least, most;              /* results are clamped */
     float *y;
 } sni_depthwise_rows;
 

@@ -4,39 +4,97 @@
 #include "cpu/depthwise.h"
 
 enum {
-    MOST_PIXELS = 8, /* outputs whose sums are in registers at once */
-    NEAR = 6144      /* floats of input that stay in the first cache */
+    MOST_PIXELS = LANES == 4 ? 4 : 8, /* outputs whose sums are in registers at once */
+    MOST_TAPS = 7,                    /* of a kernel whose width is a constant */
+    NEAR = 6144                       /* floats of input that stay in the first cache */
 };
 
-INLINE void finish_pixels(const sni_depthwise_rows *r, int pixels, int64_t at, const vb *sum) {
-    const vb least = VB_SPLAT(r->least), most = VB_SPLAT(r->most);
-    UNROLL
-    for (int o = 0; o < pixels; o++) {
-        vb v = sum[o];
-        if (r->residual) v += VB_CONST(r->residual + at + o * BLOCK);
-        clamp_vb(&v, &least, &most);
-        VB(r->y + at + o * BLOCK) = v;
+INLINE int64_t lesser(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Rows of the kernel that begin within `height` rows of the input. */
+INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
+    return r->dilation_h == 1 ? height : (height + r->dilation_h - 1) / r->dilation_h;
+}
+
+/* Rows [*first, *end) of the kernel are in the picture for row n of output; returns the row of the
+ * input that the first of them sees. */
+INLINE int64_t place_row(const sni_depthwise_rows *r, int64_t n, int64_t *first, int64_t *end) {
+    int64_t top = r->top + n * r->stride_h;
+    *first = top >= 0 ? 0 : rows_within(r, -top);
+    *end = top >= r->in_h ? 0 : lesser(rows_within(r, r->in_h - top), r->rows);
+    return top + *first * r->dilation_h;
+}
+
+INLINE void finish_pixels(const sni_depthwise_rows *r, int pixels, bool bounded, int64_t at,
+                          vb *sum) {
+    const float *residual = r->residual;
+    float *y = r->y + at;
+    if (residual) {
+        residual += at;
+        UNROLL
+        for (int o = 0; o < pixels; o++) sum[o] += VB_CONST(residual + o * BLOCK);
     }
+    if (bounded) {
+        const vb least = VB_SPLAT(r->least), most = VB_SPLAT(r->most);
+        UNROLL
+        for (int o = 0; o < pixels; o++) clamp_vb(&sum[o], &least, &most);
+    }
+    UNROLL
+    for (int o = 0; o < pixels; o++) VB(y + o * BLOCK) = sum[o];
 }
 
-INLINE bool is_column(const sni_depthwise_rows *r, int64_t at) {
-    return (uint64_t)at < (uint64_t)r->in_w;
-}
-
-/* Adds one row of the kernel to `pixels` outputs that see columns of `x` from `at` on; taps and
- * stride are constants too, so that each input is loaded once and every sum stays in a register.
- * `edge`: some columns lie beside the picture. */
-INLINE void add_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, bool edge,
-                      const float *x, const float *w, int64_t at, vb *sum) {
+/* Adds one row of the kernel to `pixels` outputs, the first of which sees the input from address
+ * `x` on; taps and stride are constants too, so that each input is loaded once and every sum stays
+ * in a register. `edge`: of the columns only those with a bit in `inside` are in the picture. */
+INLINE void add_fixed(int taps, int stride, int pixels, bool edge, uint32_t inside, uintptr_t x,
+                      const float *weights, vb *sum) {
+    vb w[MOST_TAPS];
+    UNROLL
+    for (int tap = 0; tap < taps; tap++) w[tap] = VB_CONST(weights + tap * BLOCK);
     UNROLL
     for (int i = 0; i < (pixels - 1) * stride + taps; i++) {
-        if (edge && !is_column(r, at + i)) continue;
-        vb v = VB_CONST(x + (at + i) * BLOCK);
+        if (edge && !(inside & 1u << i)) continue;
+        vb v = VB_CONST(x + (uintptr_t)i * sizeof v);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int tap = i - o * stride;
-            if (tap >= 0 && tap < taps) sum[o] += v * VB_CONST(w + tap * BLOCK);
+            if (tap >= 0 && tap < taps) sum[o] += v * w[tap];
         }
+    }
+}
+
+/* Bits below bit n, of 32. */
+INLINE uint32_t bits_below(int64_t n) {
+    return n <= 0 ? 0 : (uint32_t)((UINT64_C(1) << lesser(n, 32)) - 1);
+}
+
+/* Columns from `at` on that are in the picture, a bit each. */
+INLINE uint32_t columns_inside(const sni_depthwise_rows *r, int64_t at) {
+    return bits_below(r->in_w - at) & ~bits_below(-at);
+}
+
+/* `pixels` outputs from `first` on of rows [from, to). */
+INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, bool edge,
+                      int64_t first, int64_t from, int64_t to) {
+    const int64_t at = r->left + first * stride, line = r->x_line, y_line = r->y_line;
+    const uintptr_t step = (uintptr_t)(r->dilation_h * line) * sizeof(float);
+    const uint32_t inside = edge ? columns_inside(r, at) : 0;
+    const bool bounded = r->least > -INFINITY || r->most < INFINITY;
+    vb start = {0};
+    if (r->bias) start = VB_CONST(r->bias);
+    for (int64_t n = from; n < to; n++) {
+        int64_t row, end, top = place_row(r, n, &row, &end);
+        uintptr_t x =
+            (uintptr_t)r->x + (uintptr_t)((top - r->x_first) * line + at * BLOCK) * sizeof(float);
+        const float *w = r->w + row * taps * BLOCK;
+        vb sum[MOST_PIXELS];
+        UNROLL
+        for (int o = 0; o < pixels; o++) sum[o] = start;
+        for (; row < end; row++, x += step, w += taps * BLOCK)
+            add_fixed(taps, stride, pixels, edge, inside, x, w, sum);
+        finish_pixels(r, pixels, bounded, n * y_line + first * BLOCK, sum);
     }
 }
 
@@ -46,52 +104,40 @@ INLINE void add_any(const sni_depthwise_rows *r, int pixels, const float *x, con
         vb weight = VB_CONST(w);
         UNROLL
         for (int o = 0; o < pixels; o++) {
-            int64_t column = at + tap * r->dilation + o * r->stride;
-            if (is_column(r, column)) sum[o] += weight * VB_CONST(x + column * BLOCK);
+            int64_t column = at + tap * r->dilation_w + o * r->stride_w;
+            if (column >= 0 && column < r->in_w) sum[o] += weight * VB_CONST(x + column * BLOCK);
         }
     }
 }
 
-/* `pixels` outputs from `first` on of rows [from, to). taps 0: any; rows 0: as r says. */
-INLINE void run_strip(const sni_depthwise_rows *r, int rows, int taps, int stride, int pixels,
-                      bool edge, int64_t first, int64_t from, int64_t to) {
-    const int64_t at = first * r->stride - r->pad, x_row = r->x_row, all = r->rows;
-    const float *x = r->x + from * r->x_next, *w = r->w;
+/* The same for any kernel. */
+INLINE void run_any(const sni_depthwise_rows *r, int pixels, int64_t first, int64_t from,
+                    int64_t to) {
+    const int64_t at = r->left + first * r->stride_w;
     vb start = {0};
     if (r->bias) start = VB_CONST(r->bias);
-    for (int64_t n = from; n < to; n++, x += r->x_next) {
+    for (int64_t n = from; n < to; n++) {
+        int64_t row, end, top = place_row(r, n, &row, &end);
         vb sum[MOST_PIXELS];
         UNROLL
         for (int o = 0; o < pixels; o++) sum[o] = start;
-        if (rows) {
-            UNROLL
-            for (int row = 0; row < rows; row++)
-                add_fixed(r, taps, stride, pixels, edge, x + row * x_row, w + row * taps * BLOCK,
-                          at, sum);
-        } else {
-            for (int64_t row = 0; row < all; row++) {
-                if (taps)
-                    add_fixed(r, taps, stride, pixels, edge, x + row * x_row,
-                              w + row * taps * BLOCK, at, sum);
-                else
-                    add_any(r, pixels, x + row * x_row, w + row * r->taps * BLOCK, at, sum);
-            }
-        }
-        finish_pixels(r, pixels, n * r->y_next + first * BLOCK, sum);
+        for (; row < end; row++, top += r->dilation_h)
+            add_any(r, pixels, r->x + (top - r->x_first) * r->x_line, r->w + row * r->taps * BLOCK,
+                    at, sum);
+        finish_pixels(r, pixels, true, n * r->y_line + first * BLOCK, sum);
     }
 }
 
 INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, int64_t first,
                       int64_t from, int64_t to) {
-    int64_t at = first * r->stride - r->pad;
-    int64_t last = at + (pixels - 1) * r->stride + (r->taps - 1) * r->dilation;
-    bool edge = at < 0 || last >= r->in_w;
-    if (taps == 3 && r->rows == 3 && !edge)
-        run_strip(r, 3, taps, stride, pixels, false, first, from, to);
-    else if (taps > 3 && !edge)
-        run_strip(r, 0, taps, stride, pixels, false, first, from, to);
+    int64_t at = r->left + first * r->stride_w;
+    bool edge = at < 0 || at + (pixels - 1) * r->stride_w + r->taps > r->in_w;
+    if (!taps)
+        run_any(r, pixels, first, from, to);
+    else if (edge)
+        run_fixed(r, taps, stride, pixels, true, first, from, to);
     else
-        run_strip(r, 0, taps, stride, pixels, true, first, from, to);
+        run_fixed(r, taps, stride, pixels, false, first, from, to);
 }
 
 /* Rows [from, to) in groups of nearly the same size. */
@@ -101,9 +147,9 @@ INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, int64_
     for (int64_t first = 0; groups > 0; groups--) {
         int pixels = (left + groups - 1) / groups;
         switch (pixels) {
-#define CASE(n)                                         \
-    case n:                                             \
-        run_group(r, taps, stride, n, first, from, to); \
+#define CASE(n)                                                               \
+    case n:                                                                   \
+        if (n <= MOST_PIXELS) run_group(r, taps, stride, n, first, from, to); \
         break;
             CASE(1)
             CASE(2)
@@ -122,7 +168,7 @@ INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, int64_
 
 /* Some rows at once, so that the inputs of a group are near when those of the next one are read. */
 INLINE void run_rows(const sni_depthwise_rows *r, int taps, int stride) {
-    int64_t some = NEAR / (r->in_w * BLOCK) / (r->stride < 2 ? 1 : 2);
+    int64_t some = NEAR / (r->in_w * BLOCK) / (r->stride_h < 2 ? 1 : 2);
     if (some < 1) some = 1;
     for (int64_t n = 0; n < r->count; n += some)
         run_groups(r, taps, stride, n, n + some < r->count ? n + some : r->count);
@@ -148,7 +194,7 @@ static void rows_any(const sni_depthwise_rows *r) {
 }
 
 static void rows(const sni_depthwise_rows *r) {
-    int64_t kind = r->dilation == 1 && r->stride <= 2 ? r->taps * 2 + r->stride : 0;
+    int64_t kind = r->dilation_w == 1 && r->stride_w <= 2 ? r->taps * 2 + r->stride_w : 0;
     switch (kind) {
     case 3 * 2 + 1:
         rows_3_1(r);
