@@ -106,41 +106,51 @@ static void conv_any(check *c) {
 
 /* ---- Depthwise rows ---- */
 
-/* Rows one after another, with padding to the left and right. */
+/* Rows one after another, with padding on all sides. */
 static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t n, int64_t p,
                             int64_t l) {
     double sum = r->bias ? (double)r->bias[l] : 0;
     for (int64_t i = 0; i < r->rows; i++)
         for (int64_t t = 0; t < r->taps; t++) {
-            int64_t column = p * r->stride + t * r->dilation - r->pad;
-            if (column < 0 || column >= r->in_w) continue;
-            sum += (double)r->x[n * r->x_next + i * r->x_row + column * lanes + l] *
+            int64_t row = r->top + n * r->stride_h + i * r->dilation_h;
+            int64_t column = r->left + p * r->stride_w + t * r->dilation_w;
+            if (row < 0 || row >= r->in_h || column < 0 || column >= r->in_w) continue;
+            sum += (double)r->x[(row - r->x_first) * r->x_line + column * lanes + l] *
                    (double)r->w[(i * r->taps + t) * lanes + l];
         }
-    if (r->residual) sum += (double)r->residual[n * r->y_next + p * lanes + l];
+    if (r->residual) sum += (double)r->residual[n * r->y_line + p * lanes + l];
     return fmax(sum, (double)r->least);
 }
 
 static void depthwise_rows(check *c) {
     int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 7, 3);
-    int64_t pixels = size_of(c, 1, 40, 56), stride = size_of(c, 1, 3, 1);
-    int64_t dilation = size_of(c, 1, 2, 1), pad = size_of(c, 0, 4, 1);
-    int64_t right = size_of(c, 0, 4, 1), count = size_of(c, 1, 3, 4);
-    int64_t seen = (pixels - 1) * stride + (taps - 1) * dilation + 1 - pad;
-    int64_t in_w = seen - right > 1 ? seen - right : 1, line = in_w * lanes;
+    int64_t pixels = size_of(c, 1, 40, 56), count = size_of(c, 1, 3, 4);
+    int64_t stride_h = size_of(c, 1, 3, 1), stride_w = size_of(c, 1, 3, 1);
+    int64_t dilation_h = size_of(c, 1, 2, 1), dilation_w = size_of(c, 1, 2, 1);
+    int64_t above = size_of(c, 0, 6, 1), below_it = size_of(c, 0, 6, 1);
+    int64_t left = size_of(c, 0, 4, 1), right = size_of(c, 0, 4, 1);
+    int64_t first = size_of(c, 0, 3, 0); /* rows of the picture that are not there */
+    int64_t high = first + (count - 1) * stride_h + (rows - 1) * dilation_h + 1 - above;
+    int64_t wide = (pixels - 1) * stride_w + (taps - 1) * dilation_w + 1 - left;
+    int64_t in_h = high - below_it > first ? high - below_it : first + 1;
+    int64_t in_w = wide - right > 1 ? wide - right : 1, line = in_w * lanes;
     int64_t outputs = count * pixels * lanes;
-    sni_depthwise_rows r = {.x = random_floats(c, (count - 1 + rows) * line),
-                            .x_row = line,
-                            .x_next = line,
-                            .y_next = pixels * lanes,
+    sni_depthwise_rows r = {.x = random_floats(c, (in_h - first) * line),
+                            .x_first = first,
+                            .in_h = in_h,
                             .in_w = in_w,
-                            .pad = pad,
+                            .x_line = line,
+                            .y_line = pixels * lanes,
+                            .top = first ? first : -above,
+                            .left = -left,
                             .count = count,
                             .pixels = pixels,
                             .rows = rows,
                             .taps = taps,
-                            .stride = stride,
-                            .dilation = dilation,
+                            .stride_h = stride_h,
+                            .stride_w = stride_w,
+                            .dilation_h = dilation_h,
+                            .dilation_w = dilation_w,
                             .w = random_floats(c, rows * taps * lanes),
                             .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
                             .residual = below(c, 2) ? random_floats(c, outputs) : NULL,
@@ -149,7 +159,7 @@ static void depthwise_rows(check *c) {
                             .y = unset_floats(c, outputs)};
     double *want = zero_doubles(c, outputs);
     for (int64_t i = 0; i < outputs; i++)
-        want[i] = depthwise_sum(&r, lanes, i / r.y_next, i % r.y_next / lanes, i % lanes);
+        want[i] = depthwise_sum(&r, lanes, i / r.y_line, i % r.y_line / lanes, i % lanes);
     CALL(c, 2 * rows * taps * outputs, 0) c->k->depthwise->rows(&r);
     expect(c, "y", r.y, want, outputs, 1e-5);
 }
