@@ -2,12 +2,15 @@
  * exit.
  *
  * Every function of the table is called with nothing but NULL and 0; sessions are made, run and
- * released CYCLES times with a flat memory; 8 threads share a session for SECONDS; a child runs
- * what its parent loaded; and the process ends while runs are in flight. */
+ * released CYCLES times with a flat memory; sessions keep compiled models in a folder as far as its
+ * limit allows; 8 threads share a session for SECONDS; a child runs what its parent loaded; and the
+ * process ends while runs are in flight. */
 #include "client.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,13 +61,17 @@ static void test_null(void) {
 
 /* ---- Sessions ---- */
 
-static OrtSession *open_mlp(void) {
+static OrtStatus *create_mlp(const OrtSessionOptions *options, OrtSession **session) {
     char path[1024];
     snprintf(path, sizeof path, "%s/mlp.onnx", models);
+    return ort->CreateSession(env, path, options, session);
+}
+
+static OrtSession *open_mlp(void) {
     OrtSessionOptions *options = NULL;
     OrtSession *session = NULL;
     MUST(CreateSessionOptions(&options));
-    MUST(CreateSession(env, path, options, &session));
+    must(create_mlp(options, &session), "CreateSession");
     ort->ReleaseSessionOptions(options);
     return session;
 }
@@ -156,6 +163,71 @@ typedef struct shared {
     atomic_long runs;
 } shared;
 
+/* ---- Compiled models in a folder ---- */
+
+/* Compiled models in a folder; their bytes are added to *bytes. */
+static int count_compiled(const char *folder, long *bytes) {
+    int count = 0;
+    DIR *dir = opendir(folder);
+    CHECK(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        char path[2048];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (!strstr(e->d_name, ".sinter") || stat(path, &st) != 0) continue;
+        count++;
+        *bytes += (long)st.st_size;
+    }
+    closedir(dir);
+    return count;
+}
+
+/* Makes a session with a folder of at most `limit` bytes and runs it; how many compiled models are
+ * in the folder then. */
+static int run_cached(const char *folder, int level, const char *limit, long *bytes) {
+    OrtSessionOptions *options = NULL;
+    OrtSession *session = NULL;
+    MUST(CreateSessionOptions(&options));
+    MUST(AddSessionConfigEntry(options, "sinter.cache_folder", folder));
+    MUST(AddSessionConfigEntry(options, "sinter.cache_limit", limit));
+    MUST(SetSessionGraphOptimizationLevel(options, (GraphOptimizationLevel)level));
+    must(create_mlp(options, &session), "CreateSession");
+    run_mlp(session, 2);
+    ort->ReleaseSession(session);
+    ort->ReleaseSessionOptions(options);
+    *bytes = 0;
+    return count_compiled(folder, bytes);
+}
+
+static void test_cache(void) {
+    static const char *const wrong[] = {"", "-1", "12 MB", "99999999999999999999999"};
+    char folder[1024], limit[32];
+    long first, sum;
+    snprintf(folder, sizeof folder, "%s/cache", models);
+    CHECK(mkdir(folder, 0700) == 0);
+    CHECK(run_cached(folder, ORT_ENABLE_ALL, "1", &sum) == 0);
+    CHECK(run_cached(folder, ORT_ENABLE_ALL, "1000000", &first) == 1);
+    CHECK(run_cached(folder, ORT_ENABLE_ALL, "1000000", &sum) == 1 && sum == first);
+    CHECK(run_cached(folder, ORT_ENABLE_BASIC, "1000000", &sum) ==
+          2); /* other options, another file */
+    snprintf(limit, sizeof limit, "%ld", sum);
+    CHECK(run_cached(folder, ORT_ENABLE_EXTENDED, limit, &sum) <= 2 &&
+          sum <= atol(limit)); /* others gave way */
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        OrtSessionOptions *options = NULL;
+        OrtSession *session = NULL;
+        MUST(CreateSessionOptions(&options));
+        MUST(AddSessionConfigEntry(options, "sinter.cache_limit", wrong[i]));
+        OrtStatus *status = create_mlp(options, &session);
+        CHECK(status && ort->GetErrorCode(status) == ORT_INVALID_ARGUMENT &&
+              strstr(ort->GetErrorMessage(status), "sinter.cache_limit"));
+        ort->ReleaseStatus(status);
+        ort->ReleaseSessionOptions(options);
+    }
+}
+
+/* ---- Threads and processes ---- */
+
 static void *run_until(void *arg) {
     shared *s = arg;
     for (int i = 0; !atomic_load(&s->stop); i++) {
@@ -237,6 +309,7 @@ int main(int argc, char **argv) {
     MUST(GetAllocatorWithDefaultOptions(&heap));
     test_kinds();
     test_cycles(cycles);
+    test_cache();
     test_fork();
     test_threads(seconds);
     test_exit();
