@@ -136,7 +136,9 @@ class SessionOptionsStruct(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("threads", c_int), ("optimize", c_int),
                 ("memory_limit", c_uint64), ("time_limit_ns", c_uint64), ("log", LOG_FN),
                 ("log_ctx", c_void_p), ("disabled_rules", POINTER(c_char_p)),
-                ("disabled_rule_count", c_size_t), _ROOM]
+                ("disabled_rule_count", c_size_t), ("plan_cache_bytes", c_uint64),
+                ("portable", c_bool), ("prepare_limit_ns", c_uint64), ("cache_folder", c_char_p),
+                ("cache_limit", c_uint64), _ROOM]
 
 
 class StepEvent(ctypes.Structure):

@@ -97,6 +97,13 @@ class SessionOptions:
             raise _lib.InvalidArgument(f"the session has no configuration entry {key!r}")
         return self._entries[key]
 
+    def _cache(self):
+        """The folder for compiled models and its limit, by the keys that the C library knows."""
+        limit = self._entries.get("sinter.cache_limit", "0")
+        if not (limit.isascii() and limit.isdigit()):
+            raise _lib.InvalidArgument(f"sinter.cache_limit is {limit!r}, which is no number of bytes")
+        return {"cache_folder": self._entries.get("sinter.cache_folder"), "cache_limit": int(limit)}
+
     def add_free_dimension_override_by_name(self, name, size):
         self._dimensions[name] = int(size)
 
@@ -338,7 +345,7 @@ class InferenceSession:
                             op_libraries=self._options._op_libraries)
         level = self._options.graph_optimization_level
         self._session = Session(self._model, threads=max(int(self._options.intra_op_num_threads), 0),
-                                optimize=min(int(level), 3))
+                                optimize=min(int(level), 3), **self._options._cache())
         if self._options.optimized_model_filepath:
             with open(self._options.optimized_model_filepath, "wb") as f:
                 f.write(self._session.to_onnx())

@@ -42,6 +42,13 @@ def _encode(name):
     return name.encode("utf-8", "surrogateescape")
 
 
+def _bytes(name, value):
+    """A number of bytes; ctypes would take any number and keep its last 64 bits."""
+    if not 0 <= value < 1 << 64:
+        raise _lib.InvalidArgument(f"{name} is {value}, which is no number of bytes")
+    return value
+
+
 def _bindings(values):
     """An array of bindings from handles by name; handles may be None."""
     out = (Binding * max(len(values), 1))()
@@ -164,17 +171,26 @@ class Session:
     interpreter lock is not held while the library computes.
 
     threads: most threads of one run, 0 for all. optimize: 0 to 3. memory_limit: bytes, 0 for none.
-    time_limit: seconds for one run, None for none. disabled_rules: names of optimiser rules.
-    log: called with (level, text)."""
+    time_limit: seconds for one run, None for none; prepare_limit: for making the session.
+    disabled_rules: names of optimiser rules. portable: use operators of ONNX and com.microsoft only,
+    for to_onnx. plan_cache_bytes: of plans of shapes seen before to keep, 0 for a share of the
+    weights. cache_folder: where compiled models are kept from process to process, None for nowhere;
+    cache_limit: most bytes of them, 0 for none. log: called with (level, text)."""
 
     def __init__(self, model, *, threads=0, optimize=3, memory_limit=0, time_limit=None,
-                 disabled_rules=(), log=None):
+                 prepare_limit=None, disabled_rules=(), portable=False, plan_cache_bytes=0,
+                 cache_folder=None, cache_limit=0, log=None):
         self.model = model if isinstance(model, Model) else Model(model)
         options = _lib.SessionOptionsStruct()
         lib.sn_session_options_init(ctypes.byref(options), ctypes.sizeof(options))
         options.threads, options.optimize = threads, optimize
-        options.memory_limit = memory_limit
+        options.memory_limit = _bytes("memory_limit", memory_limit)
         options.time_limit_ns = int((time_limit or 0) * 1e9)
+        options.prepare_limit_ns = int((prepare_limit or 0) * 1e9)
+        options.portable = portable
+        options.plan_cache_bytes = _bytes("plan_cache_bytes", plan_cache_bytes)
+        options.cache_folder = os.fsencode(cache_folder) if cache_folder else None
+        options.cache_limit = _bytes("cache_limit", cache_limit)
         rules = [r.encode() for r in disabled_rules]
         options.disabled_rules = (ctypes.c_char_p * max(len(rules), 1))(*rules)
         options.disabled_rule_count = len(rules)

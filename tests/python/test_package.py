@@ -116,6 +116,10 @@ class Layout(unittest.TestCase):
                 if field != "_room":
                     at = getattr(struct, field).offset
                     lines.append(f'_Static_assert(offsetof({name}, {field}) == {at}, "{name}.{field}");')
+            if name == "sn_session_options":  # nothing is left out
+                fields = [n for n, _ in struct._fields_ if n != "_room"]
+                lines.append(f'_Static_assert(sizeof({name}) == offsetof({name}, {fields[-1]}) + '
+                             f'sizeof((({name} *)0)->{fields[-1]}), "{name}: a field is missing");')
             if name != "sn_step_event":  # read in the library's memory
                 import ctypes
 
@@ -180,6 +184,53 @@ class Native(unittest.TestCase):
             sinter.Model("nowhere.onnx")
         with self.assertRaises(sinter.Error):
             sinter.Model(b"\xff\xff\xff")
+
+
+class Cache(unittest.TestCase):
+    """Compiled models kept in a folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.x = np.random.default_rng(2).random((1, 1, 8, 8), np.float32)
+
+    def files(self):
+        return sorted(n for n in os.listdir(self.folder) if n.endswith(".sinter"))
+
+    def test_sessions_find_what_others_made(self):
+        lines = []
+        options = {"cache_folder": self.folder, "log": lambda _, line: lines.append(line)}
+        want = sinter.Session(DIGITS)(self.x)
+        np.testing.assert_array_equal(sinter.Session(DIGITS, **options)(self.x), want)
+        self.assertEqual(len(self.files()), 1)
+        self.assertFalse([line for line in lines if "found in the cache" in line])
+        np.testing.assert_array_equal(sinter.Session(DIGITS, **options)(self.x), want)
+        self.assertEqual(len(self.files()), 1)
+        self.assertTrue([line for line in lines if "found in the cache" in line])
+
+    def test_limit(self):
+        sinter.Session(DIGITS, cache_folder=self.folder, cache_limit=1)(self.x)
+        self.assertEqual(self.files(), [])
+        sinter.Session(DIGITS, cache_folder=self.folder, cache_limit=1 << 30)(self.x)
+        self.assertEqual(len(self.files()), 1)
+        for wrong in (-1, 1 << 64):
+            with self.assertRaisesRegex(sinter.InvalidArgument, "cache_limit"):
+                sinter.Session(DIGITS, cache_folder=self.folder, cache_limit=wrong)
+
+    def test_entries_of_onnxruntime(self):
+        options = sinter.SessionOptions()
+        options.add_session_config_entry("sinter.cache_folder", self.folder)
+        options.add_session_config_entry("sinter.cache_limit", "1")
+        sinter.InferenceSession(DIGITS, options).run(None, {"image": self.x})
+        self.assertEqual(self.files(), [])
+        options.add_session_config_entry("sinter.cache_limit", "1000000000")
+        sinter.InferenceSession(DIGITS, options).run(None, {"image": self.x})
+        self.assertEqual(len(self.files()), 1)
+        for wrong in ("", "-1", "12 MB", "99999999999999999999999"):
+            options.add_session_config_entry("sinter.cache_limit", wrong)
+            with self.assertRaisesRegex(sinter.InvalidArgument, "cache_limit"):
+                sinter.InferenceSession(DIGITS, options)
 
 
 class AsOnnxRuntime(unittest.TestCase):
