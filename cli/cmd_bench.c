@@ -11,14 +11,11 @@
 #include <string.h>
 
 #define LEAST_RUNS 5
-#define MOST_RUNS 10000000
 
 typedef struct settings {
     cli_model_args model;
-    int64_t runs;    /* 0: by time */
-    double seconds;  /* when by time */
-    int64_t warm_up; /* runs before the measured ones */
-    bool json;
+    cli_measuring how;
+    int64_t warm_up;    /* runs before the measured ones */
     const char *shapes; /* NULL: one shape */
 } settings;
 
@@ -39,17 +36,11 @@ typedef struct results {
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     settings *s = ctx;
     int taken = cli_model_args_take(&s->model, args, id, value);
+    if (!taken) taken = cli_measuring_take(&s->how, args, id, value);
     if (taken) return taken > 0;
     switch (id) {
-    case OPT_RUNS:
-        return cli_args_int(args, value, 1, MOST_RUNS, &s->runs);
-    case OPT_SECONDS:
-        return cli_args_real(args, value, 0.001, 1e6, &s->seconds);
     case OPT_WARMUP:
-        return cli_args_int(args, value, 0, MOST_RUNS, &s->warm_up);
-    case OPT_JSON:
-        s->json = true;
-        return true;
+        return cli_args_int(args, value, 0, CLI_MOST_RUNS, &s->warm_up);
     case OPT_SHAPES:
         s->shapes = value;
         return true;
@@ -79,16 +70,13 @@ static sn_status run_once(sn_session *session, const cli_inputs *inputs, cli_inp
     sn_status status = sn_session_run(session, NULL, inputs->items, inputs->count, outputs->items,
                                       outputs->count, err);
     *ms = cli_now_ms() - start;
-    for (size_t i = 0; i < outputs->count; i++) {
-        sn_value_destroy(outputs->items[i].value);
-        outputs->items[i].value = NULL;
-    }
+    cli_outputs_drop(outputs);
     return status;
 }
 
 static bool has_enough(const settings *s, size_t runs, double spent_ms) {
-    if (s->runs) return runs >= (size_t)s->runs;
-    return (runs >= LEAST_RUNS && spent_ms >= s->seconds * 1e3) || runs >= MOST_RUNS;
+    if (s->how.runs) return runs >= (size_t)s->how.runs;
+    return (runs >= LEAST_RUNS && spent_ms >= s->how.seconds * 1e3) || runs >= CLI_MOST_RUNS;
 }
 
 static sn_status measure(const settings *s, sn_session *session, const cli_inputs *inputs,
@@ -105,8 +93,8 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
         if (status != SN_OK) break;
         add_sample(&r->all, ms);
         r->total_ms += ms;
-        double done = s->runs ? (double)r->all.count : r->total_ms;
-        double total = s->runs ? (double)s->runs : s->seconds * 1e3;
+        double done = s->how.runs ? (double)r->all.count : r->total_ms;
+        double total = s->how.runs ? (double)s->how.runs : s->how.seconds * 1e3;
         cli_progress_update(&progress, done, total, "measuring");
     }
     cli_progress_clear(&progress);
@@ -267,7 +255,7 @@ static int bench(const settings *s, sn_model **model, sn_session **session) {
         uint64_t lower;
         sn_session_plan_bytes(*session, &r.arena_bytes, &lower);
         summarise(&r);
-        if (s->json) {
+        if (s->how.json) {
             show_json(s, &r);
         } else {
             show_text(s, &r);
@@ -282,7 +270,7 @@ static int bench(const settings *s, sn_model **model, sn_session **session) {
 }
 
 int cli_cmd_bench(cli_args *args) {
-    settings s = {.seconds = 3, .warm_up = 3};
+    settings s = {.how.seconds = 3, .warm_up = 3};
     sn_model *model = NULL;
     sn_session *session = NULL;
     cli_model_args_init(&s.model, args);
@@ -290,7 +278,8 @@ int cli_cmd_bench(cli_args *args) {
     int code = cli_args_read(args, take_option, &s);
     if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
     if (code < 0 && s.shapes)
-        code = cli_bench_shapes(&s.model, s.shapes, s.runs ? s.runs : LEAST_RUNS, s.json);
+        code =
+            cli_bench_shapes(&s.model, s.shapes, s.how.runs ? s.how.runs : LEAST_RUNS, s.how.json);
     if (code < 0) code = bench(&s, &model, &session);
     sn_session_destroy(session);
     sn_model_destroy(model);

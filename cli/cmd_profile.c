@@ -5,31 +5,21 @@
 #include "profile.h"
 #include "progress.h"
 
-#define MOST_RUNS 1000000
-
 typedef struct settings {
     cli_model_args model;
-    int64_t runs;   /* 0: by time */
-    double seconds; /* when by time */
+    cli_measuring how;
     int64_t top;
-    bool json;
     const char *trace, *html; /* files to write; NULL: none */
 } settings;
 
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     settings *s = ctx;
     int taken = cli_model_args_take(&s->model, args, id, value);
+    if (!taken) taken = cli_measuring_take(&s->how, args, id, value);
     if (taken) return taken > 0;
     switch (id) {
-    case OPT_RUNS:
-        return cli_args_int(args, value, 1, MOST_RUNS, &s->runs);
-    case OPT_SECONDS:
-        return cli_args_real(args, value, 0.001, 1e6, &s->seconds);
     case OPT_TOP:
         return cli_args_int(args, value, 0, INT32_MAX, &s->top);
-    case OPT_JSON:
-        s->json = true;
-        return true;
     case OPT_TRACE:
         s->trace = value;
         return true;
@@ -56,10 +46,7 @@ static sn_status run_once(sn_session *session, cli_profile *profile, const cli_i
                                       outputs->items, outputs->count, err);
     *us = (cli_now_ms() - start) * 1e3;
     if (profile && status == SN_OK) cli_profile_end(profile, *us);
-    for (size_t i = 0; i < outputs->count; i++) {
-        sn_value_destroy(outputs->items[i].value);
-        outputs->items[i].value = NULL;
-    }
+    cli_outputs_drop(outputs);
     return status;
 }
 
@@ -72,13 +59,13 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
     for (int i = 0; i < 2 && status == SN_OK; i++)
         status = run_once(session, NULL, inputs, outputs, &us, err);
     cli_progress_start(&progress);
-    for (int64_t i = 0; status == SN_OK && i < (s->runs ? s->runs : MOST_RUNS); i++) {
+    for (int64_t i = 0; status == SN_OK && i < (s->how.runs ? s->how.runs : CLI_MOST_RUNS); i++) {
         double spent = (cli_now_ms() - start) * 1e-3;
-        if (!s->runs && i >= 3 && spent >= s->seconds) break;
+        if (!s->how.runs && i >= 3 && spent >= s->how.seconds) break;
         status = run_once(session, profile, inputs, outputs, &us, err);
         if (status == SN_OK) status = run_once(session, NULL, inputs, outputs, &us, err);
         if (i == 0 || us < profile->plain_us) profile->plain_us = us;
-        double done = s->runs ? (double)i / (double)s->runs : spent / s->seconds;
+        double done = s->how.runs ? (double)i / (double)s->how.runs : spent / s->how.seconds;
         cli_progress_update(&progress, done, 1, "profiling");
     }
     cli_progress_clear(&progress);
@@ -97,7 +84,7 @@ static sn_status write_file(const cli_profile *p, const char *path,
 
 static sn_status show(const settings *s, const cli_profile *p, sn_error *err) {
     cli_text out = {0};
-    if (s->json)
+    if (s->how.json)
         cli_profile_json(p, &out);
     else
         cli_profile_text(p, (size_t)s->top, &out);
@@ -134,7 +121,7 @@ static int profile_model(const settings *s, sn_model **model, sn_session **sessi
 }
 
 int cli_cmd_profile(cli_args *args) {
-    settings s = {.seconds = 2, .top = 20};
+    settings s = {.how.seconds = 2, .top = 20};
     sn_model *model = NULL;
     sn_session *session = NULL;
     cli_model_args_init(&s.model, args);

@@ -412,3 +412,10 @@ sn_status cli_outputs_make(const sn_model *model, cli_inputs *out, sn_error *err
     *out = outputs;
     return SN_OK;
 }
+
+void cli_outputs_drop(cli_inputs *outputs) {
+    for (size_t i = 0; i < outputs->count; i++) {
+        sn_value_destroy(outputs->items[i].value);
+        outputs->items[i].value = NULL;
+    }
+}

@@ -46,6 +46,18 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
 int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
                          int id, const char *value);
 
+enum { CLI_MOST_RUNS = 10000000 };
+
+/* How long bench and profile measure, and how they show it. */
+typedef struct cli_measuring {
+    int64_t runs;   /* 0: by time */
+    double seconds; /* when by time */
+    bool json;
+} cli_measuring;
+
+/* Takes --runs, --seconds and --json: 1, 0 and -1 as above. */
+int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *value);
+
 /* Load the model; prepare it. They complain and return an exit code on failure, else CLI_OK. */
 int cli_open_model(const cli_model_args *m, sn_model **model);
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session);
@@ -64,6 +76,8 @@ void cli_inputs_free(cli_inputs *inputs);
 
 /* One fresh binding for each output of the model; freed by cli_inputs_free. */
 sn_status cli_outputs_make(const sn_model *model, cli_inputs *out, sn_error *err);
+/* Throws away what a run has made; the bindings are fresh again. */
+void cli_outputs_drop(cli_inputs *outputs);
 
 /* A model, a session of it, and values to run it on. */
 typedef struct cli_loaded {

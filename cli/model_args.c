@@ -207,3 +207,17 @@ int cli_run_once(const char *what, const cli_model_args *m, const sn_model *mode
                             outputs->count, &err);
     return status == SN_OK ? CLI_OK : cli_complain_error(what, &err, CLI_RUN_FAILED);
 }
+
+int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *value) {
+    switch (id) {
+    case OPT_RUNS:
+        return cli_args_int(args, value, 1, CLI_MOST_RUNS, &m->runs) ? 1 : -1;
+    case OPT_SECONDS:
+        return cli_args_real(args, value, 0.001, 1e6, &m->seconds) ? 1 : -1;
+    case OPT_JSON:
+        m->json = true;
+        return 1;
+    default:
+        return 0;
+    }
+}
