@@ -95,20 +95,12 @@ const OrtMemoryInfo *ort_EpDevice_MemoryInfo(const OrtEpDevice *ep_device,
     return ep_device && memory_type == OrtDeviceMemoryType_DEFAULT ? &ort_cpu_memory : NULL;
 }
 
-static OrtStatus *all_on_cpu(size_t count, const OrtEpDevice **out, size_t room) {
-    if (room != count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "room for %zu entries, but there are %zu", room,
-                        count);
-    for (size_t i = 0; i < count; i++) out[i] = &cpu_provider;
-    return NULL;
-}
-
 OrtStatusPtr ort_SessionGetEpDeviceForInputs(const OrtSession *session,
                                              const OrtEpDevice **inputs_ep_devices,
                                              size_t num_inputs) {
     NEED(session);
     NEED(inputs_ep_devices);
-    return all_on_cpu(session->input_count, inputs_ep_devices, num_inputs);
+    return ort_fill_all(session->input_count, &cpu_provider, inputs_ep_devices, num_inputs);
 }
 
 OrtStatusPtr ort_SessionGetEpDeviceForOutputs(const OrtSession *session,
@@ -116,7 +108,7 @@ OrtStatusPtr ort_SessionGetEpDeviceForOutputs(const OrtSession *session,
                                               size_t num_outputs) {
     NEED(session);
     NEED(outputs_ep_devices);
-    return all_on_cpu(session->output_count, outputs_ep_devices, num_outputs);
+    return ort_fill_all(session->output_count, &cpu_provider, outputs_ep_devices, num_outputs);
 }
 
 OrtStatusPtr ort_SessionOptionsAppendExecutionProvider_V2(

@@ -115,6 +115,9 @@ struct OrtMemoryInfo {
 };
 
 extern const OrtMemoryInfo ort_cpu_memory;
+
+/* Puts `entry` into all of an array of `room` pointers, which must be `count`. */
+OrtStatus *ort_fill_all(size_t count, const void *entry, void *out, size_t room);
 extern OrtAllocator ort_cpu_allocator;
 
 /* ---- The environment (env.c): one for the process, never destroyed ---- */

@@ -339,11 +339,11 @@ OrtStatusPtr ort_SessionGetOverridableInitializerName(const OrtSession *session,
     return port_name(session, INITIALIZER, index, allocator, value);
 }
 
-static OrtStatus *all_on_cpu(size_t count, const OrtMemoryInfo **out, size_t room) {
+OrtStatus *ort_fill_all(size_t count, const void *entry, void *out, size_t room) {
     if (room != count)
         return ort_fail(ORT_INVALID_ARGUMENT, "room for %zu entries, but there are %zu", room,
                         count);
-    for (size_t i = 0; i < count; i++) out[i] = &ort_cpu_memory;
+    for (size_t i = 0; i < count; i++) memcpy((char *)out + i * sizeof entry, &entry, sizeof entry);
     return NULL;
 }
 
@@ -352,7 +352,7 @@ OrtStatusPtr ort_SessionGetMemoryInfoForInputs(const OrtSession *session,
                                                size_t num_inputs) {
     NEED(session);
     NEED(inputs_memory_info);
-    return all_on_cpu(session->input_count, inputs_memory_info, num_inputs);
+    return ort_fill_all(session->input_count, &ort_cpu_memory, inputs_memory_info, num_inputs);
 }
 
 OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
@@ -360,7 +360,7 @@ OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
                                                 size_t num_outputs) {
     NEED(session);
     NEED(outputs_memory_info);
-    return all_on_cpu(session->output_count, outputs_memory_info, num_outputs);
+    return ort_fill_all(session->output_count, &ort_cpu_memory, outputs_memory_info, num_outputs);
 }
 
 OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
