@@ -108,47 +108,26 @@ static sn_status softmax_upgrade(sni_upgrade *u) {
     return sni_upgrade_to_reshape(u, result, shape);
 }
 
-#define SOFTMAX_PARAMS \
-    SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(softmax_params, axis), .number = -1})
+#define SOFTMAX_OP(NAME, REF)                                                                 \
+    const sni_op sni_op_##NAME = {                                                            \
+        .name = #NAME,                                                                        \
+        .versions = SNI_VERSIONS(1, 11, 13),                                                  \
+        .inputs = SNI_FORMALS({"input", "T"}),                                                \
+        .outputs = SNI_FORMALS({"output", "T"}),                                              \
+        .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),                                          \
+        .params =                                                                             \
+            SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(softmax_params, axis), .number = -1}), \
+        .params_size = sizeof(softmax_params),                                                \
+        .upgrade = softmax_upgrade,                                                           \
+        .infer = softmax_infer,                                                               \
+        .ref = REF,                                                                           \
+    }
 
-const sni_op sni_op_Softmax = {
-    .name = "Softmax",
-    .versions = SNI_VERSIONS(1, 11, 13),
-    .inputs = SNI_FORMALS({"input", "T"}),
-    .outputs = SNI_FORMALS({"output", "T"}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
-    .params = SOFTMAX_PARAMS,
-    .params_size = sizeof(softmax_params),
-    .upgrade = softmax_upgrade,
-    .infer = softmax_infer,
-    .ref = softmax_ref,
-};
+SOFTMAX_OP(Softmax, softmax_ref);
+SOFTMAX_OP(LogSoftmax, log_softmax_ref);
+SOFTMAX_OP(Hardmax, hardmax_ref);
 
-const sni_op sni_op_LogSoftmax = {
-    .name = "LogSoftmax",
-    .versions = SNI_VERSIONS(1, 11, 13),
-    .inputs = SNI_FORMALS({"input", "T"}),
-    .outputs = SNI_FORMALS({"output", "T"}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
-    .params = SOFTMAX_PARAMS,
-    .params_size = sizeof(softmax_params),
-    .upgrade = softmax_upgrade,
-    .infer = softmax_infer,
-    .ref = log_softmax_ref,
-};
-
-const sni_op sni_op_Hardmax = {
-    .name = "Hardmax",
-    .versions = SNI_VERSIONS(1, 11, 13),
-    .inputs = SNI_FORMALS({"input", "T"}),
-    .outputs = SNI_FORMALS({"output", "T"}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
-    .params = SOFTMAX_PARAMS,
-    .params_size = sizeof(softmax_params),
-    .upgrade = softmax_upgrade,
-    .infer = softmax_infer,
-    .ref = hardmax_ref,
-};
+#undef SOFTMAX_OP
 
 /* ---- com.microsoft ---- */
 
