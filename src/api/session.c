@@ -443,8 +443,10 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
     setup_run(c->s, o, &run);
     const sni_graph *g = c->form->graph;
     const sn_model *source = c->form == &c->s->main && c->s->kept ? c->s->kept : c->s->model;
+    int before = sni_threads_limit(run.threads); /* packing weights is part of the run */
     sn_status status =
         sni_run_program(&run, c->form->program, c->ins, g->n_inputs, c->out, 0, c->err);
+    sni_threads_limit(before);
     if (status ==
         SN_INVALID_MODEL) { /* it was accepted: this call's sizes or values are at fault */
         status = SN_BAD_DATA;

@@ -50,7 +50,8 @@ static struct {
 } hiring = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
-static _Thread_local bool inside; /* this thread is running a piece */
+static _Thread_local bool inside;   /* this thread is running a piece */
+static _Thread_local int most_here; /* sni_threads_limit */
 
 /* ---- fork: the child has no workers and nobody else's jobs ---- */
 
@@ -314,10 +315,16 @@ static void finish(job *j) {
     pthread_mutex_unlock(&pool.lock);
 }
 
+int sni_threads_limit(int threads) {
+    int before = most_here;
+    most_here = threads;
+    return before;
+}
+
 void sni_parallel_for(int threads, int64_t n, int64_t grain,
                       void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
     if (n <= 0) return;
-    if (threads <= 0) threads = sni_threads_available();
+    if (threads <= 0) threads = most_here > 0 ? most_here : sni_threads_available();
     int64_t pieces = grain > 1 ? n / grain : n;
     int64_t most = threads == 1 ? 1 : (int64_t)threads * PIECES_PER_THREAD;
     if (pieces > most) pieces = most;

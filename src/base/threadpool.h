@@ -14,12 +14,17 @@
 int sni_threads_available(void);
 
 /* Calls fn(ctx, begin, end) over disjoint pieces that cover [0, n), each of at least `grain`
- * elements where n allows, on at most `threads` threads (the caller's included; 0: all), and
+ * elements where n allows, on at most `threads` threads (the caller's included; 0: all that
+ * sni_threads_limit allows), and
  * returns when all have returned. The pieces depend on n, grain and `threads` only; with one
  * thread there is one piece. `fn` must not fail; it may call sni_parallel_for, which then runs in
  * the calling thread alone. */
 void sni_parallel_for(int threads, int64_t n, int64_t grain,
                       void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
+/* Most threads of the calling thread's loops that name no number; 0: all there are. Returns what
+ * was set before. */
+int sni_threads_limit(int threads);
 
 /* What sn_use_thread_functions says of it; false in a thread that is inside sni_parallel_for. */
 bool sni_threads_by(const sn_thread_functions *functions);

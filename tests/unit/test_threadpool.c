@@ -92,6 +92,29 @@ static void nested_calls_work(void **state) {
     for (int i = 0; i < 64; i++) assert_int_equal(s.inner[i], 4950);
 }
 
+static void count_piece(void *ctx, int64_t begin, int64_t end) {
+    (void)begin;
+    (void)end;
+    atomic_fetch_add((atomic_llong *)ctx, 1);
+}
+
+/* A limit counts where no number of threads is named, and until it is taken back. */
+static void limit_is_kept(void **state) {
+    (void)state;
+    atomic_llong pieces = 0;
+    assert_int_equal(sni_threads_limit(1), 0);
+    sni_parallel_for(0, 1000, 1, count_piece, &pieces);
+    assert_int_equal(pieces, 1);
+    pieces = 0;
+    sni_parallel_for(4, 1000, 1, count_piece, &pieces);
+    assert_true(pieces > 1);
+    pieces = 0;
+    assert_int_equal(sni_threads_limit(4), 1);
+    sni_parallel_for(0, 1000, 1, count_piece, &pieces);
+    assert_true(pieces > 1);
+    assert_int_equal(sni_threads_limit(0), 4);
+}
+
 static void *call_often(void *arg) {
     (void)arg;
     for (int i = 0; i < 300; i++) {
@@ -248,6 +271,7 @@ int main(void) {
         cmocka_unit_test(covers_everything_once),
         cmocka_unit_test(pieces_do_not_depend_on_timing),
         cmocka_unit_test(nested_calls_work),
+        cmocka_unit_test(limit_is_kept),
         cmocka_unit_test(many_callers_at_once),
         cmocka_unit_test(idle_pool_wakes),
         cmocka_unit_test(works_after_fork),
