@@ -50,6 +50,9 @@ typedef struct sni_impl {
     /* Bytes that a run reads of `state` in the place of these inputs. NULL: as many as theirs. */
     uint64_t (*packed_bytes)(const void *state);
     sn_status (*run)(sni_kernel *k); /* k->state is what prepare made */
+    /* What a run reads of `state`, where it does little with it and so waits for memory: told to
+     * the step before (sni_ahead). NULL: nothing of the kind. */
+    int (*reads)(const void *state, sni_span *spans);
 } sni_impl;
 
 /* ---- Packed data (pack.c) ---- */

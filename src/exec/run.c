@@ -20,6 +20,7 @@ typedef struct activation {
     sni_frame *frame;
     const sni_plan *plan;
     const sni_datum *const *captures; /* of the step under way: its node's captured values */
+    const sni_step *step;             /* the one under way */
     int depth;
     sni_arena infer_arena;            /* of the dynamic step under way */
     sni_symbols *symbols;             /* made when the first dynamic step needs it */
@@ -128,6 +129,14 @@ static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
     return status;
 }
 
+static int host_ahead(const sni_kernel *k, sni_span *spans) {
+    const activation *a = k->host_ctx;
+    const sni_step *next = a->step + 1, *end = a->plan->steps + a->plan->n_steps;
+    while (next < end && next->view) next++;
+    if (next >= end || next->dynamic || !next->impl || !next->impl->reads || !next->state) return 0;
+    return next->impl->reads(next->state, spans);
+}
+
 /* ---- Steps ---- */
 
 static void end_step(activation *a, const sni_step *s) {
@@ -164,7 +173,8 @@ static sn_status run_step(activation *a, const sni_step *s) {
                                   .scratch = host_scratch,
                                   .text = host_text,
                                   .poll = host_poll,
-                                  .subgraph = host_subgraph};
+                                  .subgraph = host_subgraph,
+                                  .ahead = host_ahead};
     const sni_node *n = s->node;
     const sni_datum **refs = a->frame->refs + s->refs;
     sni_kernel k = {.node = n,
@@ -179,6 +189,7 @@ static sn_status run_step(activation *a, const sni_step *s) {
                     .host_ctx = a,
                     .err = a->err};
     a->captures = refs + n->n_in;
+    a->step = s;
     SN_TRY(poll_run(a->run, a->err));
     a->impl = s->impl;
     if (s->dynamic) return call_dynamic(a, &k);

@@ -322,6 +322,13 @@ sn_status sni_infer_node(sni_graph *g, const sni_node *n, sn_error *err);
 
 /* ---- Kernels ---- */
 
+/* Constant data that a kernel reads once, from front to back. */
+typedef struct sni_span {
+    const void *data;
+    size_t bytes;
+} sni_span;
+enum { SNI_MOST_SPANS = 2 };
+
 /* What the engine offers a kernel; implemented by exec. */
 typedef struct sni_host {
     sn_status (*alloc)(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims);
@@ -330,6 +337,7 @@ typedef struct sni_host {
     sn_status (*poll)(sni_kernel *k);
     sn_status (*subgraph)(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
                           sni_datum *out, int n_out);
+    int (*ahead)(const sni_kernel *k, sni_span *spans);
 } sni_host;
 
 /* One call of a kernel. Inputs that were left out, and outputs that nobody wants, are NULL. */
@@ -371,6 +379,12 @@ static inline void *sni_scratch(sni_kernel *k, size_t bytes) {
 /* Memory for the text of string outputs, until the run ends; NULL with the error set. */
 static inline char *sni_text(sni_kernel *k, size_t bytes) {
     return k->host->text(k, bytes);
+}
+
+/* What the step after this one will read of its weights, for kernels that have time to fetch it
+ * into the cache; returns how many pieces, SNI_MOST_SPANS at most. */
+static inline int sni_ahead(const sni_kernel *k, sni_span *spans) {
+    return k->host->ahead ? k->host->ahead(k, spans) : 0;
 }
 
 /* SN_CANCELLED or SN_TIMEOUT when the run should stop: for loops that may take long. */

@@ -1,6 +1,7 @@
 /* conv_expand.c - a pointwise convolution and the depthwise one after it, in blocked layout: of a
  * few output channel blocks some rows at a time are expanded into memory that stays in the cache,
  * and the depthwise convolution reads them there. */
+#include "base/cpu.h"
 #include "base/threadpool.h"
 #include "cpu/depthwise.h"
 #include "ep/cpu/blocked.h"
@@ -86,11 +87,20 @@ typedef struct expand_job {
     int64_t width; /* output blocks that are expanded at once */
     int64_t lines; /* rows of a band of expanded ones, and their floats for all `width` blocks */
     size_t band;
-    int64_t parts; /* threads' shares of an image: */
-    bool by_rows;  /* stretches of rows, or else channel blocks */
+    int64_t parts;                  /* threads' shares of an image: */
+    bool by_rows;                   /* stretches of rows, or else channel blocks */
+    sni_span ahead[SNI_MOST_SPANS]; /* what the next step reads; it is fetched on the way */
+    int n_ahead;
 } expand_job;
 
+/* What is left for a part to fetch. */
+typedef struct fetching {
+    uintptr_t at[SNI_MOST_SPANS], end[SNI_MOST_SPANS];
+    int next, count;
+} fetching;
+
 enum {
+    LINE = 64,      /* bytes that come to the cache together */
     BAND = 40960,   /* floats of a band of expanded rows, about */
     PIECE = 1 << 18 /* products that are worth a thread's while */
 };
@@ -128,12 +138,40 @@ static void cut(expand_job *j, int threads) {
     j->parts = whole ? 1 : smaller(threads, j->by_rows ? g->out_h : j->out_blocks);
 }
 
+/* ---- Fetching ---- */
+
+/* A part of a step fetches the same part of what the next step reads: its thread will mostly be the
+ * one that reads it. No more than half of the second cache. */
+static fetching start_fetching(const expand_job *j, int64_t part) {
+    fetching f = {.count = j->n_ahead};
+    uintptr_t room = sni_cpu_cache(2) / 2;
+    for (int i = 0; i < f.count; i++) {
+        uintptr_t from = (uintptr_t)j->ahead[i].data, all = j->ahead[i].bytes;
+        uintptr_t parts = (uintptr_t)j->parts, share = all / parts;
+        if (share > room) share = room;
+        f.at[i] = from + all / parts * (uintptr_t)part;
+        f.end[i] = f.at[i] + share;
+        room -= share;
+    }
+    return f;
+}
+
+/* Has a tile fetch a line with each channel. */
+static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels) {
+    while (f->next < f->count && f->at[f->next] >= f->end[f->next]) f->next++;
+    bool more = f->next < f->count;
+    t->x_ahead = more ? f->at[f->next] : (uintptr_t)t->w;
+    t->x_ahead_step = more ? LINE : 0;
+    t->x_ahead_tap = t->x_ahead_step * (uintptr_t)t->channels;
+    if (more) f->at[f->next] += (uintptr_t)channels * LINE;
+}
+
 /* ---- Running ---- */
 
 /* Pixels [from, to) of an image in `width` output blocks from `first` on, to a band that begins
  * with pixel `start`. */
 static void expand_pixels(const expand_job *j, const float *x, int64_t first, int64_t width,
-                          int64_t from, int64_t to, int64_t start, float *band) {
+                          int64_t from, int64_t to, int64_t start, float *band, fetching *f) {
     const sni_conv_kernels *k = j->kernels->conv;
     int64_t block = j->block, plane = j->g.in_h * j->g.in_w * block;
     int64_t depth = j->in_blocks * block * block;
@@ -152,12 +190,13 @@ static void expand_pixels(const expand_job *j, const float *x, int64_t first, in
                        .finish = true,
                        .epilogue = &e};
     if (e.bias) e.bias += first * block;
-    t.ahead = t.x_ahead = (uintptr_t)t.w;
+    t.ahead = (uintptr_t)t.w;
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
     for (int64_t i = 0, at = from; i < tiles; i++) {
         int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
         t.x = x + at * block;
         t.y = band + (at - start) * block;
+        fetch_with(f, &t, j->w->in);
         k->tile[SNI_CONV_BLOCKED_1][width][pixels](&t);
         at += pixels;
     }
@@ -182,7 +221,7 @@ static int64_t band_end(const expand_job *j, int64_t start, int64_t from, int64_
 
 /* Rows [from, to) of `width` output blocks from `first` on of image n. */
 static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t width, int64_t from,
-                       int64_t to, float *band) {
+                       int64_t to, float *band, fetching *f) {
     const sni_conv_geometry *g = &j->g;
     int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
     const float *x = j->x + n * j->in_blocks * g->in_h * g->in_w * j->block;
@@ -197,8 +236,8 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
         int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
         need = smaller(larger(need, have), g->in_h);
         if (need > have)
-            expand_pixels(j, x, first, width, have * g->in_w, need * g->in_w, start * g->in_w,
-                          band);
+            expand_pixels(j, x, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
+                          f);
         have = need;
         for (int64_t b = 0; b < width; b++) {
             sni_depthwise_part part = {.x = band + b * j->lines * g->in_w * j->block,
@@ -222,10 +261,11 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         int64_t rows = j->by_rows ? j->parts : 1, blocks = j->by_rows ? 1 : j->parts;
         int64_t row = j->by_rows ? part : 0, some = j->by_rows ? 0 : part;
         float *band = j->scratch + (size_t)i * j->band;
+        fetching f = start_fetching(j, part);
         int64_t last = (some + 1) * j->out_blocks / blocks;
         for (int64_t b = some * j->out_blocks / blocks; b < last; b += j->width)
             run_blocks(j, n, b, smaller(j->width, last - b), row * j->g.out_h / rows,
-                       (row + 1) * j->g.out_h / rows, band);
+                       (row + 1) * j->g.out_h / rows, band, &f);
     }
 }
 
@@ -254,6 +294,7 @@ static sn_status expand_run(sni_kernel *k) {
     sni_cpu_act(&p->fused.activation, &j.second.act, &j.second.p0, &j.second.p1);
     int threads = k->threads > 0 ? k->threads : sni_threads_available();
     cut(&j, threads);
+    j.n_ahead = sni_ahead(k, j.ahead);
     int64_t items = j.g.n * j.parts;
     j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
     if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;

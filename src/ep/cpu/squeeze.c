@@ -48,6 +48,19 @@ static sn_status squeeze_prepare(const sni_choice *c, void **state, sn_error *er
     return sni_cpu_keep(&w, sizeof w, state, err);
 }
 
+static sni_span span_of(const product *p, int64_t block) {
+    int64_t size = sni_blocks(p->in, block) * sni_blocks(p->out, block) * block * block;
+    return (sni_span){.data = p->panels, .bytes = (size_t)size * sizeof(float)};
+}
+
+static int squeeze_reads(const void *state, sni_span *spans) {
+    const squeeze_weights *w = state;
+    int64_t block = sni_cpu_kernels_get()->block;
+    spans[0] = span_of(&w->first, block);
+    spans[1] = span_of(&w->second, block);
+    return 2;
+}
+
 /* ---- Products with a vector ---- */
 
 typedef struct product_job {
@@ -89,14 +102,17 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* A thread gets one stretch of the weights, which may have come to its cache already. */
 static void multiply(const sni_kernel *k, const product *p, const sni_activation *act,
                      const float *x, float *y) {
     enum { PIECE = 16384 }; /* weights that are worth a thread's while */
     product_job j = {.p = p, .kernels = sni_cpu_kernels_get(), .x = x, .y = y};
     int64_t block = j.kernels->block, each = sni_blocks(p->in, block) * block * block;
     sni_cpu_act(act, &j.epilogue.act, &j.epilogue.p0, &j.epilogue.p1);
-    sni_parallel_for(k->threads, sni_blocks(p->out, block), (PIECE + each - 1) / each, run_blocks,
-                     &j);
+    int64_t blocks = sni_blocks(p->out, block), least = (PIECE + each - 1) / each;
+    int threads = k->threads > 0 ? k->threads : sni_threads_available();
+    int64_t share = blocks / threads;
+    sni_parallel_for(threads, blocks, share > least ? share : least, run_blocks, &j);
 }
 
 static sn_status squeeze_run(sni_kernel *k) {
@@ -130,5 +146,6 @@ const sni_impl sni_cpu_squeeze = {
     .prepare = squeeze_prepare,
     .release = free,
     .packs = 1u << W | 1u << B | 1u << V | 1u << D,
+    .reads = squeeze_reads,
     .run = squeeze_run,
 };
