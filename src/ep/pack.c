@@ -1,8 +1,11 @@
 /* pack.c - memory of what implementations make of constants, or the finished bytes of a file. */
 #include "base/checked.h"
+#include "base/floats.h"
 #include "base/pages.h"
 #include "ep/ep.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -106,6 +109,42 @@ size_t sni_pack_given(const sni_choice *c) {
     return pack->count < pack->n_given ? pack->given[pack->count].bytes : 0;
 }
 
+/* ---- Borrowed constants ---- */
+
+/* Weights that training has left to fade away lie below the normal range of floats, where a
+ * multiplication takes a hundred times as long. Some of a tensor tell whether it has such, beside
+ * others that are so much larger that these amount to nothing. */
+static bool has_faded(const sni_tensor *t) {
+    enum { RUNS = 16, RUN = 1024 };
+    const sni_loose_float *x = t->data;
+    int64_t run = t->count < RUNS * RUN ? t->count : RUN;
+    int64_t step = t->count < RUNS * RUN ? t->count : t->count / RUNS;
+    float most = 0;
+    bool found = false;
+    if (t->dtype != SN_FLOAT32) return false;
+    for (int64_t from = 0; from < t->count && from + run <= t->count; from += step)
+        for (int64_t i = from; i < from + run; i++) {
+            float size = fabsf(x[i]);
+            found |= size < FLT_MIN && size > 0;
+            most = size > most ? size : most;
+        }
+    return found && most > FLT_MIN * (float)((int64_t)1 << 40);
+}
+
+/* Puts a copy in which such weights are 0 in the place of what is lent. */
+static sn_status drop_faded(sni_loan *loan, sn_error *err) {
+    sni_buffer *buffer;
+    const sni_loose_float *from = loan->tensor.data;
+    SN_TRY(sni_buffer_new(sni_tensor_bytes(&loan->tensor), NULL, &buffer, err));
+    float *to = (float *)(void *)buffer->data;
+    for (int64_t i = 0; i < loan->tensor.count; i++) to[i] = fabsf(from[i]) < FLT_MIN ? 0 : from[i];
+    sni_tensor copy = loan->tensor;
+    copy.data = to;
+    sni_loan_end(loan);
+    *loan = (sni_loan){.tensor = copy, .buffer = buffer};
+    return SN_OK;
+}
+
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
                           sn_error *err) {
     sni_loans *l = c->loans;
@@ -120,6 +159,10 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
         loan->buffer->budget = c->pack->budget; /* until the loan ends */
     else
         sni_budget_give(c->pack->budget, charged);
+    if (status == SN_OK && has_faded(&loan->tensor)) {
+        status = drop_faded(loan, err);
+        if (status != SN_OK) sni_loan_end(loan);
+    }
     if (status != SN_OK) return status;
     *out = &l->of[l->count++];
     return SN_OK;

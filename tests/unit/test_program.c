@@ -127,6 +127,31 @@ static void packed_weights_count(void **state) {
     sn_session_destroy(session);
 }
 
+/* Weights below the normal range count as 0 beside normal ones, and for what they are among their
+ * like. */
+static void faded_weights(void **state) {
+    (void)state;
+    static const char *const weights[] = {"{1, 1e-40, 0, 1e-40, 2, 1e-40, 1e-39, 1e-40}",
+                                          "{0, 1e-40, 0, 1e-40, 0, 1e-40, 1e-39, 1e-40}"};
+    for (int i = 0; i < 2; i++) {
+        char model[256] = "";
+        unit_append(
+            model, sizeof model,
+            "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N, 4] X) => (float[N, 2] Y)"
+            " <float[4, 2] W = %s> { Y = MatMul(X, W) }",
+            weights[i]);
+        sn_session *session = make(model, NULL);
+        sn_value *y;
+        sn_error err = {0};
+        if (run(session, 1, &y, &err) != SN_OK) fail_msg("%s", err.message); /* of -2, -1, 0, 1 */
+        const float *got = sn_tensor_const_data(y);
+        assert_float_equal(got[0], i ? 1e-39f : -2, 1e-42);
+        assert_float_equal(got[1], i ? -2e-40f : 0, 1e-42);
+        sn_value_destroy(y);
+        sn_session_destroy(session);
+    }
+}
+
 /* sn_write_fn: adds to a text of 16384 bytes. */
 static int keep_text(void *ctx, const void *bytes, size_t size) {
     char *text_so_far = ctx;
@@ -369,6 +394,7 @@ int main(void) {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(trimming_frees_and_runs_go_on),
         cmocka_unit_test(packed_weights_count),
+        cmocka_unit_test(faded_weights),
         cmocka_unit_test(dynamic_steps_use_implementations),
         cmocka_unit_test(views_hold_what_they_show),
         cmocka_unit_test(convolutions_follow_shapes),
