@@ -8,6 +8,14 @@
 
 enum { FEATURE_MASK = (1 << SNI_TREE_FEATURE_BITS) - 1, SKIP_MASK = (1 << SNI_TREE_SKIP_BITS) - 1 };
 
+/* How far a walk goes, without a jump that could be guessed wrong. */
+static inline int32_t step_of_one(const sni_tree_place *n, const float *x) {
+    uint32_t link = (uint32_t)n->link;
+    float v = x[link & FEATURE_MASK];
+    uint32_t yes = (uint32_t)(v <= n->split) | ((uint32_t)(v != v) & link >> 31);
+    return (int32_t)((link >> SNI_TREE_FEATURE_BITS & SKIP_MASK & (yes - 1)) | yes);
+}
+
 #if defined(__AVX2__)
 
 /* Some vectors of walks at once: a step waits for memory, and the others' steps fill the time. A
@@ -26,8 +34,9 @@ static inline void store_whole(int32_t *p, whole v) {
     _mm512_storeu_si512(p, v);
 }
 
-static inline bool is_zero(whole v) {
-    return _mm512_test_epi32_mask(v, v) == 0;
+/* A bit for each element that is not 0. */
+static inline uint32_t not_zero(whole v) {
+    return _mm512_test_epi32_mask(v, v);
 }
 
 /* How far each walk goes. */
@@ -56,10 +65,6 @@ static inline whole add(whole a, whole b) {
     return _mm512_add_epi32(a, b);
 }
 
-static inline whole either(whole a, whole b) {
-    return _mm512_or_si512(a, b);
-}
-
 #else
 
 enum { WIDTH = 8 };
@@ -73,8 +78,10 @@ static inline void store_whole(int32_t *p, whole v) {
     _mm256_storeu_si256((__m256i *)p, v);
 }
 
-static inline bool is_zero(whole v) {
-    return _mm256_testz_si256(v, v);
+/* A bit for each element that is not 0. */
+static inline uint32_t not_zero(whole v) {
+    __m256i none = _mm256_cmpeq_epi32(v, _mm256_setzero_si256());
+    return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(none)) & 0xff;
 }
 
 /* How far each walk goes. */
@@ -99,32 +106,41 @@ static inline whole add(whole a, whole b) {
     return _mm256_add_epi32(a, b);
 }
 
-static inline whole either(whole a, whole b) {
-    return _mm256_or_si256(a, b);
-}
-
 #endif
 
-enum { VECTORS = 4 }; /* with what else is wanted, in the registers */
+enum {
+    VECTORS = 4, /* with what else is wanted, in the registers */
+    FEW = 6      /* walks that go on one by one, where a step takes a third of a vector's time */
+};
 
 static inline __attribute__((always_inline)) void
 walk_some(const sni_tree_place *n, const float *x, const int32_t *from, int32_t *at, int vectors) {
-    whole row[VECTORS], here[VECTORS], moved;
+    whole row[VECTORS], here[VECTORS];
+    uint64_t moved;
     UNROLL
     for (int v = 0; v < vectors; v++) row[v] = load_whole(from + v * WIDTH);
     UNROLL
     for (int v = 0; v < vectors; v++) here[v] = load_whole(at + v * WIDTH);
     do {
-        moved = here[0];
+        moved = 0;
         UNROLL
         for (int v = 0; v < vectors; v++) {
             whole step = step_of(n, x, row[v], here[v]);
-            moved = v ? either(moved, step) : step;
+            moved |= (uint64_t)not_zero(step) << (v * WIDTH);
             here[v] = add(here[v], step);
         }
-    } while (!is_zero(moved));
+    } while (__builtin_popcountll(moved) > FEW);
     UNROLL
     for (int v = 0; v < vectors; v++) store_whole(at + v * WIDTH, here[v]);
+    for (; moved; moved &= moved - 1) {
+        int l = __builtin_ctzll(moved);
+        int32_t place = at[l], step;
+        do {
+            step = step_of_one(n + place, x + from[l]);
+            place += step;
+        } while (step);
+        at[l] = place;
+    }
 }
 
 static void walk(const sni_tree_place *n, const float *x, const int32_t *from, int32_t *at,
@@ -155,10 +171,7 @@ static void walk(const sni_tree_place *n, const float *x, const int32_t *from, i
     do {
         moved = 0;
         for (int l = 0; l < count; l++) {
-            uint32_t link = (uint32_t)n[at[l]].link;
-            float v = x[from[l] + (int32_t)(link & FEATURE_MASK)];
-            bool yes = v <= n[at[l]].split || (v != v && link >> 31);
-            int32_t step = yes ? 1 : (int32_t)(link >> SNI_TREE_FEATURE_BITS & SKIP_MASK);
+            int32_t step = step_of_one(&n[at[l]], x + from[l]);
             at[l] += step;
             moved |= step;
         }

@@ -67,8 +67,11 @@ static const sni_impl *const impls[] = {
 static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps, sni_cpu_loops,
                                         sni_cpu_lent, sni_cpu_moves};
 
+/* Steps whose shapes are known at run time only are asked for in each run: most names differ in
+ * their first letter. */
 static bool fits(const sni_impl *impl, const sni_choice *c) {
-    return sni_str_is(c->node->type, impl->op) &&
+    sni_str type = c->node->type;
+    return type.n > 0 && impl->op[0] == type.p[0] && sni_str_is(type, impl->op) &&
            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
            (!impl->pays || impl->pays(c));
 }

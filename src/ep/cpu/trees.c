@@ -180,16 +180,46 @@ static void walk_rows(const walk_job *j, int64_t first, int64_t rows) {
     }
 }
 
-/* One row; walks are trees. */
-static void walk_trees(const walk_job *j, int64_t row) {
-    const int32_t from[LANES] = {0};
-    int32_t n = j->f->n_trees, at[LANES];
-    for (int32_t tree = 0; tree < n; tree += LANES) {
-        int count = walks(n - tree);
-        for (int32_t l = 0; l < count; l++) at[l] = j->p->roots[tree + l < n ? tree + l : n - 1];
-        j->kernels->walk(j->p->nodes, j->x + row * j->width, from, at, count);
-        for (int32_t l = 0; l < LANES && tree + l < n; l++)
-            add_leaf(j, at[l], j->sums + row * j->f->targets);
+/* Some trees of one row, whose walks are next to each other. */
+typedef struct run_of_trees {
+    int32_t row, tree, count;
+} run_of_trees;
+
+/* What follows a run, in at most `most` walks. */
+static run_of_trees next_run(run_of_trees r, int32_t n_trees, int32_t most) {
+    r.tree += r.count;
+    if (r.tree == n_trees) {
+        r.tree = 0;
+        r.row++;
+    }
+    r.count = n_trees - r.tree < most ? n_trees - r.tree : most;
+    return r;
+}
+
+/* Rows that are fewer than a vector has elements; walks are the trees of one row after the other.
+ */
+static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
+    const int32_t n = j->f->n_trees, end = j->p->n_nodes - 1; /* the last node is a leaf */
+    int32_t from[LANES], at[LANES];
+    run_of_trees put = {0}, take = {0};
+    for (int64_t left = rows * n; left > 0; left -= LANES) {
+        int used = left < LANES ? (int)left : LANES, count = walks(used);
+        for (int l = 0; l < used; l += put.count) {
+            put = next_run(put, n, used - l);
+            const int32_t x = (int32_t)(put.row * j->width), *roots = j->p->roots + put.tree;
+            for (int32_t i = 0; i < put.count; i++) from[l + i] = x;
+            for (int32_t i = 0; i < put.count; i++) at[l + i] = roots[i];
+        }
+        for (int l = used; l < count; l++) {
+            from[l] = 0;
+            at[l] = end;
+        }
+        j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
+        for (int l = 0; l < used; l += take.count) {
+            take = next_run(take, n, used - l);
+            double *sums = j->sums + (first + take.row) * j->f->targets;
+            for (int32_t i = 0; i < take.count; i++) add_leaf(j, at[l + i], sums);
+        }
     }
 }
 
@@ -201,7 +231,7 @@ static void walk_blocks(void *ctx, int64_t begin, int64_t end) {
         if (rows >= SNI_TREE_GROUP)
             walk_rows(j, first, rows);
         else
-            for (int64_t r = 0; r < rows; r++) walk_trees(j, first + r);
+            walk_trees(j, first, rows);
     }
 }
 
