@@ -215,6 +215,9 @@ _SIGNATURES = {
     "sn_session_node_counts": (None, [c_void_p, POINTER(c_size_t), POINTER(c_size_t)]),
     "sn_model_write": (c_int, [c_void_p, c_int, WRITE_FN, c_void_p, _ERR]),
     "sn_session_write": (c_int, [c_void_p, c_int, c_int, WRITE_FN, c_void_p, _ERR]),
+    "sn_session_compile": (c_int, [c_void_p, WRITE_FN, c_void_p, _ERR]),
+    "sn_session_tune": (c_int, [c_void_p, POINTER(Binding), c_size_t, POINTER(c_size_t), _ERR]),
+    "sn_session_trim": (c_uint64, [c_void_p]),
 }
 
 

@@ -260,6 +260,24 @@ class Session:
             options.on_step = _lib.STEP_FN(lambda _, event: on_step(event.contents))
         return ctypes.byref(options)
 
+    def tune(self, feeds):
+        """Measures, with these inputs, the ways to compute each convolution and keeps those that are
+        quicker than estimated; returns how many. No other thread may run the session meanwhile."""
+        values = {n: self._value(n, v) for n, v in feeds.items()}
+        inputs = _bindings({name: value.handle for name, value in values.items()})
+        changed = ctypes.c_size_t()
+        _lib.call(lib.sn_session_tune, self.handle, inputs, len(values), ctypes.byref(changed))
+        return changed.value
+
+    def compile(self, path):
+        """Writes the session, with the weights that its runs so far have packed, as a compiled model."""
+        with open(path, "wb") as file:
+            file.write(_lib.written(lib.sn_session_compile, self.handle))
+
+    def trim(self):
+        """Frees memory that no run needs at the moment; returns the bytes."""
+        return lib.sn_session_trim(self.handle)
+
     @property
     def rules(self):
         """How often each optimiser rule fired."""

@@ -209,6 +209,17 @@ class Cache(unittest.TestCase):
         self.assertEqual(len(self.files()), 1)
         self.assertTrue([line for line in lines if "found in the cache" in line])
 
+    def test_tuned_and_compiled(self):
+        session, path = sinter.Session(DIGITS), os.path.join(self.folder, "digits.sinter")
+        self.assertLessEqual(session.tune({"image": self.x}), 3)
+        y = session(self.x)
+        session.compile(path)
+        np.testing.assert_array_equal(sinter.Session(path)(self.x), y)
+        self.assertGreater(session.trim(), 0)
+        np.testing.assert_array_equal(session(self.x), y)
+        with self.assertRaisesRegex(sinter.InvalidArgument, "image"):
+            session.tune({})
+
     def test_limit(self):
         sinter.Session(DIGITS, cache_folder=self.folder, cache_limit=1)(self.x)
         self.assertEqual(self.files(), [])
