@@ -48,8 +48,13 @@ static void release_buffer(void *buffer) {
 }
 
 sn_status sni_const_own_memory(sni_const *c, sn_error *err) {
+    enum { LARGE = 1 << 20 }; /* what is lent is there for a moment: pages of 4 kB cost more */
+    size_t bytes = sni_tensor_bytes(&c->tensor);
     sni_buffer *buffer;
-    SN_TRY(sni_buffer_new(sni_tensor_bytes(&c->tensor), NULL, &buffer, err));
+    if (c->lent && bytes >= LARGE)
+        SN_TRY(sni_buffer_new_mapped(bytes, NULL, &buffer, err));
+    else
+        SN_TRY(sni_buffer_new(bytes, NULL, &buffer, err));
     if (c->lent)
         *c->lent = buffer;
     else

@@ -1,5 +1,6 @@
 /* affine.c - scales and shifts by channel, folded into the weights and bias before them. */
 #include "base/floats.h"
+#include "ops/scale.h"
 #include "opt/rules/rules.h"
 
 #include <math.h>
@@ -97,11 +98,9 @@ static sn_status decode_scaled(sni_const *c, sn_error *err) {
     sni_loan loan;
     SN_TRY(sni_const_borrow(s->weights, true, &loan, err));
     sn_status status = sni_const_own_memory(c, err);
-    const sni_loose_float *w = loan.tensor.data;
-    float *to = c->tensor.data;
-    for (int64_t at = 0; status == SN_OK && at < c->tensor.count;)
-        for (int64_t i = 0; i < s->channels; i++, at += s->inner)
-            for (int64_t x = 0; x < s->inner; x++) to[at + x] = w[at + x] * s->k[i];
+    if (status == SN_OK)
+        sni_scale_channels(loan.tensor.data, c->tensor.count, s->k, s->channels, s->inner,
+                           c->tensor.data);
     sni_loan_end(&loan);
     return status;
 }
