@@ -38,7 +38,7 @@ static bool axis_form(int64_t kernel, int points, int *t, int *m, int *r) {
 }
 
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form) {
-    sni_wino_form f;
+    sni_wino_form f = {0};
     if (g->groups != 1 || g->stride_h != 1 || g->stride_w != 1 || g->dilation_h != 1 ||
         g->dilation_w != 1 || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
         return false;
@@ -46,6 +46,12 @@ bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_for
         !axis_form(g->kernel_w, t_w, &f.t_w, &f.m_w, &f.r_w))
         return false;
     *form = f;
+    return true;
+}
+
+bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form) {
+    if (g->kernel_h != 3 || g->kernel_w != 3 || !sni_wino_form_of(g, 6, 6, form)) return false;
+    form->taps = true;
     return true;
 }
 
@@ -57,7 +63,8 @@ static int64_t points_of(const sni_wino_form *f) {
 
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form) {
     int64_t block = sni_cpu_kernels_get()->block;
-    return (size_t)(points_of(form) * g->in_channels * sni_blocks(g->out_channels, block) * block);
+    int64_t each = form->taps ? g->kernel_h * g->kernel_w : points_of(form);
+    return (size_t)(each * g->in_channels * sni_blocks(g->out_channels, block) * block);
 }
 
 typedef struct pack_job {
@@ -110,10 +117,24 @@ static void pack_some(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
+/* Output blocks [begin, end) as (channels, taps, block). */
+static void pack_taps(void *ctx, int64_t begin, int64_t end) {
+    const pack_job *j = ctx;
+    int64_t block = j->kernels->block, each = j->g->in_channels * j->g->kernel_h * j->g->kernel_w;
+    for (int64_t b = begin; b < end; b++)
+        j->kernels->pack_turned(j->w + b * block * each, each,
+                                smaller(block, j->g->out_channels - b * block), (int)block, each,
+                                j->to + b * block * each);
+}
+
 void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
                    float *to, int threads) {
     pack_job j = {.g = g, .form = form, .kernels = sni_cpu_kernels_get(), .w = w, .to = to};
-    int64_t pairs = ceil_div(sni_blocks(g->out_channels, j.kernels->block), 2);
+    int64_t blocks = sni_blocks(g->out_channels, j.kernels->block), pairs = ceil_div(blocks, 2);
+    if (form->taps) {
+        sni_parallel_for(threads, blocks, 1, pack_taps, &j);
+        return;
+    }
     sni_parallel_for(threads, pairs * g->in_channels, 32, pack_some, &j);
 }
 
@@ -128,6 +149,8 @@ typedef struct cut {
     bool by_channels;       /* threads share a block of tiles */
     int parts;              /* threads */
     int64_t v_step, m_step; /* from point to point; not a multiple of a page */
+    int64_t v_group;        /* from group to group of tiles, */
+    int64_t v_block;        /* and from block to block of channels */
     size_t v_size, m_size;  /* floats of one block's V, one part's M */
 } cut;
 
@@ -142,7 +165,9 @@ static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t to
     int64_t groups = ceil_div(most, k->wino->rows);
     c->rows = ceil_div(most, groups);
     groups = ceil_div(most, c->rows);
-    c->v_step = groups * c->in_blocks * c->rows * block + block;
+    c->v_block = c->rows * block;
+    c->v_group = c->in_blocks * c->v_block;
+    c->v_step = groups * c->v_group + block;
     c->v_size = (size_t)(c->points * c->v_step);
     c->together = together;
     c->m_step = c->together * 2 * most * block + block;
@@ -188,6 +213,23 @@ static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t channels, int64_
     cut_block(c, k, best_most, best_together);
 }
 
+enum { TAPS_MOST = 16 }; /* tiles that share weights which are transformed when they are used */
+
+/* Blocks of few tiles, V(tile group, channel block, point, tile, c); threads share out the blocks
+ * of output channels and each has the whole V. */
+static void cut_taps(cut *c, const sni_cpu_kernels *k) {
+    c->rows = k->wino->taps_tiles;
+    int64_t groups = ceil_div(smaller(c->tiles, TAPS_MOST), c->rows);
+    c->most = groups * c->rows;
+    c->v_step = c->rows * k->block;
+    c->v_block = c->points * c->v_step;
+    c->v_group = c->in_blocks * c->v_block;
+    c->v_size = (size_t)(groups * c->v_group);
+    c->m_step = c->most * k->block;
+    c->m_size = (size_t)(c->points * c->m_step);
+    c->parts = (int)smaller(c->parts, c->out_blocks);
+}
+
 static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
                   int threads) {
     cut c = {.tiles_h = ceil_div(g->out_h, f->m_h), .tiles_w = ceil_div(g->out_w, f->m_w)};
@@ -197,6 +239,10 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.pairs = ceil_div(c.out_blocks, 2);
     c.points = points_of(f);
     c.parts = threads < 1 ? 1 : threads;
+    if (f->taps) {
+        cut_taps(&c, k);
+        return c;
+    }
     cut_tiles(&c, k, g->in_channels, c.tiles);
     if (c.parts == 1) return c;
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
@@ -240,6 +286,17 @@ static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) 
     return both(outs * taps / 2 / rate, 1.5 * stream_cost(k, weights, 0)); /* not fetched ahead */
 }
 
+/* Products of a form of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
+ * more, 2 rows none for the taps. */
+static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, const cut *c) {
+    double each = (double)(c->points * c->rows + 4 * 12 + 2 * 6) / 2 / 0.85;
+    double blocks = ceil((double)c->tiles / (double)c->most);
+    double weights = 9.0 * (double)(g->in_channels * g->out_channels) * sizeof(float);
+    return both(ceil((double)c->tiles / (double)c->rows) * each *
+                    (double)(g->in_channels * c->out_blocks),
+                stream_cost(k, weights, (blocks - 1) * weights));
+}
+
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     if (!f) return direct_cost(g, k);
@@ -249,6 +306,7 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     double in = (double)f->t_h * (f->m_w + f->t_w) * (double)c.in_blocks;
     double out = ((double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w)) *
                  (double)c.out_blocks;
+    if (f->taps) return 2000 + tiles * (4 * in + 1.3 * out) + taps_cost(g, k, &c);
     /* A product of few rows waits for its sums and its weights. */
     double products = ceil(tiles / rows) * (rows < 5 ? 5 : rows) *
                       (double)(c.points * g->in_channels * c.out_blocks) / 2;
@@ -257,6 +315,8 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
     return 2000 + both(products / 0.9 + tiles * (3 * in + 1.3 * out), stream);
 }
+
+enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
 
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
     static const int points[] = {4, 6, 8, 10};
@@ -276,7 +336,12 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
         *form = f;
         found = true;
     }
-    return found;
+    sni_wino_form taps;
+    if (!sni_wino_form_of_taps(g, &taps)) return found;
+    int64_t tiles = known.n * ceil_div(known.out_h, taps.m_h) * ceil_div(known.out_w, taps.m_w);
+    if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= 0.9 * best) return found;
+    *form = taps;
+    return true;
 }
 
 /* ---- One block of tiles ---- */
@@ -337,7 +402,7 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
         for (int64_t b = from; b < to; b++) {
             for (int i = 0; i < s.tiles; i++) {
                 int64_t group = (tile + i) / c->rows, at = (tile + i) % c->rows;
-                s.v[i] = v + ((group * c->in_blocks + b) * c->rows + at) * block;
+                s.v[i] = v + group * c->v_group + b * c->v_block + at * block;
             }
             input_strip(j, &s, first + tile, b);
         }
@@ -361,9 +426,9 @@ static void multiply_point(const job *j, int64_t count, int nv, const float *u, 
     int64_t groups = ceil_div(count, c->rows), row = nv * block;
     int64_t step = ceil_div(row, groups), second = step > line ? line : 0;
     for (int64_t t = 0; t < count; t += c->rows) {
-        j->kernels->wino->product((int)smaller(c->rows, count - t), nv, channels, a,
-                                  c->rows * block, u, to, c->most * block, next, step, second);
-        a += c->in_blocks * c->rows * block;
+        j->kernels->wino->product((int)smaller(c->rows, count - t), nv, channels, a, c->v_block, u,
+                                  to, c->most * block, next, step, second);
+        a += c->v_group;
         to += c->rows * block;
         next += step * channels;
     }
@@ -442,6 +507,66 @@ static void output_pairs(const job *j, int64_t first, int64_t count, int64_t fro
     }
 }
 
+/* ---- Weights that are transformed when they are used ---- */
+
+enum { TAPS_BLOCKS = 2 }; /* blocks of input channels whose weights stay in the first cache */
+
+/* The sums of one block of output channels over all tiles of a block. */
+static void multiply_taps(const job *j, int64_t count, int64_t out_block, const float *v,
+                          float *m) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block, channels = j->g->in_channels, row = 9 * block;
+    int64_t groups = ceil_div(count, c->rows);
+    for (int64_t b = 0; b < c->in_blocks; b += TAPS_BLOCKS) {
+        int64_t n = smaller(TAPS_BLOCKS * block, channels - b * block);
+        const float *w = j->packed + (out_block * channels + b * block) * row;
+        bool end = out_block + 1 == c->out_blocks && b + TAPS_BLOCKS >= c->in_blocks;
+        sni_wino_taps s = {.w = w,
+                           .channels = n,
+                           .v_block = c->v_block,
+                           .m_step = c->m_step,
+                           .add = b > 0,
+                           .next = w,
+                           .step = end ? 0 : ceil_div(row, 12 * groups)};
+        int64_t fetched = end ? 0 : n * row;
+        for (int64_t group = 0; group < groups; group++) {
+            s.v = v + group * c->v_group + b * c->v_block;
+            s.m = m + group * c->rows * block;
+            for (int i = 0; i < j->form->t_h; i++) {
+                s.next = w + fetched;
+                j->kernels->wino->taps(i, &s);
+                if (!end) fetched += 2 * s.step * n;
+            }
+        }
+    }
+}
+
+/* Tiles that a group lacks are zeros. */
+static void input_taps(const job *j, int64_t first, int64_t count, float *v) {
+    const cut *c = j->c;
+    int64_t groups = ceil_div(count, c->rows);
+    if (count % c->rows) memset(v + (groups - 1) * c->v_group, 0, (size_t)c->v_group * sizeof *v);
+    input_block(j, first, count, 0, c->in_blocks, v);
+    j->kernels->wino->taps_scale(v, groups * c->in_blocks);
+}
+
+static void run_taps(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const cut *c = j->c;
+    for (int64_t part = begin; part < end; part++) {
+        float *v = j->scratch + (size_t)part * (c->v_size + c->m_size), *m = v + c->v_size;
+        int64_t last = (part + 1) * c->out_blocks / c->parts;
+        for (int64_t first = 0; first < c->tiles; first += c->most) {
+            int64_t count = smaller(c->most, c->tiles - first);
+            input_taps(j, first, count, v);
+            for (int64_t b = part * c->out_blocks / c->parts; b < last; b++) {
+                multiply_taps(j, count, b, v, m);
+                output_block(j, first, count, b, m);
+            }
+        }
+    }
+}
+
 /* ---- Threads ---- */
 
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
@@ -501,7 +626,7 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
              .scratch = scratch};
     set_clamp(&j);
     if (!c.by_channels) {
-        sni_parallel_for(c.parts, c.parts, 1, run_blocks, &j);
+        sni_parallel_for(c.parts, c.parts, 1, form->taps ? run_taps : run_blocks, &j);
         return;
     }
     for (; j.first < c.tiles; j.first += c.most) {

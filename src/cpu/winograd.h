@@ -3,7 +3,11 @@
  *
  * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are
  * transformed to as many points; at each point the tiles' channels are multiplied with transformed
- * weights; the sums are transformed back. An axis with t = 1 has no transform (kernel size 1). */
+ * weights; the sums are transformed back. An axis with t = 1 has no transform (kernel size 1).
+ *
+ * Where there are few tiles and many weights, transformed weights would take longer to come from
+ * memory than to be multiplied. A form "of taps" keeps the weights as they are and transforms them
+ * in registers, each time they meet a few tiles: 3x3 taps, 6x6 points. */
 #ifndef SNI_CPU_WINOGRAD_H
 #define SNI_CPU_WINOGRAD_H
 
@@ -14,6 +18,7 @@ typedef struct sni_wino_form {
     int t_h, t_w; /* points */
     int m_h, m_w; /* outputs */
     int r_h, r_w; /* taps */
+    bool taps;    /* weights are transformed when they are used */
 } sni_wino_form;
 
 enum {
@@ -31,6 +36,18 @@ typedef struct sni_wino_input {
     float *v[SNI_WINO_TILES];           /* point 0 of each tile */
     int64_t step;                       /* from point to point */
 } sni_wino_input;
+
+/* Products of one row of points, some tiles side by side and one block of output channels. */
+typedef struct sni_wino_taps {
+    const float *w; /* (channels, 9, block) */
+    const float *v; /* (blocks of channels, 36, tiles, block), scaled */
+    int64_t channels, v_block;
+    float *m; /* point 0 of the first tile */
+    int64_t m_step;
+    bool add;          /* to what m has */
+    const float *next; /* weights to come, of which each channel fetches two places `step` apart */
+    int64_t step;
+} sni_wino_taps;
 
 typedef struct sni_wino_output {
     int t_h, t_w, m_h, m_w;
@@ -63,12 +80,20 @@ struct sni_wino_kernels {
     void (*product)(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
                     const float *b, float *c, int64_t c_step, const float *next, int64_t step,
                     int64_t second);
+    int taps_tiles; /* tiles that products with taps take at once */
+    /* Row `row` of 6 points. */
+    void (*taps)(int row, const sni_wino_taps *s);
+    /* Scales `count` of (36, taps_tiles, block) for products with taps, whose points lack these
+     * factors. */
+    void (*taps_scale)(float *v, int64_t count);
     void (*weights)(const sni_wino_weights *s);
 };
 
 /* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
  * only). False if there is none for this convolution. */
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
+/* The form of taps, if there is one. */
+bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form);
 
 /* Cycles that the convolution is expected to take on one thread: with a form, or directly (form
  * NULL). Sizes must be known. Not for comparing machines. */
@@ -80,10 +105,10 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
  * picture. */
 bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form);
 
-/* Floats of transformed weights. */
+/* Floats of packed weights. */
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);
 
-/* Transforms weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
+/* Packs weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
 void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
                    float *to, int threads);
 

@@ -18,6 +18,7 @@ enum { ROWS = 6 };
 enum { ROWS = 2 };
 #endif
 enum { PAIRS = 4, POINTS = SNI_WINO_POINTS };
+enum { TAPS_POINTS = 6, TAPS_TILES = LANES == 16 ? 4 : 2 };
 
 /* By p - 1. */
 static const float points[PAIRS][PAIRS] = {
@@ -307,6 +308,76 @@ static void product(int rows, int nv, int64_t channels, const float *a, int64_t 
     }
 }
 
+/* ---- Products with weights that are transformed on the way ---- */
+
+/* Three taps to point `i` of 6, without the factor that taps_scale gives the other side. */
+INLINE void tap_line(int i, const vb *a, const vb *b, const vb *c, vb *u) {
+    const float x = points[1][i > 2], square = x * x;
+    if (i == 0)
+        *u = *a;
+    else if (i == 5)
+        *u = *c;
+    else if (i % 2)
+        *u = (*a + square * *c) + x * *b;
+    else
+        *u = (*a + square * *c) - x * *b;
+}
+
+/* `row` is a constant at every call. */
+INLINE void taps_row(int row, const sni_wino_taps *s) {
+    vb sum[TAPS_POINTS][TAPS_TILES];
+    const float *w = s->w, *v = s->v, *next = s->next;
+    float *m = s->m + row * TAPS_POINTS * s->m_step;
+    UNROLL
+    for (int j = 0; j < TAPS_POINTS; j++) UNROLL
+    for (int k = 0; k < TAPS_TILES; k++) {
+        sum[j][k] = (vb){0};
+        if (s->add) sum[j][k] = VB_CONST(m + j * s->m_step + k * BLOCK);
+    }
+    v += row * TAPS_POINTS * TAPS_TILES * BLOCK;
+    for (int64_t channels = s->channels; channels > 0; channels -= BLOCK, v += s->v_block) {
+        const int64_t n = channels < BLOCK ? channels : BLOCK;
+        for (int64_t q = 0; q < n; q++, w += 9 * BLOCK, next += 2 * s->step) {
+            vb t[3];
+            __builtin_prefetch(next, 0, 2);
+            __builtin_prefetch(next + s->step, 0, 2);
+            UNROLL
+            for (int i = 0; i < 3; i++) {
+                vb first = VB_CONST(w + i * BLOCK), second = VB_CONST(w + (3 + i) * BLOCK);
+                vb third = VB_CONST(w + (6 + i) * BLOCK);
+                tap_line(row, &first, &second, &third, &t[i]);
+            }
+            UNROLL
+            for (int j = 0; j < TAPS_POINTS; j++) {
+                vb u;
+                tap_line(j, &t[0], &t[1], &t[2], &u);
+                UNROLL
+                for (int k = 0; k < TAPS_TILES; k++)
+                    sum[j][k] += VB_SPLAT(v[(j * TAPS_TILES + k) * BLOCK + q]) * u;
+            }
+        }
+    }
+    UNROLL
+    for (int j = 0; j < TAPS_POINTS; j++) UNROLL
+    for (int k = 0; k < TAPS_TILES; k++) VB(m + j * s->m_step + k * BLOCK) = sum[j][k];
+}
+
+static void taps(int row, const sni_wino_taps *s) {
+    switch (row) {
+#define CASE(row_)         \
+    case row_:             \
+        taps_row(row_, s); \
+        break;
+        CASE(0)
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+#undef CASE
+    }
+}
+
 /* ---- Weights, in double ---- */
 
 /* Half a block, which as doubles is one register. */
@@ -340,6 +411,17 @@ static void find_factors(int t, int r, weight_factors *f) {
             f->of[2 + 2 * j][k] = k % 2 ? -power / scale : power / scale;
         }
     }
+}
+
+static void taps_scale(float *v, int64_t count) {
+    weight_factors f;
+    find_factors(TAPS_POINTS, 3, &f);
+    f.of[TAPS_POINTS - 1][0] = 1;
+    for (; count > 0; count--)
+        for (int i = 0; i < TAPS_POINTS * TAPS_POINTS; i++) {
+            const float factor = (float)(f.of[i / TAPS_POINTS][0] * f.of[i % TAPS_POINTS][0]);
+            for (int k = 0; k < TAPS_TILES; k++, v += BLOCK) VB(v) = VB_CONST(v) * factor;
+        }
 }
 
 /* Taps of one row of points to its `t` points, `step` floats apart; `t` and `r` are constants. */
@@ -424,5 +506,8 @@ const sni_wino_kernels PASTE(sni_wino_kernels_, TIER) = {
     .input = input,
     .output = output,
     .product = product,
+    .taps_tiles = TAPS_TILES,
+    .taps = taps,
+    .taps_scale = taps_scale,
     .weights = weights,
 };

@@ -60,6 +60,8 @@ static void check_all_forms(conv_case *c) {
             check_form(c, &f);
             found++;
         }
+    sni_wino_form taps;
+    if (sni_wino_form_of_taps(&c->g, &taps)) check_form(c, &taps);
     assert_true(found > 0);
 }
 

@@ -10,6 +10,8 @@ typedef struct wino_weights {
     float *points, *bias, *slopes; /* the last two may be NULL */
 } wino_weights;
 
+enum { TAPS = 256 }; /* as the number of a form: weights are transformed when they are used */
+
 /* Any form at all. */
 static bool has_form(const sni_conv_geometry *g) {
     sni_wino_form f;
@@ -20,6 +22,7 @@ static bool has_form(const sni_conv_geometry *g) {
 static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
     const sni_blocked_conv_params *p = c->params;
     if (p->winograd == 1) return sni_wino_choose(g, form);
+    if (p->winograd == TAPS) return sni_wino_form_of_taps(g, form);
     return p->winograd > 0 && p->winograd < 256 &&
            sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form);
 }
@@ -45,7 +48,7 @@ static uint32_t wino_form(const sni_choice *c) {
     sni_wino_form form;
     bool plain;
     if (!sni_blocked_geometry(c, &g, &plain) || !choose(c, &g, &form)) return 0;
-    return (uint32_t)(16 * form.t_h + form.t_w);
+    return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w);
 }
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
@@ -116,4 +119,8 @@ void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *
         snprintf(out->names[out->count], sizeof out->names[0], "Winograd, %dx%d points", t_h, t_w);
         out->values[out->count++] = 16 * t_h + t_w;
     }
+    sni_wino_form taps;
+    if (!sni_wino_form_of_taps(&shape, &taps)) return;
+    snprintf(out->names[out->count], sizeof out->names[0], "Winograd, weights in passing");
+    out->values[out->count++] = TAPS;
 }
