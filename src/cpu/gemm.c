@@ -2,9 +2,9 @@
  *
  * B is cut into blocks of at most kc rows (of the tier) and NC columns, A into blocks of whole
  * panels and the same columns, so that a block of A stays in the second-level cache and a panel of
- * B in the first. A packed operand is a row of such k-blocks; each is a row of panels, k after k:
- * of A at most mr rows, as equal in number as can be, each panel in the room of mr; of B nr
- * columns. */
+ * B in the first. A packed operand is a row of such k-blocks; each is a row of panels:
+ * of A at most mr rows, as equal in number as can be, some k of each row after the other (the tile
+ * takes them one by one, so that nothing need be turned); of B nr columns, k after k. */
 #include "cpu/gemm.h"
 
 #include "base/threadpool.h"
@@ -37,7 +37,7 @@ static int64_t round_up(int64_t a, int64_t b) {
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once. The last may be
  * shorter. */
 static int64_t block_depth(int64_t k) {
-    return k ? round_up(ceil_div(k, ceil_div(k, sni_cpu_kernels_get()->kc)), 4) : 1;
+    return k ? round_up(ceil_div(k, ceil_div(k, sni_cpu_kernels_get()->kc)), SNI_LEFT_STEPS) : 1;
 }
 
 /* First row of panel i when m rows are dealt out to `panels`. */
@@ -48,15 +48,15 @@ static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
 /* ---- Packing ---- */
 
 size_t sni_gemm_packed_a_size(int64_t m, int64_t k) {
-    return (size_t)(round_up(m, sni_cpu_kernels_get()->mr) * k);
+    return (size_t)(round_up(m, sni_cpu_kernels_get()->mr) * round_up(k, SNI_LEFT_STEPS));
 }
 
 size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
     return (size_t)(k * round_up(n, sni_cpu_kernels_get()->nr));
 }
 
-/* One panel: `count` (at most `width`) rows or columns of an operand, k after k, padded with
- * zeros. `step` leads to the next of them, `k_step` to the next k. */
+/* One panel of B: `count` (at most `width`) columns, k after k, padded with zeros. `step` leads to
+ * the next of them, `k_step` to the next k. */
 static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t step,
                        int64_t k_step, int64_t count, int width, int64_t k, float *to) {
     if (k_step == 1) {
@@ -71,15 +71,38 @@ static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *fr
     }
 }
 
+/* Floats of a row panel of A over kc columns. */
+static int64_t left_panel(const sni_cpu_kernels *kernels, int64_t kc) {
+    return kernels->mr * round_up(kc, SNI_LEFT_STEPS);
+}
+
+/* One panel of A: `count` rows. */
+static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_float *from,
+                            int64_t row, int64_t col, int64_t count, int64_t kc, float *to) {
+    float lines[SNI_MAX_MR * SNI_LEFT_STEPS];
+    if (col == 1) {
+        kernels->pack_left(from, row, count, kc, to);
+        return;
+    }
+    for (int64_t p = 0; p < kc; p += SNI_LEFT_STEPS, to += left_panel(kernels, SNI_LEFT_STEPS)) {
+        int64_t steps = smaller(SNI_LEFT_STEPS, kc - p);
+        if (row == 1)
+            kernels->turn_matrix(from + p * col, col, steps, count, lines, SNI_LEFT_STEPS);
+        for (int64_t i = 0; i < count && row != 1; i++)
+            for (int64_t s = 0; s < steps; s++)
+                lines[i * SNI_LEFT_STEPS + s] = from[i * row + (p + s) * col];
+        kernels->pack_left(lines, SNI_LEFT_STEPS, count, steps, to);
+    }
+}
+
 /* Panels [first, last) of A's rows for one k-block that starts at `from`. */
 static void pack_a_panels(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
                           int64_t col, int64_t m, int64_t first, int64_t last, int64_t kc,
                           float *to) {
     int64_t panels = ceil_div(m, kernels->mr);
-    for (int64_t i = first; i < last; i++, to += kernels->mr * kc) {
+    for (int64_t i = first; i < last; i++, to += left_panel(kernels, kc)) {
         int64_t r = panel_row(m, panels, i);
-        pack_panel(kernels, from + r * row, row, col, panel_row(m, panels, i + 1) - r, kernels->mr,
-                   kc, to);
+        pack_left_panel(kernels, from + r * row, row, col, panel_row(m, panels, i + 1) - r, kc, to);
     }
 }
 
@@ -181,7 +204,9 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
         int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
         int64_t i = j->panels_first ? at / blocks : at % j->panels;
         int64_t kc = smaller(j->kc, j->k - p);
-        float *to = j->coder ? NULL : j->to + p * j->panels * width + i * width * kc;
+        float *to = j->coder  ? NULL
+                    : j->left ? j->to + p * j->panels * width + i * left_panel(kernels, kc)
+                              : j->to + p * j->panels * width + i * width * kc;
         if (j->coder)
             code_piece(j, j->from + p * j->row + i * width * j->col,
                        smaller(width, j->side - i * width), p, kc, i);
@@ -306,6 +331,7 @@ typedef struct share {
     const sni_cpu_kernels *kernels;
     const sni_coded_kernels *coder; /* NULL: B is not coded */
     int64_t panels, kc;             /* row panels of A, rows of a k-block */
+    int64_t rows, more_rows;        /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
     float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
 } share;
@@ -346,7 +372,7 @@ static int64_t block_columns(const sni_cpu_kernels *k) {
 static const float *block_of_a(const share *s, int64_t i, int64_t count, int64_t p, int64_t kc) {
     const sni_gemm_f32 *g = s->g;
     int mr = s->kernels->mr;
-    if (g->packed_a) return g->packed_a + p * s->panels * mr + i * mr * kc;
+    if (g->packed_a) return g->packed_a + p * s->panels * mr + i * left_panel(s->kernels, kc);
     pack_a_panels(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, i, i + count, kc,
                   s->a_block);
     return s->a_block;
@@ -386,10 +412,10 @@ typedef struct fetch {
     int64_t lines; /* of 64 bytes */
 } fetch;
 
-/* Part i of `parts` of what is to be fetched. */
-static fetch fetch_part(const float *from, int64_t lines, int64_t i, int64_t parts) {
-    int64_t first = i * lines / parts, end = (i + 1) * lines / parts;
-    return (fetch){from ? from + first * 16 : NULL, from ? end - first : 0};
+/* Part i of what is to be fetched, of `each` lines as long as there are any. */
+static fetch fetch_part(const float *from, int64_t lines, int64_t each, int64_t i) {
+    int64_t first = smaller(i * each, lines);
+    return (fetch){from ? from + first * 16 : NULL, from ? smaller(each, lines - first) : 0};
 }
 
 /* Takes the sums of a tile, nr in a row, to C. */
@@ -438,13 +464,14 @@ static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_
     for (int64_t r = 0; r < kc; r += FEW_ROWS) {
         int64_t n = smaller(FEW_ROWS, kc - r);
         int64_t lines = n * s->coder->group_bytes / (SNI_CODED_ROWS * 64) + 1;
+        int64_t each = ceil_div(lines, count + 1);
         const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
-        fetch part = fetch_part(ahead, lines, 0, count + 1);
+        fetch part = fetch_part(ahead, lines, each, 0);
         s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
         for (int64_t i = 0; i < count; i++) {
-            part = fetch_part(ahead, lines, i + 1, count + 1);
-            s->coder->tiles[row[i + 1] - row[i]](n, a + i * mr * kc + r * mr, s->b_block, sums[i],
-                                                 r > 0, part.from, part.lines);
+            part = fetch_part(ahead, lines, each, i + 1);
+            s->coder->tiles[row[i + 1] - row[i]](n, a + i * left_panel(s->kernels, kc) + r * mr,
+                                                 s->b_block, sums[i], r > 0, part.from, part.lines);
         }
     }
     for (int64_t i = 0; i < count; i++) {
@@ -457,11 +484,12 @@ static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_
  * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`. */
 static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc, int64_t p,
                        int64_t kc, const float *a, const float *b, const float *after) {
-    int mr = s->kernels->mr, nr = s->kernels->nr;
+    int nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
     int64_t lines =
         s->coder ? ceil_div(kc, SNI_CODED_ROWS) * s->coder->group_bytes / 64 : nr * kc / 16;
     int64_t before = s->coder ? 1 : 0; /* decoding fetches a part as well */
+    int64_t each = ceil_div(lines, count + before);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
         if (s->coder && count <= FEW_PANELS) {
@@ -472,15 +500,15 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
         const float *right = s->coder ? b : b + j * kc;
         if (s->coder) {
             sni_coded_piece piece = coded_piece(s, p, j0 + j);
-            fetch part = fetch_part(next, lines, 0, count + 1);
+            fetch part = fetch_part(next, lines, each, 0);
             s->coder->decode(&piece, kc, s->b_block, part.from, part.lines);
         }
         for (int64_t i = 0; i < count; i++) {
-            int64_t row = panel_row(s->g->m, s->panels, i0 + i);
-            int64_t rows = panel_row(s->g->m, s->panels, i0 + i + 1) - row;
-            fetch part = fetch_part(next, lines, i + before, count + before);
-            run_tile(s, a + i * mr * kc, right, NULL, kc, row, rows, j0 + j, cols,
-                     p > 0 || s->g->add, &part);
+            int64_t row = s->rows * (i0 + i) + smaller(i0 + i, s->more_rows);
+            int64_t rows = s->rows + (i0 + i < s->more_rows);
+            fetch part = fetch_part(next, lines, each, i + before);
+            run_tile(s, a + i * left_panel(s->kernels, kc), right, NULL, kc, row, rows, j0 + j,
+                     cols, p > 0 || s->g->add, &part);
             if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
     }
@@ -569,7 +597,7 @@ typedef struct job {
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_a || is_row(g)) return 0;
     int64_t panels = smaller(ceil_div(g->m, k->mr), block_panels(k));
-    return (size_t)round_up(panels * k->mr * block_depth(g->k), 16);
+    return (size_t)(panels * left_panel(k, block_depth(g->k)));
 }
 
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
@@ -611,6 +639,8 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .coder = g->coded_b ? sni_coded_kernels_get() : NULL,
                    .panels = j->row_panels,
                    .kc = block_depth(g->k),
+                   .rows = g->m / j->row_panels,
+                   .more_rows = g->m % j->row_panels,
                    .i0 = j->by_rows ? from : 0,
                    .i1 = j->by_rows ? to : j->row_panels,
                    .n0 = j->by_rows ? 0 : from * j->kernels->nr,

@@ -9,11 +9,10 @@ enum { MR = 4, NV = 2, KC = 384 };
 #endif
 enum {
     NR = NV * LANES,
-    STEPS = 4,       /* of k in one round of the loop */
-    FETCH_STEPS = 16 /* of k for which lines are fetched at once */
+    STEPS = 4 /* of k in one round of the loop */
 };
 
-/* One step of k. */
+/* One step of k: `a` points to the first row's element. */
 static inline __attribute__((always_inline)) void tile_step(int rows, const float *a,
                                                             const float *b, vf sum[MR][NV]) {
     vf right[NV];
@@ -21,31 +20,19 @@ static inline __attribute__((always_inline)) void tile_step(int rows, const floa
     for (int j = 0; j < NV; j++) right[j] = load(b + j * LANES);
     UNROLL
     for (int i = 0; i < rows; i++) {
-        vf left = splat(a[i]);
+        vf left = splat(a[i * SNI_LEFT_STEPS]);
         UNROLL
         for (int j = 0; j < NV; j++) sum[i][j] += left * right[j];
     }
 }
 
-/* `rows` is a constant at every call, so that the loops unroll and the tile needs no memory.
- * Several steps of k make one round of the loop: its counting would otherwise take the multipliers'
- * place. */
-static inline __attribute__((always_inline)) void tile_steps(int rows, int64_t k, const float **a,
-                                                             const float **b, vf sum[MR][NV]) {
-    const float *x = *a, *y = *b;
-    for (; k >= STEPS; k -= STEPS, x += STEPS * MR, y += STEPS * NR) {
-        UNROLL
-        for (int s = 0; s < STEPS; s++) tile_step(rows, x + s * MR, y + s * NR, sum);
-    }
-    for (; k > 0; k--, x += MR, y += NR) tile_step(rows, x, y, sum);
-    *a = x;
-    *b = y;
-}
-
-/* With `go_on`, C is the sum so far, as if it had never left the registers.
+/* With `go_on`, C is the sum so far, as if it had never left the registers. `rows` is a constant at
+ * every call, so that the loops unroll and the tile needs no memory. Several steps of k make one
+ * round of the loop: its counting would otherwise take the multipliers' place.
  *
- * What is fetched comes a few lines at a time, all along: memory has its own pace, and what waits
- * for it must not fill the places that the tile's own loads need. */
+ * What is fetched, the rows of C and the next lines of A among it, comes a few lines at a time, all
+ * along: memory has its own pace, and what waits for it must not fill the places that the tile's
+ * own loads need. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
                                                        const float *b, float *restrict c,
                                                        int64_t c_row, bool add, bool go_on,
@@ -54,15 +41,23 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) sum[i][j] = go_on ? load(c + i * c_row + j * LANES) : splat(0);
-    UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NR; j += 16) __builtin_prefetch(c + i * c_row + j, 1);
-    int64_t each = (lines * FETCH_STEPS + k - 1) / (k ? k : 1), p = 0;
-    for (; p + FETCH_STEPS <= k && lines > 0; p += FETCH_STEPS, lines -= each) {
-        for (int64_t i = 0; i < each; i++, fetch += 16) __builtin_prefetch(fetch, 0, 2);
-        tile_steps(rows, FETCH_STEPS, &a, &b, sum);
+    const float *ahead = c, *last = c + (rows - 1) * c_row;
+    uint32_t blocks = (uint32_t)(k / SNI_LEFT_STEPS); /* small numbers: a quick division */
+    uint32_t each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0;
+    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1)) {
+        for (uint32_t i = 0; i < each && lines > 0; i++, lines--, fetch += 16)
+            __builtin_prefetch(fetch, 0, 2);
+        UNROLL
+        for (int j = 0; j < NR; j += 16) __builtin_prefetch(ahead + j, 1);
+        ahead = ahead < last ? ahead + c_row : last;
+        UNROLL
+        for (int i = 0; i < rows; i++) __builtin_prefetch(a + (MR + i) * SNI_LEFT_STEPS);
+        for (const float *end = a + SNI_LEFT_STEPS; a < end; a += STEPS, b += STEPS * NR) {
+            UNROLL
+            for (int s = 0; s < STEPS; s++) tile_step(rows, a + s, b + s * NR, sum);
+        }
     }
-    tile_steps(rows, k - p, &a, &b, sum);
+    for (; k > 0; k--, a++, b += NR) tile_step(rows, a, b, sum);
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) {

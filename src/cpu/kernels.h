@@ -11,7 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SNI_MAX_MR = 14, SNI_MAX_NR = 32 }; /* largest tile of any tier */
+enum {
+    SNI_MAX_MR = 14, /* largest tile of any tier */
+    SNI_MAX_NR = 32,
+    SNI_LEFT_STEPS = 16 /* of k that lie together in a packed left operand: lines of the cache */
+};
 
 /* What is done to a result before it is stored for good: cpu/act.def. */
 typedef enum sni_act {
@@ -34,10 +38,9 @@ typedef struct sni_epilogue {
     int64_t residual_row;       /* elements between its rows */
 } sni_epilogue;
 
-/* C (rows x nr) = A B, or C += A B. `a` is k columns of `mr` elements (only the first `rows` of
- * each are read), `b` is k rows of nr elements; C's rows are c_row elements apart. Meanwhile about
- * `lines` lines of 64 bytes from `fetch` on are brought to the second-level cache; it may point
- * anywhere. */
+/* C (rows x nr) = A B, or C += A B. `a` is from pack_left(), `b` is k rows of nr elements; C's rows
+ * are c_row elements apart. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought
+ * to the second-level cache; it may point anywhere. */
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
                                  bool add, const float *fetch, int64_t lines);
 
@@ -72,6 +75,10 @@ typedef struct sni_cpu_kernels {
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
     /* The same for one row of A that lies as it is. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
+    /* A panel of `count` rows as tiles read it, element p of row i being from[i * step + p] for
+     * p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones. Zeros fill it up. */
+    void (*pack_left)(const sni_loose_float *from, int64_t step, int64_t count, int64_t k,
+                      float *to);
     /* to[p * width + i] = from[i * step + p] for i < count, 0 from there to width, p < k. */
     void (*pack_turned)(const sni_loose_float *from, int64_t step, int64_t count, int width,
                         int64_t k, float *to);
@@ -79,8 +86,8 @@ typedef struct sni_cpu_kernels {
     void (*pack_straight)(const sni_loose_float *from, int64_t k_step, int64_t count, int width,
                           int64_t k, float *to);
     /* to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. */
-    void (*turn_matrix)(const float *from, int64_t from_step, int64_t rows, int64_t columns,
-                        float *to, int64_t to_step);
+    void (*turn_matrix)(const sni_loose_float *from, int64_t from_step, int64_t rows,
+                        int64_t columns, float *to, int64_t to_step);
     /* y[i] = act(y[i] + bias + columns[i] + more[i]) for n elements, with e's act; `columns` and
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,

@@ -81,6 +81,7 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #endif
         },
     .gemm_row = gemm_row,
+    .pack_left = pack_left,
     .pack_turned = pack_turned,
     .pack_straight = pack_straight,
     .turn_matrix = turn_matrix,

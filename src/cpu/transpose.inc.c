@@ -107,7 +107,7 @@ static void pack_turned(const sni_loose_float *from, int64_t step, int64_t count
 }
 
 /* A block of turn_matrix at an edge. */
-static void turn_edge(const float *from, int64_t from_step, int64_t rows, int64_t columns,
+static void turn_edge(const sni_loose_float *from, int64_t from_step, int64_t rows, int64_t columns,
                       float *to, int64_t to_step) {
     vf r[LANES];
     load_turned(from, from_step, rows, columns, r);
@@ -120,8 +120,8 @@ static void turn_edge(const float *from, int64_t from_step, int64_t rows, int64_
 }
 
 /* to[j * to_step + i] = from[i * from_step + j] for a matrix of `rows` by `columns`. */
-static void turn_matrix(const float *from, int64_t from_step, int64_t rows, int64_t columns,
-                        float *to, int64_t to_step) {
+static void turn_matrix(const sni_loose_float *from, int64_t from_step, int64_t rows,
+                        int64_t columns, float *to, int64_t to_step) {
     for (int64_t i = 0; i < rows; i += LANES) {
         int64_t j = 0;
         for (; i + LANES <= rows && j + LANES <= columns; j += LANES) {
@@ -135,6 +135,24 @@ static void turn_matrix(const float *from, int64_t from_step, int64_t rows, int6
         for (; j < columns; j += LANES)
             turn_edge(from + i * from_step + j, from_step, rows - i, columns - j,
                       to + j * to_step + i, to_step);
+    }
+}
+
+static void pack_left(const sni_loose_float *from, int64_t step, int64_t count, int64_t k,
+                      float *to) {
+    for (int64_t p = 0; p < k; p += SNI_LEFT_STEPS, from += SNI_LEFT_STEPS) {
+        const sni_loose_float *x = from;
+        float *end = to + count * SNI_LEFT_STEPS, *last = to + MR * SNI_LEFT_STEPS;
+        if (k - p >= SNI_LEFT_STEPS) {
+            for (; to < end; to += SNI_LEFT_STEPS, x += step) {
+                UNROLL
+                for (int i = 0; i < SNI_LEFT_STEPS; i += LANES) store(to + i, load(x + i));
+            }
+        } else {
+            for (; to < end; to += SNI_LEFT_STEPS, x += step)
+                for (int64_t i = 0; i < SNI_LEFT_STEPS; i++) to[i] = i < k - p ? x[i] : 0;
+        }
+        for (; to < last; to += LANES) store(to, splat(0));
     }
 }
 

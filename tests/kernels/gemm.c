@@ -37,18 +37,28 @@ static const sni_act acts[] = {
     SNI_ACT_NONE,    SNI_ACT_RELU,         SNI_ACT_CLIP, SNI_ACT_LEAKY_RELU, SNI_ACT_HARD_SWISH,
     SNI_ACT_SIGMOID, SNI_ACT_HARD_SIGMOID, SNI_ACT_SILU, SNI_ACT_TANH,       SNI_ACT_GELU};
 
+/* Where element p of row i stands in a packed left operand. */
+static int64_t left_at(const check *c, int64_t i, int64_t p) {
+    return p / SNI_LEFT_STEPS * SNI_LEFT_STEPS * c->k->mr + i * SNI_LEFT_STEPS + p % SNI_LEFT_STEPS;
+}
+
+static int64_t left_size(const check *c, int64_t k) {
+    return (k + SNI_LEFT_STEPS - 1) / SNI_LEFT_STEPS * SNI_LEFT_STEPS * c->k->mr;
+}
+
 static void gemm_tile(check *c) {
     int mr = c->k->mr, nr = c->k->nr;
     int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = nr + below(c, 20);
     bool add = !c->bench && below(c, 2);
-    float *a = random_floats(c, k * mr + mr), *b = random_floats(c, k * nr + nr);
+    float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * nr);
     float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
     double *want = zero_doubles(c, rows * row);
     for (int64_t i = 0; i < rows * row; i++) want[i] = (double)y[i];
     for (int64_t i = 0; i < rows && !c->bench; i++)
         for (int64_t j = 0; j < nr; j++) {
             double sum = add ? (double)y[i * row + j] : 0;
-            for (int64_t p = 0; p < k; p++) sum += (double)a[p * mr + i] * (double)b[p * nr + j];
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)a[left_at(c, i, p)] * (double)b[p * nr + j];
             want[i * row + j] = sum;
         }
     CALL(c, 2 * rows * nr * k, 0)
@@ -68,6 +78,18 @@ static void gemm_row(check *c) {
     }
     CALL(c, 2 * nr * k, 0) c->k->gemm_row(k, a, b, y, add);
     expect(c, "C", y, want, nr, 1e-5 * (double)(k + 10));
+}
+
+static void pack_left(check *c) {
+    int mr = c->k->mr;
+    int64_t count = size_of(c, 0, mr, mr), k = size_of(c, 0, 90, 256), step = k + below(c, 9);
+    int64_t size = left_size(c, k);
+    float *from = random_floats(c, step * count), *to = unset_floats(c, size);
+    double *want = zero_doubles(c, size);
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < count; i++) want[left_at(c, i, p)] = (double)from[i * step + p];
+    CALL(c, 0, 8 * k * mr) c->k->pack_left(from, step, count, k, to);
+    expect(c, "the panel", to, want, size, 0);
 }
 
 /* to[p * width + i] from rows or columns of a matrix. */
@@ -182,10 +204,17 @@ static void gemm_whole(check *c) {
 }
 
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},         {"gemm_row", gemm_row},
-    {"pack_turned", pack_turned},     {"pack_straight", pack_straight},
-    {"turn_matrix", turn_matrix},     {"finish_row", finish_row},
-    {"finish_row relu", finish_relu}, {"finish_row silu", finish_silu},
-    {"finish_row gelu", finish_gelu}, {"axpy", axpy},
-    {"gemm 512", gemm_whole},         {0},
+    {"gemm_tile", gemm_tile},
+    {"gemm_row", gemm_row},
+    {"pack_left", pack_left},
+    {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight},
+    {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},
+    {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu},
+    {"finish_row gelu", finish_gelu},
+    {"axpy", axpy},
+    {"gemm 512", gemm_whole},
+    {0},
 };

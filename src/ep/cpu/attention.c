@@ -26,6 +26,7 @@ typedef struct attend_job {
     const sni_cpu_kernels *kernels;
     int64_t group, queries; /* heads that share keys, and their queries */
     int64_t panels;         /* of a group's queries; of single queries: as many */
+    int64_t k_columns;      /* of K with padding */
     int64_t v_columns;      /* of V with padding: panels of nr, the last may be half as wide */
     bool biased, same_bias; /* masks count; they are the same for all queries of a head */
     bool plain_bias;        /* there is a mask of floats for each query and nothing else */
@@ -126,9 +127,9 @@ static void pack_group(const attend_job *j, int64_t i, float *to_k, float *to_v)
     int mr = kernels->mr, nr = kernels->nr;
     int64_t b = i / a->kv_heads, h = i % a->kv_heads;
     const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
-    for (int64_t at = 0; at < a->total; at += mr, to_k += mr * a->head_size)
-        kernels->pack_turned(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), mr,
-                             a->head_size, to_k);
+    for (int64_t at = 0; at < a->total; at += mr, to_k += mr * j->k_columns)
+        kernels->pack_left(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), a->head_size,
+                           to_k);
     for (int64_t at = 0; at < a->total; at += KEYS) {
         int64_t n = smaller(KEYS, a->total - at);
         for (int64_t c = 0; c < j->v_columns; c += nr) {
@@ -226,8 +227,8 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     const sni_attention *a = j->a;
     const sni_cpu_kernels *kernels = j->kernels;
     int mr = kernels->mr, nr = kernels->nr;
-    const float *k = w->k + at * a->head_size;
-    for (int64_t q = 0; q < n; q += mr, k += mr * a->head_size)
+    const float *k = w->k + at * j->k_columns;
+    for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
         kernels->gemm_tile[smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr, nr,
                                                false, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
@@ -377,6 +378,7 @@ static void plan_job(attend_job *j) {
     j->group = a->q_heads / a->kv_heads;
     j->queries = j->group * a->q_length;
     j->panels = j->queries <= FEW ? j->queries : (j->queries + nr - 1) / nr;
+    j->k_columns = (a->head_size + SNI_LEFT_STEPS - 1) / SNI_LEFT_STEPS * SNI_LEFT_STEPS;
     j->v_columns = (a->v_size + lanes - 1) / lanes * lanes;
     j->biased = a->mask || a->padding || moving || a->lengths;
     j->same_bias = !moving &&
@@ -384,7 +386,7 @@ static void plan_job(attend_job *j) {
                    !(a->padding && a->padding_stride[1]);
     j->plain_bias =
         a->mask && !a->bool_mask && !a->padding && !moving && !a->lengths && !j->same_bias;
-    j->k_size = (size_t)((a->total + mr - 1) / mr * mr * a->head_size);
+    j->k_size = (size_t)((a->total + mr - 1) / mr * mr * j->k_columns);
     j->v_size = (size_t)(a->total * j->v_columns);
 }
 
