@@ -184,6 +184,7 @@ typedef struct patches {
     int64_t channels, depth, plane;
     uint8_t flip, pad;
     bool straight; /* stride 1, and rows of input and output are equally long */
+    bool pixels;   /* besides, one tap and no padding */
     /* For each tap of a row: the outputs that it has input for, and where output 0's would be. */
     int64_t *low, *high, *shift;
 } patches;
@@ -254,6 +255,17 @@ static const uint8_t *view_channel(const patches *p, const view *v, int64_t chan
     return copy;
 }
 
+/* A panel of whole columns where every output sees the one input pixel that it has. */
+static void fill_pixels(const patches *p, int64_t n0, const uint8_t *none, int32_t *panel) {
+    const uint8_t *rows[SNI_INT_GROUP];
+    int group = p->kernels->group;
+    for (int64_t c = 0; c < p->depth; c += group, panel += p->kernels->nr) {
+        for (int g = 0; g < group; g++)
+            rows[g] = c + g < p->channels ? p->x + (c + g) * p->plane + n0 : none;
+        p->kernels->interleave(rows, p->flip, false, panel);
+    }
+}
+
 static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *panel) {
     const patches *p = ctx;
     int group = p->kernels->group;
@@ -262,6 +274,10 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
     int64_t row = n0 / p->w->out[1], at = n0 % p->w->out[1];
     view v;
     memset(none, p->flip, sizeof none);
+    if (p->pixels && cols == p->kernels->nr) {
+        fill_pixels(p, n0, none, panel);
+        return;
+    }
     for (int64_t h = 0; h < p->w->kernel[0]; h++)
         for (int64_t w = 0; w < p->w->kernel[1]; w++) {
             view_tap(p, h, w, n0, row, at, cols, &v);
@@ -302,6 +318,8 @@ static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
                     .flip = sni_int_flip(c->x->dtype, false),
                     .pad = (uint8_t)c->x_zero,
                     .straight = w->stride[0] == 1 && w->stride[1] == 1 && w->in[1] == w->out[1]};
+    from.pixels = from.straight && w->kernel[0] == 1 && w->kernel[1] == 1 &&
+                  w->in[0] == w->out[0] && w->begin[0] == 0 && w->begin[1] == 0;
     sni_igemm g = {.m = p->m,
                    .n = pixels,
                    .units = p->w.units,
