@@ -86,8 +86,21 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
 typedef struct sni_piece {
     void *data;
     size_t bytes;
-    bool mapped; /* part of a compiled file: not freed */
+    bool mapped;  /* part of a compiled file: not freed */
+    bool shelved; /* part of a shelf: freed with it */
 } sni_piece;
+
+/* Memory on large pages in which pieces of many nodes stand side by side: those that are no
+ * multiple of such a page would end in small ones, which take three times as long to come into
+ * being. A graph with few weights in all leaves it empty. */
+typedef struct sni_shelf {
+    unsigned char **spaces;
+    int32_t count, capacity;
+    size_t used;  /* bytes of the last space */
+    size_t asked; /* bytes of all pieces so far */
+} sni_shelf;
+
+void sni_shelf_free(sni_shelf *shelf);
 
 /* The packed data of one node. */
 typedef struct sni_pack {
@@ -96,9 +109,11 @@ typedef struct sni_pack {
     const sni_piece *given; /* finished pieces of a compiled file; NULL: none */
     int32_t n_given;
     sni_budget *budget; /* charged for pieces that are not mapped; NULL: no limit */
+    sni_shelf *shelf;   /* NULL: each piece has memory of its own */
 } sni_pack;
 
-void sni_pack_clear(sni_pack *pack); /* frees the pieces */
+/* Frees the pieces; those on a shelf make room there if they were the last to be put there. */
+void sni_pack_clear(sni_pack *pack);
 
 /* The implementation for a node; NULL: its reference kernel. */
 const sni_impl *sni_ep_find(const sni_choice *c);

@@ -1,5 +1,4 @@
 /* pack.c - memory of what implementations make of constants, or the finished bytes of a file. */
-#include "base/checked.h"
 #include "base/floats.h"
 #include "base/pages.h"
 #include "ep/ep.h"
@@ -9,7 +8,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { LARGE = 1 << 20, HUGE_PAGE = SNI_LARGE_PAGE };
+enum {
+    LARGE = 1 << 20,
+    HUGE_PAGE = SNI_LARGE_PAGE,
+    SPACE = 16 * HUGE_PAGE,       /* of a shelf; in memory as far as it is used */
+    MOST_SHELVED = 4 * HUGE_PAGE, /* larger pieces have few bytes in small pages */
+    FEW = LARGE                   /* bytes of a graph's pieces that need no shelf */
+};
 
 /* ---- Memory ---- */
 
@@ -45,6 +50,53 @@ static void piece_free(const sni_piece *piece) {
         free(piece->data);
 }
 
+/* ---- Shelves ---- */
+
+static size_t round_up(size_t bytes) {
+    return (bytes + SNI_ALIGN - 1) & ~(size_t)(SNI_ALIGN - 1);
+}
+
+static bool new_space(sni_shelf *s) {
+    if (s->count == s->capacity) {
+        int32_t more = s->capacity ? s->capacity * 2 : 4;
+        unsigned char **bigger = realloc(s->spaces, (size_t)more * sizeof *bigger);
+        if (!bigger) return false;
+        s->spaces = bigger;
+        s->capacity = more;
+    }
+    unsigned char *space = sni_pages_map(SPACE);
+    if (!space) return false;
+    s->spaces[s->count++] = space;
+    s->used = 0;
+    return true;
+}
+
+/* Zeros on the shelf; NULL: the piece gets memory of its own. */
+static void *put_on_shelf(sni_shelf *s, size_t bytes) {
+    if (!s || bytes > MOST_SHELVED) return NULL;
+    s->asked += bytes;
+    if (s->asked <= FEW) return NULL;
+    size_t rounded = round_up(bytes);
+    if ((s->count == 0 || SPACE - s->used < rounded) && !new_space(s)) return NULL;
+    void *p = s->spaces[s->count - 1] + s->used;
+    s->used += rounded;
+    return p;
+}
+
+static void take_from_shelf(sni_shelf *s, const sni_piece *piece) {
+    size_t rounded = round_up(piece->bytes);
+    unsigned char *end = s && s->count ? s->spaces[s->count - 1] + s->used : NULL;
+    if (!end || (unsigned char *)piece->data + rounded != end) return;
+    memset(piece->data, 0, rounded);
+    s->used -= rounded;
+}
+
+void sni_shelf_free(sni_shelf *shelf) {
+    for (int32_t i = 0; i < shelf->count; i++) sni_pages_unmap(shelf->spaces[i], SPACE);
+    free(shelf->spaces);
+    *shelf = (sni_shelf){0};
+}
+
 /* ---- Pieces ---- */
 
 static sn_status make_room(sni_pack *pack, sn_error *err) {
@@ -57,18 +109,19 @@ static sn_status make_room(sni_pack *pack, sn_error *err) {
     return SN_OK;
 }
 
-static sn_status allocate(sni_pack *pack, size_t bytes, void **out, sn_error *err) {
-    size_t rounded;
-    if (!sni_add_size(bytes, SNI_ALIGN - 1, &rounded) || rounded > SIZE_MAX / 2)
+static sn_status allocate(sni_pack *pack, sni_piece *piece, sn_error *err) {
+    size_t bytes = piece->bytes;
+    if (bytes > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "packed weights of %zu bytes are too large", bytes);
-    rounded &= ~(size_t)(SNI_ALIGN - 1);
     SN_TRY(sni_budget_take(pack->budget, bytes, err));
-    void *p = bytes >= LARGE ? sni_pages_map(mapped_size(bytes)) : zeros(rounded);
+    void *p = put_on_shelf(pack->shelf, bytes);
+    piece->shelved = p != NULL;
+    if (!p) p = bytes >= LARGE ? sni_pages_map(mapped_size(bytes)) : zeros(round_up(bytes));
     if (!p) {
         sni_budget_give(pack->budget, bytes);
         return sni_fail_memory(err);
     }
-    *out = p;
+    piece->data = p;
     return SN_OK;
 }
 
@@ -91,7 +144,7 @@ sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, vo
         if (given)
             piece.data = map_in(pack->given[pack->count].data, bytes[i]);
         else
-            SN_TRY(allocate(pack, bytes[i], &piece.data, err));
+            SN_TRY(allocate(pack, &piece, err));
         pack->pieces[pack->count++] = piece;
         data[i] = piece.data;
     }
@@ -169,10 +222,14 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
 }
 
 void sni_pack_clear(sni_pack *pack) {
-    for (int32_t i = 0; i < pack->count; i++) {
-        if (pack->pieces[i].mapped) continue;
-        sni_budget_give(pack->budget, pack->pieces[i].bytes);
-        piece_free(&pack->pieces[i]);
+    for (int32_t i = pack->count - 1; i >= 0; i--) {
+        const sni_piece *piece = &pack->pieces[i];
+        if (piece->mapped) continue;
+        sni_budget_give(pack->budget, piece->bytes);
+        if (piece->shelved)
+            take_from_shelf(pack->shelf, piece);
+        else
+            piece_free(piece);
     }
     free(pack->pieces);
     pack->pieces = NULL;

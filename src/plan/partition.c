@@ -45,6 +45,7 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     p->impl = impl;
     p->form = form;
     p->pack.budget = common->packed;
+    p->pack.shelf = &common->shelf;
     sni_prepared_name(impl, form, name);
     find_finished(common, c->node, name, &p->pack);
     sni_loans loans = {.count = 0};
@@ -130,10 +131,12 @@ void sni_common_free(sni_common *common) {
         for (sni_prepared *p = common->prepared[i], *next; p; p = next) {
             next = p->next;
             if (p->impl->release) p->impl->release(p->state);
+            p->pack.shelf = NULL; /* it goes as a whole */
             sni_pack_clear(&p->pack);
             free(p);
         }
     }
+    sni_shelf_free(&common->shelf);
     free(common->prepared);
     free(common->weights);
     free(common->positions);

@@ -117,6 +117,7 @@ typedef struct sni_common {
     sni_prepared **prepared;      /* by node id: a list, since shapes may decide who runs a node */
     sni_datum *weights;           /* by value id: contents of constants, as far as used; borrowed */
     sni_budget *packed;           /* charged for packed data; NULL: no limit */
+    sni_shelf shelf;              /* where packed data stands */
     const sni_finished *finished; /* NULL: none */
     uint32_t number;              /* of the graph, as in sni_finished_key */
     uint32_t *positions;          /* by node id: in the list of nodes */

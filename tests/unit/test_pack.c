@@ -1,0 +1,79 @@
+/* test_pack.c - memory of packed weights: zeros, side by side on shelves, and what is given back.
+ */
+#include "unit.h"
+
+#include "ep/ep.h"
+
+enum { PIECE = 300000, PIECES = 200, HUGE_PIECE = 9 << 20 };
+
+static unsigned char *alloc(sni_pack *pack, size_t bytes) {
+    sni_choice c = {.pack = pack};
+    void *data = NULL;
+    bool filled = true;
+    sn_error err = {0};
+    if (sni_pack_alloc(&c, bytes, &data, &filled, &err) != SN_OK) fail_msg("%s", err.message);
+    assert_false(filled);
+    assert_int_equal((uintptr_t)data % SNI_ALIGN, 0);
+    for (size_t i = 0; i < bytes; i++)
+        if (((unsigned char *)data)[i]) fail_msg("byte %zu of a new piece is not 0", i);
+    return data;
+}
+
+/* Pieces are zeros of their own, whether they are on the shelf or not. */
+static void pieces_are_apart(void **state) {
+    (void)state;
+    sni_shelf shelf = {0};
+    sni_budget budget = {0};
+    sni_pack pack = {.shelf = &shelf, .budget = &budget};
+    for (int i = 0; i < PIECES; i++)
+        memset(alloc(&pack, PIECE + (size_t)i), i + 1, PIECE + (size_t)i);
+    memset(alloc(&pack, HUGE_PIECE), 0xff, HUGE_PIECE);
+    for (int i = 0; i < PIECES; i++)
+        for (size_t at = 0; at < pack.pieces[i].bytes; at++)
+            assert_int_equal(((unsigned char *)pack.pieces[i].data)[at], (unsigned char)(i + 1));
+    assert_false(pack.pieces[0].shelved); /* few bytes so far */
+    assert_true(pack.pieces[PIECES - 1].shelved);
+    assert_false(pack.pieces[PIECES].shelved);
+    assert_true(shelf.count >= 2);
+    assert_true(budget.used > (size_t)PIECE * PIECES + HUGE_PIECE);
+    sni_pack_clear(&pack);
+    assert_int_equal(budget.used, 0);
+    sni_shelf_free(&shelf);
+}
+
+/* What fails again and again takes the same place, zeroed, and no more memory. */
+static void room_comes_back(void **state) {
+    (void)state;
+    sni_shelf shelf = {0};
+    sni_pack kept = {.shelf = &shelf};
+    for (int i = 0; i < 8; i++) alloc(&kept, PIECE);
+    int32_t spaces = shelf.count;
+    size_t used = shelf.used;
+    for (int round = 0; round < 300; round++) {
+        sni_pack failing = {.shelf = &shelf};
+        memset(alloc(&failing, PIECE + 1), 0xaa, PIECE + 1);
+        memset(alloc(&failing, PIECE), 0xbb, PIECE);
+        sni_pack_clear(&failing);
+        assert_int_equal(shelf.used, used);
+        assert_int_equal(shelf.count, spaces);
+    }
+    sni_pack_clear(&kept);
+    sni_shelf_free(&shelf);
+}
+
+static void works_without_a_shelf(void **state) {
+    (void)state;
+    sni_pack pack = {0};
+    for (int i = 0; i < 20; i++) memset(alloc(&pack, PIECE), 0xff, PIECE);
+    for (int i = 0; i < 20; i++) assert_false(pack.pieces[i].shelved);
+    sni_pack_clear(&pack);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_apart),
+        cmocka_unit_test(room_comes_back),
+        cmocka_unit_test(works_without_a_shelf),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
