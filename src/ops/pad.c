@@ -107,23 +107,31 @@ static int64_t mirrored(int32_t mode, int64_t i, int64_t n) {
     return i < n ? i : period - i;
 }
 
-/* map[i] is the element of an axis of x that element i of y's repeats. */
-static void fill_map(int32_t mode, int64_t length, int64_t before, int64_t after, int64_t out,
-                     int64_t *map) {
+/* Elements [start, end) of an axis of y lie as in the input, from its element `skip` on. */
+typedef struct axis_part {
+    int64_t start, end, skip;
+} axis_part;
+
+/* map[i] is the element of an axis of x that element i of y's repeats, but for the part that it
+ * returns. */
+static axis_part fill_map(int32_t mode, int64_t length, int64_t before, int64_t after, int64_t out,
+                          int64_t *map) {
     int64_t skip = before < 0 ? -before : 0, start = before > 0 ? before : 0;
-    int64_t kept = length - skip + (after < 0 ? after : 0);
-    int64_t end = start + kept < out ? start + kept : out; /* those between lie as they did */
-    for (int64_t i = 0; i < start && i < out; i++) map[i] = skip + mirrored(mode, i - start, kept);
-    for (int64_t i = start; i < end; i++) map[i] = skip - start + i;
-    for (int64_t i = end > 0 ? end : 0; i < out; i++)
-        map[i] = skip + mirrored(mode, i - start, kept);
+    int64_t kept = length - skip + (after < 0 ? after : 0), end = start + kept;
+    if (start > out) start = out;
+    if (end > out) end = out;
+    if (end < start) end = start;
+    for (int64_t i = 0; i < start; i++) map[i] = skip + mirrored(mode, i - before, kept);
+    for (int64_t i = end; i < out; i++)
+        map[i] = skip + mirrored(mode, i - (before > 0 ? before : 0), kept);
+    return (axis_part){start, end, skip};
 }
 
 typedef struct repeat_job {
     const sni_tensor *x;
     sni_tensor *y;
     int64_t *map[SN_MAX_RANK], strides[SN_MAX_RANK];
-    int64_t whole, length; /* elements of a row that lie as in the input: the first, how many */
+    axis_part part; /* of a row */
     size_t width;
 } repeat_job;
 
@@ -141,13 +149,14 @@ static void repeat_rows(void *ctx, int64_t begin, int64_t end) {
         }
         const unsigned char *src = sni_element(j->x->data, row, j->width);
         unsigned char *dst = sni_element(j->y->data, r * n, j->width);
-        for (int64_t i = 0; i < j->whole; i++)
+        for (int64_t i = 0; i < j->part.start; i++)
             sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
                              j->width);
-        if (j->length)
-            memcpy(sni_element(dst, j->whole, j->width), sni_element(src, map[j->whole], j->width),
-                   (size_t)j->length * j->width);
-        for (int64_t i = j->whole + j->length; i < n; i++)
+        if (j->part.end > j->part.start)
+            memcpy(sni_element(dst, j->part.start, j->width),
+                   sni_element(src, j->part.skip, j->width),
+                   (size_t)(j->part.end - j->part.start) * j->width);
+        for (int64_t i = j->part.end; i < n; i++)
             sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
                              j->width);
     }
@@ -162,13 +171,11 @@ static sn_status pad_repeat(sni_kernel *k, const int64_t *before, const int64_t 
     sni_strides(j.x->rank, j.x->dims, j.strides);
     for (int i = 0; i <= last; i++) {
         SN_TRY(sni_scratch_i64(k, j.y->dims[i], &j.map[i]));
-        fill_map(p->mode, j.x->dims[i], before[i], after[i], j.y->dims[i], j.map[i]);
+        j.part = fill_map(p->mode, j.x->dims[i], before[i], after[i], j.y->dims[i], j.map[i]);
+        for (int64_t at = j.part.start; i < last && at < j.part.end; at++)
+            j.map[i][at] = at - j.part.start + j.part.skip;
     }
     int64_t n = j.y->dims[last];
-    j.whole = before[last] < 0 ? 0 : before[last] < n ? before[last] : n;
-    while (j.whole + j.length < n &&
-           j.map[last][j.whole + j.length] == j.map[last][j.whole] + j.length)
-        j.length++;
     sni_parallel_for(k->threads, j.y->count / n, REPEAT_GRAIN / n + 1, repeat_rows, &j);
     return SN_OK;
 }

@@ -69,16 +69,19 @@ typedef struct found {
 /* Groups in sorted order; then, unless `sorted`, renamed in order of first occurrence. */
 static sn_status find_groups(sni_kernel *k, const slices *s, bool sorted, found *f) {
     int64_t *order = NULL, *spare = NULL;
+    bool numbers = s->x->dtype == SN_INT64 && s->outer == 1 && s->inner == 1;
+    int (*compare)(const void *, int64_t, int64_t) = numbers ? compare_numbers : compare_slices;
+    const void *ctx = numbers ? s->x->data : s;
     SN_TRY(sni_scratch_i64(k, s->n, &order));
     SN_TRY(sni_scratch_i64(k, s->n, &spare));
     SN_TRY(sni_scratch_i64(k, s->n, &f->first));
     SN_TRY(sni_scratch_i64(k, s->n, &f->count));
     SN_TRY(sni_scratch_i64(k, s->n, &f->inverse));
     for (int64_t i = 0; i < s->n; i++) order[i] = i;
-    SN_TRY(sni_sort_positions(k, order, spare, s->n, compare_slices, s));
+    SN_TRY(sni_sort_positions(k, order, spare, s->n, compare, ctx));
     f->groups = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        if (i == 0 || compare_slices(s, order[i - 1], order[i]) != 0) {
+        if (i == 0 || compare(ctx, order[i - 1], order[i]) != 0) {
             f->first[f->groups] = order[i];
             f->count[f->groups++] = 0;
         }
