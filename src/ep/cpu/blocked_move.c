@@ -127,11 +127,9 @@ static void block_tiles(void *ctx, int64_t begin, int64_t end) {
         int64_t first = plane % j->blocks * j->block;
         const float *x = j->x + (plane / j->blocks * j->channels + first) * j->pixels;
         float *y = j->y + plane * j->pixels * j->block;
-        for (int64_t c = 0; c < j->block; c++)
-            if (first + c < j->channels)
-                for (int64_t p = p0; p < p1; p++) y[p * j->block + c] = x[c * j->pixels + p];
-            else
-                for (int64_t p = p0; p < p1; p++) y[p * j->block + c] = 0;
+        int64_t left = j->channels - first;
+        sni_cpu_kernels_get()->pack_turned(x + p0, j->pixels, left < j->block ? left : j->block,
+                                           (int)j->block, p1 - p0, y + p0 * j->block);
     }
 }
 
@@ -143,8 +141,9 @@ static void unblock_tiles(void *ctx, int64_t begin, int64_t end) {
         int64_t first = plane % j->blocks * j->block;
         const float *x = j->x + plane * j->pixels * j->block;
         float *y = j->y + (plane / j->blocks * j->channels + first) * j->pixels;
-        for (int64_t c = 0; c < j->block && first + c < j->channels; c++)
-            for (int64_t p = p0; p < p1; p++) y[c * j->pixels + p] = x[p * j->block + c];
+        int64_t left = j->channels - first;
+        sni_cpu_kernels_get()->turn_matrix(x + p0 * j->block, j->block, p1 - p0,
+                                           left < j->block ? left : j->block, y + p0, j->pixels);
     }
 }
 

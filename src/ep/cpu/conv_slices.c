@@ -110,19 +110,14 @@ static void copy_in(void *ctx, int64_t begin, int64_t end) {
         int64_t channels = j->w->form.channels - first;
         const float *from = picture_of(j, i / j->w->slice, &lo, &hi) + first * j->in_step;
         float *to = j->in + i * j->pixels * block;
-        size_t whole = (size_t)(j->pixels * block), before = (size_t)(lo * block);
-        if (channels < block) {
-            memset(to, 0, whole * sizeof *to);
-        } else {
-            memset(to, 0, before * sizeof *to);
-            memset(to + hi * block, 0, (whole - (size_t)(hi * block)) * sizeof *to);
-        }
+        memset(to, 0, (size_t)(lo * block) * sizeof *to);
+        memset(to + hi * block, 0, (size_t)((j->pixels - hi) * block) * sizeof *to);
         if (hi <= lo) continue;
         if (block == 1)
             memcpy(to + lo, from, (size_t)(hi - lo) * sizeof *to);
         else
-            j->kernels->turn_matrix(from, j->in_step, channels < block ? channels : block, hi - lo,
-                                    to + lo * block, block);
+            j->kernels->pack_turned(from, j->in_step, channels < block ? channels : block,
+                                    (int)block, hi - lo, to + lo * block);
     }
 }
 
