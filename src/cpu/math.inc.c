@@ -2,6 +2,23 @@
  * found by comparison with double precision over the whole range (tests/unit/test_cpu_math.c). NaN
  * stays NaN everywhere. */
 
+/* True if a < b in every lane; not if either is NaN. */
+static inline bool all_below(vf a, vf b) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ) == 0xffff;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ)) == 255;
+#else
+    for (int i = 0; i < LANES; i++)
+        if (!(a[i] < b[i])) return false;
+    return true;
+#endif
+}
+
+static inline vf abs_vf(vf x) {
+    return (vf)((vi)x & 0x7fffffff);
+}
+
 /* 2^n for whole n from -126 to 127. */
 static inline vf power_of_two(vi n) {
     return (vf)((n + 127) << 23);
@@ -34,10 +51,26 @@ static inline vf exp_rest(vf r) {
     return p * r + splat(4.99999934e-1f);
 }
 
+/* e^x within 2 for |x| <= 87. */
+static inline vf exp_mid_vf(vf x) {
+    const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
+    vf shifted = x * log2e + magic, n = shifted - magic;
+    vf r = x - n * splat(0.693145751953125f) - n * splat(1.42860682030941723e-6f);
+    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+#if defined(__AVX512F__)
+    return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    return p * (vf)(((vu)shifted << 23) + (127u << 23)); /* n is in the last bits of `shifted` */
+#endif
+}
+
 /* e^x within 2; 0 below -104, infinity above 88.8. */
 static inline vf exp_vf(vf x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    if (__builtin_expect(all_below(abs_vf(x), splat(87.0f)), 1)) return exp_mid_vf(x);
+#endif
     vf r, n = reduce_exp(min_vf(max_vf(x, splat(-104.0f)), splat(104.0f)), &r);
-    vf p = exp_rest(r) * (r * r) + r + splat(1.0f);
+    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
 #if defined(__AVX512F__)
     return scaled_vf(p, n); /* the instruction has no ends of its range */
 #else
@@ -173,10 +206,6 @@ static inline vf times_sigmoid_vf(vf x, vf u) {
 #endif
 }
 
-static inline vf abs_vf(vf x) {
-    return (vf)((vi)x & 0x7fffffff);
-}
-
 static inline vf sqrt_vf(vf x) {
 #if defined(__AVX512F__)
     return (vf)_mm512_sqrt_ps((__m512)x);
@@ -203,8 +232,8 @@ static inline vf tanh_vf(vf x) {
     p = p * square + splat(1.33314913e-1f);
     p = p * square + splat(-3.33332839e-1f);
     vf small = p * square * x + x;
-    vf power = exp_vf(min_vf(size + size, splat(40.0f))); /* 1 minus what it gives is 1 */
-    vf large = splat(1.0f) - splat(2.0f) / (power + splat(1.0f));
+    vf power = exp_mid_vf(min_vf(size + size, splat(40.0f))); /* 1 minus what it gives is 1 */
+    vf large = splat(1.0f) - splat(2.0f) * reciprocal_vf(power + splat(1.0f));
     return select_vf(size < splat(0.625f), small, with_sign(large, x));
 }
 
@@ -226,7 +255,7 @@ static inline vf erf_vf(vf x) {
     q = q * t + splat(1.05312092e-1f);
     q = q * t + splat(6.3568043e-1f);
     q = q * t + splat(1.12852548f);
-    vf large = splat(1.0f) - exp_vf(-(q * t));
+    vf large = splat(1.0f) - exp_mid_vf(-(q * t));
     return select_vf(size < splat(0.875f), p * x + x, with_sign(large, x));
 }
 

@@ -21,6 +21,9 @@ struct sni_cores {
     /* sni_gemm_batch */
     sn_status (*gemm)(sni_kernel *k, const sni_gemm *g, int64_t count, sni_gemm_locate_fn locate,
                       const void *ctx);
+    /* The parts that sni_gemm_batch() is made of for a type that `gemm` does not do; NULL: plain C,
+     * or not lent. */
+    const sni_gemm_core *(*core)(sn_dtype dtype);
     void (*softmax)(int threads, const sni_lanes *lanes);
     void (*normalize)(int threads, int64_t rows, const sni_row_norm *norm);
     /* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns; elements are of

@@ -3,18 +3,13 @@
 #include "ops/cores.h"
 
 #include "base/threadpool.h"
-#include "ops/typed.h"
-
-#include <string.h>
+#include "ops/matmul_panel.h"
 
 enum {
-    MR = 4,
-    NR = 8,            /* columns of a tile */
-    PANEL_COLS = 64,   /* columns of a block of C */
-    PANEL_STRIDE = 72, /* of the panel's rows: keeps them out of each other's cache sets */
-    PANEL_BYTES = 72 * 1024,
+    MR = 4, /* of a tile */
+    TILE_VECTORS = 2,
+    TILE_BYTES = 16,
     BLOCK_ROWS = 64,     /* rows of a block of C where rows are split among threads */
-    FEW_ROWS = 3,        /* at most so many rows are computed without a panel */
     GRAIN_MACS = 65536,  /* multiply-accumulates worth a thread */
     POLL_MACS = 1 << 30, /* ... after which the run may be told to stop */
 };
@@ -40,31 +35,25 @@ enum {
 #undef T
 #undef SUFFIX
 
-typedef struct core {
-    void (*block)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t cols);
-    void (*row)(const sni_gemm *g, int64_t i, int64_t n0, int64_t n1);
-    void (*zero)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
-} core;
-
-static const core *core_of(sn_dtype dtype) {
-    static const core f32 = {block_f32, row_f32, zero_f32}, f64 = {block_f64, row_f64, zero_f64},
-                      u32 = {block_u32, row_u32, zero_u32}, u64 = {block_u64, row_u64, zero_u64};
+static const sni_gemm_core *core_of(const sni_kernel *k, sn_dtype dtype) {
+    const sni_gemm_core *lent = k->cores && k->cores->core ? k->cores->core(dtype) : NULL;
+    if (lent) return lent;
     switch (dtype) {
     case SN_FLOAT32:
-        return &f32;
+        return &gemm_core_f32;
     case SN_FLOAT64:
-        return &f64;
+        return &gemm_core_f64;
     case SN_INT32:
     case SN_UINT32:
-        return &u32;
+        return &gemm_core_u32;
     default:
-        return &u64;
+        return &gemm_core_u64;
     }
 }
 
 typedef struct gemm_job {
     const sni_gemm *g;
-    const core *core;
+    const sni_gemm_core *core;
     int64_t row_blocks, col_blocks; /* of one product */
     int64_t block_rows;
     int64_t first;             /* block of the slice under way */
@@ -72,8 +61,8 @@ typedef struct gemm_job {
     const void *ctx;
 } gemm_job;
 
-static void gemm_block(const core *c, const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0,
-                       int64_t n1) {
+static void gemm_block(const sni_gemm_core *c, const sni_gemm *g, int64_t m0, int64_t m1,
+                       int64_t n0, int64_t n1) {
     if (g->k == 0) {
         if (!g->add) c->zero(g, m0, m1, n0, n1);
     } else if (m1 - m0 <= FEW_ROWS && !g->fill) {
@@ -105,7 +94,7 @@ sn_status sni_gemm_batch(sni_kernel *k, sn_dtype dtype, const sni_gemm *g, int64
     if (g->m <= 0 || g->n <= 0 || count <= 0) return SN_OK;
     const sni_cores *cores = sni_cores_for(k, dtype);
     if (cores) return cores->gemm(k, g, count, locate, ctx);
-    gemm_job job = {.g = g, .core = core_of(dtype), .locate = locate, .ctx = ctx};
+    gemm_job job = {.g = g, .core = core_of(k, dtype), .locate = locate, .ctx = ctx};
     job.col_blocks = (g->n - 1) / PANEL_COLS + 1;
     job.block_rows = job.col_blocks * count < 32 && k->threads != 1 ? BLOCK_ROWS : g->m;
     job.row_blocks = (g->m - 1) / job.block_rows + 1;

@@ -26,6 +26,15 @@ typedef struct sni_gemm {
     bool add;      /* C += instead of C = */
 } sni_gemm;
 
+/* Parts of a product for one element type; integers of either sign are the unsigned ones. */
+typedef struct sni_gemm_core {
+    /* Rows [m0, m1) and columns [n0, n0 + cols) of C. */
+    void (*block)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t cols);
+    /* One row of C over columns [n0, n1), straight from B. */
+    void (*row)(const sni_gemm *g, int64_t i, int64_t n0, int64_t n1);
+    void (*zero)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+} sni_gemm_core;
+
 /* `dtype` is FLOAT32, FLOAT64, INT32, UINT32, INT64 or UINT64; integers wrap. Uses the kernel's
  * threads; fails only when the run is to stop. */
 sn_status sni_gemm_run(sni_kernel *k, sn_dtype dtype, const sni_gemm *g);

@@ -1,4 +1,8 @@
-/* A block of a matrix product for one element type; T is float, double, uint32_t or uint64_t. */
+/* A block of a matrix product for one element type; T is float, double, uint32_t or uint64_t. Tiles
+ * have MR rows of TILE_VECTORS vectors of TILE_BYTES. */
+#define NR (TILE_VECTORS * TILE_BYTES / (int)sizeof(T)) /* columns of a tile */
+
+typedef T FN(vector) __attribute__((vector_size(TILE_BYTES), aligned(sizeof(T)), may_alias));
 
 /* Rows of A [i0, i0 + MR) that exist, others repeat the last one. */
 static void FN(rows_of)(const sni_gemm *g, int64_t i0, int64_t k0, int64_t m_end,
@@ -9,22 +13,25 @@ static void FN(rows_of)(const sni_gemm *g, int64_t i0, int64_t k0, int64_t m_end
     }
 }
 
-/* acc (MR, NR) = rows (MR, depth) times panel (depth, NR). */
+/* out (MR, NR) = rows (MR, depth) times panel (depth, NR). */
 static void FN(tile)(const T *const rows[MR], int64_t step, const T *panel, int64_t depth,
                      T *restrict out) {
-    const T *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
-    T acc[MR * NR] = {0};
-    for (int64_t p = 0; p < depth; p++) {
-        const T *b = panel + p * PANEL_STRIDE;
-        T a0 = r0[p * step], a1 = r1[p * step], a2 = r2[p * step], a3 = r3[p * step];
-        for (int j = 0; j < NR; j++) {
-            acc[j] += a0 * b[j];
-            acc[NR + j] += a1 * b[j];
-            acc[2 * NR + j] += a2 * b[j];
-            acc[3 * NR + j] += a3 * b[j];
+    FN(vector) acc[MR][TILE_VECTORS];
+    const T *from[MR];
+    SNI_ALL_ROUNDS for (int r = 0; r < MR; r++) {
+        from[r] = rows[r];
+        SNI_ALL_ROUNDS for (int v = 0; v < TILE_VECTORS; v++) acc[r][v] = (FN(vector)){0};
+    }
+    for (int64_t at = 0; depth > 0; depth--, at += step, panel += PANEL_STRIDE) {
+        const FN(vector) *b = (const FN(vector) *)panel;
+        SNI_ALL_ROUNDS for (int r = 0; r < MR; r++) {
+            T a = from[r][at];
+            SNI_ALL_ROUNDS for (int v = 0; v < TILE_VECTORS; v++) acc[r][v] += a * b[v];
         }
     }
-    memcpy(out, acc, sizeof acc);
+    SNI_ALL_ROUNDS for (int r = 0; r < MR; r++)
+        SNI_ALL_ROUNDS for (int v = 0; v < TILE_VECTORS; v++)((FN(vector) *)(out + r * NR))[v] =
+            acc[r][v];
 }
 
 static void FN(store)(const T *acc, T *c, int64_t c_row, int64_t rows, int64_t cols, bool add) {
@@ -123,3 +130,6 @@ static void FN(zero)(const sni_gemm *g, int64_t m0, int64_t m1, int64_t n0, int6
     for (int64_t i = m0; i < m1; i++)
         for (int64_t j = n0; j < n1; j++) ((T *)g->c)[i * g->c_row + j] = 0;
 }
+
+static const sni_gemm_core FN(gemm_core) = {FN(block), FN(row), FN(zero)};
+#undef NR

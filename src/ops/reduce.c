@@ -103,12 +103,26 @@ static void fold(const reduce_job *j, void *acc, int64_t offset, int64_t n) {
     }
 }
 
-/* Folds n elements of the run from `offset` on, at every reduced position. */
+/* Folds n elements of the run from `offset` on, at `rows` positions that are `step` apart. */
+static void fold_rows(const reduce_job *j, void *acc, int64_t offset, int64_t n, int64_t rows,
+                      int64_t step) {
+    if (j->run_kept && !j->narrow && j->reducer->cols) {
+        j->reducer->cols(acc, element(j, offset), n, rows, step);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) fold(j, acc, offset + r * step, n);
+}
+
+/* The same at every reduced position. */
 static void fold_all(const reduce_job *j, void *acc, int64_t offset, int64_t n) {
     int64_t position[SN_MAX_RANK] = {0};
+    int last = j->red_rank - 1;
     for (;;) {
-        fold(j, acc, offset, n);
-        int d = j->red_rank - 1;
+        if (last < 0)
+            fold(j, acc, offset, n);
+        else
+            fold_rows(j, acc, offset, n, j->red_dims[last], j->red_strides[last]);
+        int d = last - 1;
         for (; d >= 0; d--) {
             offset += j->red_strides[d];
             if (++position[d] < j->red_dims[d]) break;

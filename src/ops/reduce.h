@@ -21,6 +21,8 @@ typedef struct sni_reducer {
     void (*col)(void *acc, const void *x, int64_t n); /* folds x[j] into acc[j] */
     void (*finish)(const void *acc, void *y, int64_t n, int64_t count); /* n results, each of
                                                                            `count` elements */
+    /* Folds x[r * step + j] into acc[j] for r < rows and j < n. NULL: `col`, row by row. */
+    void (*cols)(void *acc, const void *x, int64_t n, int64_t rows, int64_t step);
 } sni_reducer;
 
 /* Output 0 = input 0 reduced over the axes of input 1. The table is indexed by sn_dtype; narrow

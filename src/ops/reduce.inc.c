@@ -1,5 +1,7 @@
 /* The reductions of one element type. Floats are summed in double; integers modulo 2^64, which
- * gives their own wrapped sum, or in double where a root or logarithm is taken at the end. */
+ * gives their own wrapped sum, or in double where a root or logarithm is taken at the end.
+ *
+ * SUMS: there are sum_row() and its relatives of ep/cpu/sums.inc.c, for floats. */
 
 #ifdef T_FLOAT
 #define SUM double
@@ -32,6 +34,10 @@ static T FN(rounded)(double d) {
 #endif
 
 #define OP sum
+#ifdef SUMS
+#define ROW sum_row
+#define COLS sum_cols
+#endif
 #define ACC SUM
 #define EMPTY 0
 #define STEP(a, x) ((a) + (SUM)(x))
@@ -39,6 +45,10 @@ static T FN(rounded)(double d) {
 #include "ops/reduce_op.inc.c"
 
 #define OP mean
+#ifdef SUMS
+#define ROW sum_row
+#define COLS sum_cols
+#endif
 #define ACC SUM
 #define EMPTY 0
 #define STEP(a, x) ((a) + (SUM)(x))
@@ -122,6 +132,15 @@ static void FN(lse_row)(void *acc, const void *x, int64_t n) {
     FN(lse_acc) *a = acc;
     const T *src = x;
     double max = -(double)INFINITY;
+#ifdef SUMS
+    double part;
+    if (exp_sum_row(src, n, &max, &part)) {
+        FN(lse_raise)(a, max);
+        a->sum += part * exp(max - a->max);
+        return;
+    }
+    max = -(double)INFINITY;
+#endif
     for (int64_t i = 0; i < n; i++)
         max = (((double)src[i] > max) OR_NAN(src[i])) ? (double)src[i] : max;
     FN(lse_raise)(a, max);
@@ -139,6 +158,33 @@ static void FN(lse_col)(void *acc, const void *x, int64_t n) {
     }
 }
 
+#ifdef SUMS
+/* Some rows of at most LANES columns; each column goes its own way. */
+static void FN(lse_some)(FN(lse_acc) * a, const T *x, int64_t n, int64_t rows, int64_t step) {
+    float max[LANES] = {0}, scale[LANES], sum[LANES], sizes[LANES];
+    for (int64_t i = 0; i < n; i++) max[i] = (float)a[i].max;
+    exp_sum_cols(x, n, rows, step, max, scale, sum, sizes);
+    for (int64_t i = 0; i < n; i++) {
+        if (sizes[i] < INFINITY && a[i].max < (double)INFINITY) {
+            a[i].max = (double)max[i];
+            a[i].sum = a[i].sum * (double)scale[i] + (double)sum[i];
+            continue;
+        }
+        for (int64_t r = 0; r < rows; r++) FN(lse_col)(&a[i], x + r * step + i, 1);
+    }
+}
+
+static void FN(lse_cols)(void *acc, const void *x, int64_t n, int64_t rows, int64_t step) {
+    for (int64_t r = 0; r < rows; r += DEEP)
+        for (int64_t i = 0; i < n; i += LANES) FN(lse_some)
+    ((FN(lse_acc) *)acc + i, (const T *)x + r * step + i, n - i < LANES ? n - i : LANES,
+     rows - r < DEEP ? rows - r : DEEP, step);
+}
+#define LSE_COLS FN(lse_cols)
+#else
+#define LSE_COLS NULL
+#endif
+
 static void FN(lse_finish)(const void *acc, void *y, int64_t n, int64_t count) {
     const FN(lse_acc) *a = acc;
     T *dst = y;
@@ -146,8 +192,9 @@ static void FN(lse_finish)(const void *acc, void *y, int64_t n, int64_t count) {
     for (int64_t i = 0; i < n; i++) dst[i] = ROUNDED(a[i].max + log(a[i].sum));
 }
 
-static const sni_reducer FN(lse) = {sizeof(FN(lse_acc)), FN(lse_init), FN(lse_row), FN(lse_col),
-                                    FN(lse_finish)};
+static const sni_reducer FN(lse) = {sizeof(FN(lse_acc)), FN(lse_init),   FN(lse_row),
+                                    FN(lse_col),         FN(lse_finish), LSE_COLS};
+#undef LSE_COLS
 
 #undef SUM
 #undef LEAST

@@ -1,6 +1,7 @@
 /* One reduction of one element type from OP (its name), ACC, EMPTY, STEP and RESULT, which are
  * undefined again. Long rows go to SNI_REDUCE_LANES accumulators at once. SELECTS: a step picks one
- * of its operands, so accumulators are joined by a step too; otherwise by adding or multiplying. */
+ * of its operands, so accumulators are joined by a step too; otherwise by adding or multiplying.
+ * ROW and COLS: functions that give the sum of a row, and add up rows as sni_reducer.cols does. */
 #define OP_FN(part) FN(SNI_PASTE(OP, part))
 #ifdef SELECTS
 #define OP_JOIN(a, b) STEP(a, b)
@@ -13,6 +14,11 @@ static void OP_FN(init)(void *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) a[i] = EMPTY;
 }
 
+#ifdef ROW
+static void OP_FN(row)(void *acc, const void *x, int64_t n) {
+    *(ACC *)acc += ROW(x, n);
+}
+#else
 static void OP_FN(row)(void *acc, const void *x, int64_t n) {
     ACC *a = acc;
     const T *src = x;
@@ -26,6 +32,7 @@ static void OP_FN(row)(void *acc, const void *x, int64_t n) {
         for (int j = 0; j < half; j++) lane[j] = OP_JOIN(lane[j], lane[j + half]);
     a[0] = OP_JOIN(a[0], lane[0]);
 }
+#endif
 
 static void OP_FN(col)(void *acc, const void *x, int64_t n) {
     ACC *a = acc;
@@ -40,7 +47,17 @@ static void OP_FN(finish)(const void *acc, void *y, int64_t n, int64_t count) {
     for (int64_t i = 0; i < n; i++) dst[i] = RESULT(a[i], count);
 }
 
-static const sni_reducer FN(OP) = {sizeof(ACC), OP_FN(init), OP_FN(row), OP_FN(col), OP_FN(finish)};
+#ifdef COLS
+static void OP_FN(cols)(void *acc, const void *x, int64_t n, int64_t rows, int64_t step) {
+    COLS(acc, x, n, rows, step);
+}
+#define OP_COLS OP_FN(cols)
+#else
+#define OP_COLS NULL
+#endif
+
+static const sni_reducer FN(OP) = {sizeof(ACC), OP_FN(init),   OP_FN(row),
+                                   OP_FN(col),  OP_FN(finish), OP_COLS};
 
 #undef OP
 #undef ACC
@@ -48,5 +65,8 @@ static const sni_reducer FN(OP) = {sizeof(ACC), OP_FN(init), OP_FN(row), OP_FN(c
 #undef STEP
 #undef RESULT
 #undef SELECTS
+#undef ROW
+#undef COLS
+#undef OP_COLS
 #undef OP_FN
 #undef OP_JOIN

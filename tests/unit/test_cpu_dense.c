@@ -138,11 +138,47 @@ static void odd_numbers_stay(void **state) {
     }
 }
 
+/* ---- Other types ---- */
+
+static void wide_case(sn_dtype dtype, int64_t m, int64_t k, int64_t n, int turns, int special) {
+    double tolerance = dtype == SN_FLOAT64 ? 1e-12 : 0;
+    const char *ops[] = {"MatMul", "Gemm"};
+    for (int op = 0; op < 2; op++) {
+        bool a = op && turns & 1, b = op && turns & 2;
+        versus_start(&v, "", ops[op]);
+        v.special = special;
+        versus_tensor(&v, dtype, 2, a ? (int64_t[]){k, m} : (int64_t[]){m, k}, NULL);
+        versus_tensor(&v, dtype, 2, b ? (int64_t[]){n, k} : (int64_t[]){k, n}, NULL);
+        if (op) versus_tensor(&v, dtype, 1, &n, NULL);
+        if (op) eval_attr(&v.e, sni_attr_of_int("transA", a));
+        if (op) eval_attr(&v.e, sni_attr_of_int("transB", b));
+        versus_run(&v, 1, tolerance);
+        assert_string_equal(v.impl, "gemm_tiles");
+    }
+}
+
+/* Products of doubles and of integers, on tiles of the tier. */
+static void other_types_match(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_FLOAT64, SN_INT32, SN_INT64};
+    static const int64_t products[][3] = {{1, 1, 1},    {5, 7, 9},     {6, 128, 64}, {13, 129, 65},
+                                          {70, 300, 3}, {2, 260, 131}, {4, 1, 33},   {0, 3, 4},
+                                          {3, 0, 5},    {65, 20, 130}};
+    for (int t = 0; t < 3; t++)
+        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+            for (int turns = 0; turns < 4; turns++) {
+                const int64_t *s = products[i];
+                wide_case(types[t], s[0], s[1], s[2], turns, 0);
+                if (t == 0) wide_case(types[t], s[0], s[1], s[2], turns, 200);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_matches), cmocka_unit_test(every_activation_matches),
-        cmocka_unit_test(gemm_matches),   cmocka_unit_test(stacks_match),
-        cmocka_unit_test(vectors_match),  cmocka_unit_test(odd_numbers_stay),
+        cmocka_unit_test(linear_matches),    cmocka_unit_test(every_activation_matches),
+        cmocka_unit_test(gemm_matches),      cmocka_unit_test(stacks_match),
+        cmocka_unit_test(vectors_match),     cmocka_unit_test(odd_numbers_stay),
+        cmocka_unit_test(other_types_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/threadpool.h"
 #include "ep/cpu/dense.h"
+#include "ep/cpu/loops.h"
 #include "ep/cpu/moves.h"
 #include "ops/cores.h"
 
@@ -59,6 +60,10 @@ static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
         SN_TRY(sni_dense_run(k, &f));
     }
     return SN_OK;
+}
+
+static const sni_gemm_core *core_of(sn_dtype dtype) {
+    return sni_loops_get()->gemm[dtype];
 }
 
 /* ---- Softmax ---- */
@@ -126,6 +131,7 @@ static void core_normalize(int threads, int64_t rows, const sni_row_norm *norm) 
 /* ---- Implementations ---- */
 
 static const sni_cores cores = {.gemm = core_gemm,
+                                .core = core_of,
                                 .softmax = core_softmax,
                                 .normalize = core_normalize,
                                 .turn = sni_move_turn,
@@ -136,6 +142,10 @@ static bool accepts(const sni_choice *c) {
            sni_choice_is(c, 0, SN_BFLOAT16);
 }
 
+static bool accepts_wide(const sni_choice *c) {
+    return c->in[0] && c->in[0]->kind == SN_KIND_TENSOR && sni_loops_get()->gemm[c->in[0]->dtype];
+}
+
 static sn_status run(sni_kernel *k) {
     k->cores = &cores;
     return k->node->op->ref(k);
@@ -143,6 +153,8 @@ static sn_status run(sni_kernel *k) {
 
 #define LENT(label, type, where) \
     { .name = label, .op = type, .domain = where, .accepts = accepts, .run = run }
+#define LENT_WIDE(type, where) \
+    { .name = "gemm_tiles", .op = type, .domain = where, .accepts = accepts_wide, .run = run }
 
 const sni_impl sni_cpu_lent[] = {
     LENT("softmax_f32", "Softmax", NULL),
@@ -167,5 +179,14 @@ const sni_impl sni_cpu_lent[] = {
     LENT("gemm_f32", "FusedGemm", "com.microsoft"),
     LENT("gemm_f32", "Linear", "ai.sinter"),
     LENT("gemm_f32", "MoE", "com.microsoft"),
+    LENT_WIDE("Conv", NULL),
+    LENT_WIDE("FusedConv", "com.microsoft"),
+    LENT_WIDE("ConvTranspose", NULL),
+    LENT_WIDE("Einsum", NULL),
+    LENT_WIDE("MatMul", NULL),
+    LENT_WIDE("Gemm", NULL),
+    LENT_WIDE("FusedMatMul", "com.microsoft"),
+    LENT_WIDE("FusedGemm", "com.microsoft"),
+    LENT_WIDE("Linear", "ai.sinter"),
     {0},
 };

@@ -4,6 +4,7 @@
 #define SNI_EP_CPU_LOOPS_H
 
 #include "ops/elementwise.h"
+#include "ops/matmul_core.h"
 #include "ops/pool.h"
 #include "ops/reduce.h"
 
@@ -36,9 +37,14 @@ typedef struct sni_loops {
     sni_unary_fn abs_i32;       /* the least integer stays */
     sni_binary_fn quotient_i32; /* towards 0; by 0 it is 0 */
     sni_unary_fn cast[SNI_DTYPE_COUNT][SNI_DTYPE_COUNT]; /* from, to; NULL: none */
+    const sni_gemm_core *gemm[SNI_DTYPE_COUNT]; /* of float64 and integers of 32 and 64 bits */
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
     void (*weigh_places)(const float *w, const int64_t *at, int64_t count, const float *x,
                          int64_t n, float *y, bool add);
+    /* The same with the largest of samples, each the largest of four of these places' w[j] x[..]:
+     * `count` is a multiple of 4. */
+    void (*most_places)(const float *w, const int64_t *at, int64_t count, const float *x, int64_t n,
+                        float *y, bool add);
     /* y = (x - center) * factor + shift; x may be y. */
     void (*center_row)(const float *x, float *y, int64_t n, float center, float factor,
                        float shift);

@@ -3,9 +3,11 @@
 #include "ep/cpu/loops.h"
 
 #include "cpu/simd.h"
-#include "ops/typed.h"
+#include "ops/matmul_panel.h"
 
 #include "ep/cpu/places.inc.c"
+
+#include "ep/cpu/largest.inc.c"
 
 #include "ep/cpu/circle.inc.c"
 
@@ -15,11 +17,17 @@
 
 #include "ep/cpu/whole.inc.c"
 
+#include "cpu/math.inc.c"
+
+#include "ep/cpu/sums.inc.c"
+
 #define T float
 #define SUFFIX f32
 #define MATH(name) name##f
 #define T_FLOAT 1
+#define SUMS 1
 #include "ops/reduce.inc.c"
+#undef SUMS
 #define LOWEST (-INFINITY)
 #define IS_NAN(v) isnan(v)
 #include "ops/max_pool.inc.c"
@@ -44,6 +52,31 @@
 #undef T
 #undef SUFFIX
 #undef T_SIGNED
+
+#if LANES == 16
+enum { MR = 6, TILE_VECTORS = 4 };
+#else
+enum { MR = 6, TILE_VECTORS = 2 };
+#endif
+enum { TILE_BYTES = LANES * 4 };
+
+#define T double
+#define SUFFIX f64
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+
+#define T uint32_t
+#define SUFFIX u32
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
+
+#define T uint64_t
+#define SUFFIX u64
+#include "ops/matmul_core.inc.c"
+#undef T
+#undef SUFFIX
 
 #include "ep/cpu/pool.inc.c"
 
@@ -86,7 +119,13 @@ const sni_loops PASTE(sni_loops_, TIER) = {
     .average_pool = average_pool,
     .global_max_pool = global_max_f32,
     .global_average_pool = global_average_pool,
+    .gemm = {[SN_FLOAT64] = &gemm_core_f64,
+             [SN_INT32] = &gemm_core_u32,
+             [SN_UINT32] = &gemm_core_u32,
+             [SN_INT64] = &gemm_core_u64,
+             [SN_UINT64] = &gemm_core_u64},
     .weigh_places = weigh_places,
+    .most_places = most_places,
     .is_infinite = is_infinite,
     .abs_i32 = abs_i32,
     .quotient_i32 = quotient_i32,

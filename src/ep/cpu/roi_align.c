@@ -1,5 +1,5 @@
-/* roi_align.c - RoiAlign by mean of float32: the images are turned so that a pixel's channels lie
- * side by side, and a sample is a weighted sum of four runs of channels. */
+/* roi_align.c - RoiAlign of float32: the images are turned so that a pixel's channels lie side by
+ * side, and a sample is a weighted sum, or the largest, of four runs of channels. */
 #include "ops/roi_align.h"
 
 #include "base/threadpool.h"
@@ -26,7 +26,7 @@ typedef struct roi_job {
     float *y;
     int64_t channels, h, w, out_h, out_w, ratio, blocks;
     float scale;
-    bool half;
+    bool half, largest;
 } roi_job;
 
 /* The regions' places and steps, in pixels of the image. */
@@ -73,7 +73,8 @@ static bool around(float v, int64_t n, int64_t *low, int64_t *high, float *part)
 
 static void flush(const roi_job *j, taps *t, const float *image, int64_t n, float *sums,
                   bool *add) {
-    j->loops->weigh_places(t->weight, t->at, t->count, image, n, sums, *add);
+    (j->largest ? j->loops->most_places : j->loops->weigh_places)(t->weight, t->at, t->count, image,
+                                                                  n, sums, *add);
     *add = true;
     t->count = 0;
 }
@@ -82,10 +83,11 @@ static void flush(const roi_job *j, taps *t, const float *image, int64_t n, floa
 static void pool_pixel(const roi_job *j, const region *g, int64_t pixel, const float *image,
                        int64_t n, float *sums) {
     taps t = {.count = 0};
-    bool add = false;
+    bool add = false, some = g->nx > 0 && g->ny > 0;
+    int64_t inside = 0; /* samples; those outside count as 0 */
     float top = g->y0 + (float)(pixel / j->out_w) * g->step_y;
     float left = g->x0 + (float)(pixel % j->out_w) * g->step_x;
-    float share = 1 / (float)(g->nx > 0 && g->ny > 0 ? g->nx * g->ny : 1);
+    float share = j->largest || !some ? 1 : 1 / (float)(g->nx * g->ny);
     for (int64_t sy = 0; sy < g->ny; sy++) {
         int64_t y[2], x[2];
         float fy, fx;
@@ -94,6 +96,7 @@ static void pool_pixel(const roi_job *j, const region *g, int64_t pixel, const f
         for (int64_t sx = 0; sx < g->nx; sx++) {
             float u = left + ((float)sx + 0.5f) * g->step_x / (float)g->nx;
             if (!around(u, j->w, &x[0], &x[1], &fx)) continue;
+            inside++;
             for (int i = 0; i < 4; i++) {
                 float wy = i < 2 ? 1 - fy : fy, wx = i % 2 ? fx : 1 - fx;
                 t.weight[t.count] = wy * wx * share;
@@ -103,6 +106,8 @@ static void pool_pixel(const roi_job *j, const region *g, int64_t pixel, const f
         }
     }
     flush(j, &t, image, n, sums, &add);
+    if (!j->largest || (some && inside == g->nx * g->ny)) return;
+    for (int64_t i = 0; i < n; i++) sums[i] = some && sums[i] > 0 ? sums[i] : 0;
 }
 
 /* Items are (region, block of channels). */
@@ -156,7 +161,8 @@ static sn_status roi_run(sni_kernel *k) {
                  .out_w = p->output_width,
                  .ratio = p->sampling_ratio,
                  .scale = p->spatial_scale,
-                 .half = p->half_pixel == 0};
+                 .half = p->half_pixel == 0,
+                 .largest = p->mode != 0};
     region g;
     for (int64_t r = 0; r < rois->dims[0]; r++) /* the reference says what is wrong */
         if (j.batch[r] < 0 || j.batch[r] >= x->dims[0] || !find_region(&j, r, &g))
@@ -175,8 +181,7 @@ static sn_status roi_run(sni_kernel *k) {
 }
 
 static bool roi_accepts(const sni_choice *c) {
-    const sni_roi_params *p = c->params;
-    return p->mode == 0 && sni_choice_is(c, 0, SN_FLOAT32);
+    return sni_choice_is(c, 0, SN_FLOAT32);
 }
 
 const sni_impl sni_cpu_roi_align = {
