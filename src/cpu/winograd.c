@@ -230,6 +230,10 @@ static void cut_taps(cut *c, const sni_cpu_kernels *k) {
     c->parts = (int)smaller(c->parts, c->out_blocks);
 }
 
+/* Floats of weights that every thread may read, and tiles of a thread whose products take as long
+ * as that. */
+enum { NEAR_WEIGHTS = 1 << 21, NEAR_TILES = 16 };
+
 static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
                   int threads) {
     cut c = {.tiles_h = ceil_div(g->out_h, f->m_h), .tiles_w = ceil_div(g->out_w, f->m_w)};
@@ -248,7 +252,8 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
     int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
     int64_t share = ceil_div(c.tiles, c.parts);
-    c.by_channels = share < c.most && weights > cache / 2 && c.pairs >= c.parts;
+    bool far = weights > NEAR_WEIGHTS || (share < NEAR_TILES && weights > cache / 2);
+    c.by_channels = share < c.most && far && c.pairs >= c.parts;
     if (c.by_channels) {
         cut_block(&c, k, c.most, smaller(c.together, ceil_div(c.pairs, c.parts)));
         return c;
