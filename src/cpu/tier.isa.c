@@ -61,24 +61,9 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .kc = KC,
     .gemm_tile =
         {
-            [1] = tile_1,
-            [2] = tile_2,
-            [3] = tile_3,
-            [4] = tile_4,
-#if LANES > 4
-            [5] = tile_5,
-            [6] = tile_6,
-#endif
-#if LANES > 8
-            [7] = tile_7,
-            [8] = tile_8,
-            [9] = tile_9,
-            [10] = tile_10,
-            [11] = tile_11,
-            [12] = tile_12,
-            [13] = tile_13,
-            [14] = tile_14,
-#endif
+#define TILE(rows) [rows] = tile_##rows,
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
         },
     .gemm_row = gemm_row,
     .pack_left = pack_left,
