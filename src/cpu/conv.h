@@ -42,9 +42,14 @@ typedef struct sni_conv_epilogue {
  *
  * The same kernel reads plain input (N,C,H,W): an "input block" is then one channel, and the taps
  * of a row take the place of the channels of a block. In a kernel of one tap the input blocks are
- * the taps, and the last one may have fewer channels. */
+ * the taps, and the last one may have fewer channels.
+ *
+ * A listed kernel (SNI_CONV_LISTED) finds its channels anywhere: channel i of the first pixel's
+ * first tap is list[i][x_at], and there is one "input block" of `channels` of them. */
 typedef struct sni_conv_tile {
     const float *x; /* of the first pixel's first tap */
+    const float *const *list;
+    int64_t x_at;
     const float *w;
     float *y;
     int64_t blocks;                         /* of input */
@@ -69,6 +74,7 @@ typedef void (*sni_conv_tile_fn)(const sni_conv_tile *t);
 typedef enum sni_conv_step {
     SNI_CONV_BLOCKED_1, /* block */
     SNI_CONV_BLOCKED_2, /* 2 * block */
+    SNI_CONV_LISTED,    /* block; the channels are those of a list */
     SNI_CONV_PLAIN_1,   /* 1 */
     SNI_CONV_PLAIN_2,   /* 2 */
     SNI_CONV_ANY,

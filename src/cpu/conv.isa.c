@@ -19,6 +19,11 @@
 #include "cpu/conv_tile_fns.inc.c"
 #undef STEP_NAME
 #undef STEP
+#define STEP_NAME listed
+#define STEP LISTED
+#include "cpu/conv_tile_fns.inc.c"
+#undef STEP_NAME
+#undef STEP
 #undef WIDE
 #define WIDE 0
 #define STEP_NAME plain_1
@@ -53,6 +58,7 @@ const sni_conv_kernels PASTE(sni_conv_kernels_, TIER) = {
 #endif
     .tile = {[SNI_CONV_BLOCKED_1] = conv_blocked_1_allxtiles,
              [SNI_CONV_BLOCKED_2] = conv_blocked_2_allxtiles,
+             [SNI_CONV_LISTED] = conv_listed_allxtiles,
              [SNI_CONV_PLAIN_1] = conv_plain_1_allxtiles,
              [SNI_CONV_PLAIN_2] = conv_plain_2_allxtiles,
              [SNI_CONV_ANY] = conv_any_allxtiles},

@@ -1,7 +1,7 @@
 /* conv_tile.inc.c - the direct convolution's micro-kernel: a tile of output stays in registers over
  * all channels and taps. */
 
-enum { VECTORS = BLOCK / LANES };
+enum { VECTORS = BLOCK / LANES, LISTED = -1 /* a step: blocks, by a list of channels */ };
 
 /* Activations that the epilogue leaves to rows in memory. */
 static void act_tile(const sni_conv_tile *t, int pixels, int width) {
@@ -29,6 +29,21 @@ static INLINE int64_t tile_at(int64_t y_block, int p, int v) {
     return (v / VECTORS) * y_block + p * BLOCK + v % VECTORS * LANES;
 }
 
+/* Adds the products of one channel of a tap. */
+static INLINE void add_channel(const float *x, const float *w, int64_t step, int64_t w_out,
+                               int pixels, int vectors, tile_sums sum) {
+    vf right[SNI_CONV_MOST_WIDTH * VECTORS];
+    UNROLL
+    for (int v = 0; v < vectors; v++)
+        right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
+    UNROLL
+    for (int p = 0; p < pixels; p++) {
+        vf left = splat(x[p * step]);
+        UNROLL
+        for (int v = 0; v < vectors; v++) sum[p][v] += left * right[v];
+    }
+}
+
 /* Adds the products of one tap over the channels of an input block. */
 static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
                                 int64_t w_out, uintptr_t ahead, uintptr_t ahead_step,
@@ -36,20 +51,11 @@ static INLINE void add_channels(int64_t channels, const float *x, const float *w
                                 tile_sums sum) {
     UNROLL_SOME
     for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
-        vf right[SNI_CONV_MOST_WIDTH * VECTORS];
         __builtin_prefetch((const void *)ahead, 0, 2);
         __builtin_prefetch((const void *)x_ahead, 0, 2);
         ahead += ahead_step;
         x_ahead += x_ahead_step;
-        UNROLL
-        for (int v = 0; v < vectors; v++)
-            right[v] = load(w + (v / VECTORS) * w_out + v % VECTORS * LANES);
-        UNROLL
-        for (int p = 0; p < pixels; p++) {
-            vf left = splat(x[p * step]);
-            UNROLL
-            for (int v = 0; v < vectors; v++) sum[p][v] += left * right[v];
-        }
+        add_channel(x, w, step, w_out, pixels, vectors, sum);
     }
 }
 
@@ -72,6 +78,28 @@ static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels
                 ahead += (uintptr_t)channels * ahead_step;
                 x_ahead += t->x_ahead_tap;
                 if (--left == 1) channels = t->last;
+            }
+        }
+}
+
+/* The same where the channels of a tap are those of a list. */
+static INLINE void add_listed(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
+    const int64_t channels = t->channels, w_out = t->w_out;
+    const float *const *list = t->list;
+    const uintptr_t ahead_step = t->ahead_step, x_ahead_step = t->x_ahead_step;
+    uintptr_t ahead = t->ahead, x_ahead = t->x_ahead;
+    for (int64_t r = 0; r < t->rows; r++)
+        for (int64_t tap = 0; tap < t->taps; tap++) {
+            const float *w = t->w + r * t->w_row + tap * t->w_tap;
+            int64_t at = t->x_at + r * t->x_row + tap * t->x_tap;
+            for (int64_t c = 0; c < channels; c++, w += BLOCK) {
+                const float *x = list[c] + at;
+                __asm__("" : "+r"(x)); /* else the places of all pixels are kept, on the stack */
+                __builtin_prefetch((const void *)ahead, 0, 2);
+                __builtin_prefetch((const void *)x_ahead, 0, 2);
+                ahead += ahead_step;
+                x_ahead += x_ahead_step;
+                add_channel(x, w, BLOCK, w_out, pixels, vectors, sum);
             }
         }
 }
@@ -112,7 +140,7 @@ static INLINE void fetch_residual(const sni_conv_tile *t, int pixels, int vector
 }
 
 /* `pixels` and `width`, and `step` where it is not 0, are constants at every call, so that the
- * loops unroll and the tile needs no memory. A step of 0 is t->x_pixel. */
+ * loops unroll and the tile needs no memory. A step of 0 is t->x_pixel, LISTED a block. */
 static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, int width) {
     tile_sums sum;
     const int vectors = width * VECTORS;
@@ -132,7 +160,10 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
             for (int p = 0; p < pixels; p++) sum[p][v] = start;
         }
     }
-    add_products(t, step, pixels, vectors, sum);
+    if (step == LISTED)
+        add_listed(t, pixels, vectors, sum);
+    else
+        add_products(t, step, pixels, vectors, sum);
     if (t->finish) finish_sums(t, pixels, vectors, sum);
     float *const y = t->y;
     const int64_t y_block = t->y_block;

@@ -28,6 +28,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_conv_wino,
     &sni_cpu_conv_phases,
     &sni_cpu_conv_direct,
+    &sni_cpu_conv_listed,
     &sni_cpu_rnn,
     &sni_cpu_gru,
     &sni_cpu_lstm,

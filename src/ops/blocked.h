@@ -10,6 +10,7 @@
 #ifndef SNI_OPS_BLOCKED_H
 #define SNI_OPS_BLOCKED_H
 
+#include "ops/arity.h"
 #include "ops/fused.h"
 
 #define SNI_SINTER_DOMAIN "ai.sinter"
@@ -30,29 +31,52 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
     *pixels = p->channels_last ? d[1] * d[2] : d[2] * d[3];
 }
 
+/* Channels picked one by one from several blocked tensors with pictures of the same size:
+ * `channels` has the number of each one's, and channel i is indices[i] of them all, one tensor
+ * after the other. Both are empty where channels are those of one tensor, as they are. */
+typedef struct sni_picked {
+    sni_ints channels, indices;
+} sni_picked;
+#define SNI_PICKED_FIELDS(type, need)                                                 \
+    {"channels", SNI_ATTR_INTS, offsetof(type, picked.channels), .required = need}, { \
+        "indices", SNI_ATTR_INTS, offsetof(type, picked.indices), .required = need    \
+    }
+
+/* Where a picked channel comes from. */
+typedef struct sni_origin {
+    int32_t tensor, channel;
+} sni_origin;
+sni_origin sni_picked_origin(const sni_picked *p, int64_t i);
+
 /* BlockedConv: Y = activation(Conv(X F, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
  * (M,C/group,kH,kW) and B (M); Y and Z are blocked. With S (M), the slopes of
  * numbers below zero by channel, there is no other activation. F, factors of the channels of a
  * blocked X, is (N or 1,ceil(C/c),1,1,c). The second output M, if it is wanted, are the means of
- * Y's channels, (N,ceil(M/c),1,1,c). Attributes are FusedConv's, `block`,
+ * Y's channels, (N,ceil(M/c),1,1,c). Where the channels are picked, X is the first tensor of those
+ * they come from, and further inputs are the others. Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
  * 0: it may not; 1: if estimates say that it pays; 16 h + w: by tiles of h x w points. */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
     int64_t block, winograd;
+    sni_picked picked;
 } sni_blocked_conv_params;
+enum { SNI_BLOCKED_CONV_MORE = 6 }; /* the first of the further inputs */
 
 /* ExpandDepthwise: Y = activation(Conv(expand_activation(Conv(X, W, B)), V, D)), where W is
  * (M,C,1,1) and V (M,1,kH,kW): a pointwise convolution and a depthwise one after it, whose values
  * between them are needed a few rows at a time only. X and Y are blocked; window and `group` (M)
- * are those of the second, and so is the second output, means of Y's channels. */
+ * are those of the second, and so is the second output, means of Y's channels. The channels of X
+ * may be picked, as BlockedConv's. */
 typedef struct sni_expand_params {
     sni_fused_conv_params fused;
     int64_t block;
     sni_str name; /* of expand_activation */
     sni_floats coefficients;
     sni_activation activation;
+    sni_picked picked;
 } sni_expand_params;
+enum { SNI_EXPAND_MORE = 5 };
 
 /* SqueezeExcite: F = excite_activation(V squeeze_activation(W m + B) + D), where m are the means of
  * the channels of X, which is blocked; W is (R,C,1,1), V (M,R,1,1), and F (N,ceil(M/c),1,1,c). */
@@ -81,16 +105,26 @@ void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64
 void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
                       int64_t block);
 
-/* GatherChannels: output channel i is channel indices[i] of the inputs' channels, one input after
- * the other; `channels` has the number of each. */
+/* GatherChannels: picked channels of its inputs. */
 typedef struct sni_gather_channels_params {
     int64_t block;
-    sni_ints channels, indices;
+    sni_picked picked;
 } sni_gather_channels_params;
+
+/* Checks the lists and the tensors they pick from, input 0 and those from `more` on, and gives the
+ * plain shape (N, channels, H, W) of what is picked; *known is false if some shape is not. */
+sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t block,
+                           sni_dim plain[4], bool *known);
+/* The picked channels in plain order, (N, channels, pixels). */
+void sni_pick_plain(sni_kernel *k, const sni_picked *p, int more, int64_t block, float *to);
 
 /* Groups of a convolution that are merged into one, with zeros between them, so that the channels
  * of a group fill whole blocks; 0 if that cannot be. */
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block);
+
+/* True if every pixel of a convolution with weights of these dimensions is made of the one input
+ * pixel under it. */
+bool sni_blocked_is_flat(const sni_conv_params *p, const int64_t *weights);
 
 /* Checks a `block` attribute. */
 sn_status sni_infer_block(sni_infer *c, int64_t block);

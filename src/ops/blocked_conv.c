@@ -5,13 +5,19 @@
 
 /* ---- Inference: that of the plain convolution between plain shapes ---- */
 
-static sn_status plain_input(sni_infer *c, int64_t block, sni_type *type, sni_dim dims[4]) {
+static sn_status plain_input(sni_infer *c, int64_t block, sni_type *type, sni_dim dims[4],
+                             bool *known) {
     const sni_conv_params *p = c->params;
+    const sni_picked *picked = &((const sni_blocked_conv_params *)c->params)->picked;
     *type = *c->in[0];
-    if (sni_infer_rank(c, 0) == 4) return SN_OK;
+    *known = true;
+    if (sni_infer_rank(c, 0) == 4 && !picked->indices.n) return SN_OK;
     sni_dim channels = sni_dim_mul(c->symbols, sni_infer_dim(c, 1, 1), p->group);
     if (channels == SNI_DIM_FAIL) return sni_fail_memory(c->err);
-    SN_TRY(sni_infer_unblocked(c, 0, block, channels, dims));
+    if (picked->indices.n)
+        SN_TRY(sni_infer_picked(c, picked, SNI_BLOCKED_CONV_MORE, block, dims, known));
+    else
+        SN_TRY(sni_infer_unblocked(c, 0, block, channels, dims));
     type->rank = 4;
     type->dims = dims;
     return SN_OK;
@@ -52,8 +58,12 @@ static sn_status blocked_conv_infer(sni_infer *c) {
         return SNI_INFER_FAIL(c, "weights of rank %d, not 4", sni_infer_rank(c, 1));
     sni_type x;
     sni_dim dims[4];
+    bool known;
     SN_TRY(sni_infer_slopes(c, 4, sni_infer_dim(c, 1, 0), &p->fused.activation));
-    SN_TRY(plain_input(c, p->block, &x, dims));
+    if (c->n_in > SNI_BLOCKED_CONV_MORE && !p->picked.indices.n)
+        return SNI_INFER_FAIL(c, "%d inputs without indices", c->n_in);
+    SN_TRY(plain_input(c, p->block, &x, dims, &known));
+    if (!known) return SN_OK;
     SN_TRY(check_factors(c, p->block, dims));
     const sni_type *in[3] = {&x, c->in[1], sni_infer_given(c, 2) ? c->in[2] : NULL};
     sni_infer plain = *c;
@@ -118,7 +128,13 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
                      .w = w->data,
                      .add = b != NULL};
     SN_TRY(sni_blocked_window(k, &conv.window, x, w, y));
-    if (x->rank == 5) SN_TRY(unblocked(k, x, channels, p->block, &plain_x));
+    if (p->picked.indices.n) {
+        SN_TRY(sni_scratch_matrix(k, conv.batch * channels, x->dims[2] * x->dims[3], sizeof(float),
+                                  &plain_x));
+        sni_pick_plain(k, &p->picked, SNI_BLOCKED_CONV_MORE, p->block, plain_x);
+    } else if (x->rank == 5) {
+        SN_TRY(unblocked(k, x, channels, p->block, &plain_x));
+    }
     if (sni_in(k, 5)) stretch(plain_x, sni_in(k, 5), conv.batch, channels, x->dims[2] * x->dims[3]);
     SN_TRY(unblocked(k, sni_in(k, 3), m, p->block, &more));
     SN_TRY(sni_scratch_matrix(k, conv.batch * m, pixels, sizeof(float), &plain_y));
@@ -138,15 +154,17 @@ const sni_op sni_op_sinter_BlockedConv = {
     .name = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
     .versions = SNI_VERSIONS(1),
-    .inputs =
-        SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"Z", "T", SNI_OPTIONAL},
-                    {"S", "T", SNI_OPTIONAL}, {"F", "T", SNI_OPTIONAL}),
+    .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL},
+                          {"Z", "T", SNI_OPTIONAL}, {"S", "T", SNI_OPTIONAL},
+                          {"F", "T", SNI_OPTIONAL}, {"More", "T", SNI_VARIADIC}),
+    .min_inputs = SNI_MIN_FORMALS,
     .outputs = SNI_FORMALS({"Y", "T"}, {"M", "T", SNI_OPTIONAL}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         SNI_FUSED_CONV_FIELDS,
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
-        {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)}),
+        {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)},
+        SNI_PICKED_FIELDS(sni_blocked_conv_params, false)),
     .params_size = sizeof(sni_blocked_conv_params),
     .inplace = 1u << 3,
     .prepare = sni_fused_conv_prepare,

@@ -33,13 +33,30 @@ static sn_status check_weights(sni_infer *c) {
                               &dim);
 }
 
+/* The plain shape of the input. */
+static sn_status expand_input(sni_infer *c, sni_dim dims[4], bool *known) {
+    const sni_expand_params *p = c->params;
+    sni_dim dim;
+    *known = true;
+    if (!p->picked.indices.n) {
+        if (c->n_in > SNI_EXPAND_MORE)
+            return SNI_INFER_FAIL(c, "%d inputs without indices", c->n_in);
+        return sni_infer_unblocked(c, X, p->block, sni_infer_dim(c, W, 1), dims);
+    }
+    SN_TRY(sni_infer_picked(c, &p->picked, SNI_EXPAND_MORE, p->block, dims, known));
+    return *known ? sni_infer_join_dim(c, "indices and W", 1, dims[1], sni_infer_dim(c, W, 1), &dim)
+                  : SN_OK;
+}
+
 static sn_status expand_infer(sni_infer *c) {
     const sni_expand_params *p = c->params;
     SN_TRY(sni_infer_block(c, p->block));
     if (!sni_infer_shaped(c, X) || !sni_infer_shaped(c, W) || !sni_infer_shaped(c, V)) return SN_OK;
     SN_TRY(check_weights(c));
     sni_dim dims[4];
-    SN_TRY(sni_infer_unblocked(c, X, p->block, sni_infer_dim(c, W, 1), dims));
+    bool known;
+    SN_TRY(expand_input(c, dims, &known));
+    if (!known) return SN_OK;
     dims[1] = sni_infer_dim(c, W, 0);
     sni_type middle = *c->in[X];
     middle.rank = 4;
@@ -98,7 +115,10 @@ static sn_status expand_ref(sni_kernel *k) {
     SN_TRY(sni_scratch_matrix(k, n * channels, in, sizeof(float), &plain));
     SN_TRY(sni_scratch_matrix(k, n * m, in, sizeof(float), &mid));
     SN_TRY(sni_scratch_matrix(k, n * m, out, sizeof(float), &result));
-    if (x->count) sni_from_blocked(x->data, plain, n, channels, in, p->block);
+    if (p->picked.indices.n)
+        sni_pick_plain(k, &p->picked, SNI_EXPAND_MORE, p->block, plain);
+    else if (x->count)
+        sni_from_blocked(x->data, plain, n, channels, in, p->block);
     expand(k, plain, n, in, mid);
     sni_conv conv = {.batch = n,
                      .in_channels = m,
@@ -122,14 +142,16 @@ const sni_op sni_op_sinter_ExpandDepthwise = {
     .domain = SNI_SINTER_DOMAIN,
     .versions = SNI_VERSIONS(1),
     .inputs = SNI_FORMALS({"X", "T"}, {"W", "T"}, {"B", "T", SNI_OPTIONAL}, {"V", "T"},
-                          {"D", "T", SNI_OPTIONAL}),
+                          {"D", "T", SNI_OPTIONAL}, {"More", "T", SNI_VARIADIC}),
+    .min_inputs = SNI_MIN_FORMALS,
     .outputs = SNI_FORMALS({"Y", "T"}, {"M", "T", SNI_OPTIONAL}),
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params =
         SNI_PARAMS(SNI_FUSED_CONV_FIELDS,
                    {"block", SNI_ATTR_INT, offsetof(sni_expand_params, block), .required = true},
                    {"expand_activation", SNI_ATTR_STRING, offsetof(sni_expand_params, name)},
-                   {"expand_params", SNI_ATTR_FLOATS, offsetof(sni_expand_params, coefficients)}),
+                   {"expand_params", SNI_ATTR_FLOATS, offsetof(sni_expand_params, coefficients)},
+                   SNI_PICKED_FIELDS(sni_expand_params, false)),
     .params_size = sizeof(sni_expand_params),
     .prepare = expand_prepare,
     .infer = expand_infer,

@@ -1,12 +1,13 @@
 /* GatherChannels: channels of blocked tensors, picked one by one. */
 #include "ops/blocked.h"
+#include "ops/compute.h"
 #include "ops/shape_util.h"
 
-static sn_status check_lists(sni_infer *c, const sni_gather_channels_params *p) {
+static sn_status check_lists(sni_infer *c, const sni_picked *p, int more) {
     int64_t all = 0;
-    SN_TRY(sni_infer_block(c, p->block));
-    if (p->channels.n != (size_t)c->n_in)
-        return SNI_INFER_FAIL(c, "channels has %zu numbers for %d inputs", p->channels.n, c->n_in);
+    if (p->channels.n != (size_t)(c->n_in - more + 1))
+        return SNI_INFER_FAIL(c, "channels has %zu numbers for %d inputs", p->channels.n,
+                              c->n_in - more + 1);
     for (size_t i = 0; i < p->channels.n; i++) {
         if (p->channels.v[i] < 1 || p->channels.v[i] > INT32_MAX)
             return SNI_INFER_FAIL(c, "channels[%zu] is %lld", i, (long long)p->channels.v[i]);
@@ -19,45 +20,64 @@ static sn_status check_lists(sni_infer *c, const sni_gather_channels_params *p) 
     return p->indices.n ? SN_OK : SNI_INFER_FAIL(c, "indices is empty");
 }
 
-static sn_status gather_infer(sni_infer *c) {
-    const sni_gather_channels_params *p = c->params;
-    sni_dim plain[4], first[4];
-    SN_TRY(check_lists(c, p));
-    for (int i = 0; i < c->n_in; i++) {
-        if (!sni_infer_shaped(c, i)) return SN_OK;
-        SN_TRY(sni_infer_unblocked(c, i, p->block, p->channels.v[i], plain));
+sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t block,
+                           sni_dim plain[4], bool *known) {
+    sni_dim dims[4];
+    *known = false;
+    SN_TRY(check_lists(c, p, more));
+    for (size_t i = 0; i < p->channels.n; i++) {
+        int at = i ? more + (int)i - 1 : 0;
+        if (!sni_infer_shaped(c, at)) return SN_OK;
+        SN_TRY(sni_infer_unblocked(c, at, block, p->channels.v[i], dims));
         for (int a = 0; a < 4; a++) {
-            if (i == 0) first[a] = plain[a];
+            if (i == 0) plain[a] = dims[a];
             if (a == 1) continue;
-            SN_TRY(sni_infer_join_dim(c, "inputs", a, first[a], plain[a], &first[a]));
+            SN_TRY(sni_infer_join_dim(c, "inputs", a, plain[a], dims[a], &plain[a]));
         }
     }
-    first[1] = (int64_t)p->indices.n;
-    return sni_infer_set_blocked(c, first, p->block);
+    plain[1] = (int64_t)p->indices.n;
+    *known = true;
+    return SN_OK;
 }
 
-/* Copies channel `from` of blocked tensor x to channel `to` of y. */
-static void copy_channel(const sni_tensor *x, int64_t from, const sni_tensor *y, int64_t to,
-                         int64_t block) {
-    int64_t pixels = x->dims[2] * x->dims[3];
-    for (int64_t n = 0; n < x->dims[0]; n++) {
-        const float *a = (const float *)x->data + (n * x->dims[1] + from / block) * pixels * block +
-                         from % block;
-        float *b = (float *)y->data + (n * y->dims[1] + to / block) * pixels * block + to % block;
-        for (int64_t p = 0; p < pixels; p++) b[p * block] = a[p * block];
+sni_origin sni_picked_origin(const sni_picked *p, int64_t i) {
+    int64_t channel = p->indices.v[i];
+    int32_t from = 0;
+    while (channel >= p->channels.v[from]) channel -= p->channels.v[from++];
+    return (sni_origin){.tensor = from, .channel = (int32_t)channel};
+}
+
+void sni_pick_plain(sni_kernel *k, const sni_picked *p, int more, int64_t block, float *to) {
+    const sni_tensor *x = sni_in(k, 0);
+    int64_t pixels = x->dims[2] * x->dims[3], channels = (int64_t)p->indices.n;
+    for (int64_t i = 0; i < x->dims[0] * channels; i++) {
+        sni_origin o = sni_picked_origin(p, i % channels);
+        const sni_tensor *t = o.tensor ? sni_in(k, more + o.tensor - 1) : x;
+        const float *from = (const float *)t->data +
+                            (i / channels * t->dims[1] + o.channel / block) * pixels * block +
+                            o.channel % block;
+        for (int64_t at = 0; at < pixels; at++) to[i * pixels + at] = from[at * block];
     }
+}
+
+static sn_status gather_infer(sni_infer *c) {
+    const sni_gather_channels_params *p = c->params;
+    sni_dim plain[4];
+    bool known;
+    SN_TRY(sni_infer_block(c, p->block));
+    SN_TRY(sni_infer_picked(c, &p->picked, 1, p->block, plain, &known));
+    return known ? sni_infer_set_blocked(c, plain, p->block) : SN_OK;
 }
 
 static sn_status gather_ref(sni_kernel *k) {
     const sni_gather_channels_params *p = k->params;
     const sni_tensor *y = sni_out(k, 0);
-    if (y->count) memset(y->data, 0, sni_tensor_bytes(y));
-    for (size_t i = 0; i < p->indices.n && y->count; i++) {
-        int64_t channel = p->indices.v[i];
-        int from = 0;
-        while (channel >= p->channels.v[from]) channel -= p->channels.v[from++];
-        copy_channel(sni_in(k, from), channel, y, (int64_t)i, p->block);
-    }
+    int64_t pixels = y->dims[2] * y->dims[3], channels = (int64_t)p->picked.indices.n;
+    void *plain;
+    if (y->count == 0) return SN_OK;
+    SN_TRY(sni_scratch_matrix(k, y->dims[0] * channels, pixels, sizeof(float), &plain));
+    sni_pick_plain(k, &p->picked, 1, p->block, plain);
+    sni_to_blocked(plain, y->data, y->dims[0], channels, pixels, p->block);
     return SN_OK;
 }
 
@@ -70,10 +90,7 @@ const sni_op sni_op_sinter_GatherChannels = {
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         {"block", SNI_ATTR_INT, offsetof(sni_gather_channels_params, block), .required = true},
-        {"channels", SNI_ATTR_INTS, offsetof(sni_gather_channels_params, channels),
-         .required = true},
-        {"indices", SNI_ATTR_INTS, offsetof(sni_gather_channels_params, indices),
-         .required = true}),
+        SNI_PICKED_FIELDS(sni_gather_channels_params, true)),
     .params_size = sizeof(sni_gather_channels_params),
     .infer = gather_infer,
     .ref = gather_ref,

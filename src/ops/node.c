@@ -1,4 +1,5 @@
 /* node.c - from a node as the file has it to the form its operator's functions expect. */
+#include "ops/arity.h"
 #include "ops/op.h"
 
 #include <inttypes.h>
@@ -23,7 +24,7 @@ static sn_status check_arity(const sni_node *n, sn_error *err) {
     int required;
     bool variadic;
     int most = count_formals(n->op->inputs, &required, &variadic);
-    if (variadic) {
+    if (variadic && n->op->min_inputs != SNI_MIN_FORMALS) {
         int least = n->op->min_inputs ? n->op->min_inputs : 1;
         if (n->op->min_inputs == SNI_MIN_NONE) least = 0;
         required = most - 1 + least;

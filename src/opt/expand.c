@@ -39,11 +39,12 @@ static bool has_more(const sni_node *n) {
 /* Every output is made of the one pixel under it, and the input is blocked. */
 static bool is_pointwise(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || has_more(n) || p->fused.conv.group != 1 || !has_constant_bias(g, n)) return false;
+    if (!p || has_more(n) || p->picked.indices.n || p->fused.conv.group != 1 ||
+        !has_constant_bias(g, n))
+        return false;
     const int64_t *w = weights_of(g, n);
     const sni_type *x = &sni_graph_value(g, n->in[0])->type;
-    return w && w[2] == 1 && w[3] == 1 && all_are(&p->fused.conv.window.strides, 1) &&
-           all_are(&p->fused.conv.window.pads, 0) && x->has_shape && x->rank == 5;
+    return w && sni_blocked_is_flat(&p->fused.conv, w) && x->has_shape && x->rank == 5;
 }
 
 static bool is_depthwise(const sni_graph *g, const sni_node *n) {
@@ -151,7 +152,9 @@ static sni_node *scaling_of(const sni_graph *g, const sni_node *conv, int *facto
 /* A pointwise convolution of a blocked input that has no factors yet. */
 static bool can_scale(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || p->fused.conv.group != 1 || (n->n_in > 5 && n->in[5] != SNI_NO_ID)) return false;
+    if (!p || p->picked.indices.n || p->fused.conv.group != 1 ||
+        (n->n_in > 5 && n->in[5] != SNI_NO_ID))
+        return false;
     const int64_t *w = weights_of(g, n);
     return w && w[2] == 1 && w[3] == 1 && all_are(&p->fused.conv.window.pads, 0);
 }

@@ -179,7 +179,7 @@ static sn_status make_real(sni_layout *l, const sni_channel *parts, int64_t coun
     return sni_layout_emit(l, before, &node, out);
 }
 
-static void set_channels(sni_layout *l, int32_t blocked, int64_t channels) {
+void sni_layout_set_channels(sni_layout *l, int32_t blocked, int64_t channels) {
     if (blocked < l->n_channels) l->channels[blocked] = channels;
 }
 
@@ -197,14 +197,14 @@ sn_status sni_layout_need(sni_layout *l, int32_t id, const sni_node *before, int
                                 .n_attrs = 1};
         SN_TRY(sni_layout_emit(l, before, &node, &f->real));
     }
-    set_channels(l, f->real, sni_layout_channels(l, id));
+    sni_layout_set_channels(l, f->real, sni_layout_channels(l, id));
     *out = f->real;
     return SN_OK;
 }
 
 void sni_layout_done(sni_layout *l, sni_node *n, int32_t real) {
     l->forms[n->out[0]].real = real;
-    set_channels(l, real, sni_layout_channels(l, n->out[0]));
+    sni_layout_set_channels(l, real, sni_layout_channels(l, n->out[0]));
     l->dead[n->id] = true;
     l->r->count++;
 }

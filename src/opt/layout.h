@@ -43,6 +43,9 @@ sn_status sni_layout_concat(sni_layout *l, sni_node *n);
 sn_status sni_layout_split(sni_layout *l, sni_node *n);
 sn_status sni_layout_slice(sni_layout *l, sni_node *n);
 sn_status sni_layout_shuffle(sni_layout *l, sni_node *n);
+/* A depthwise convolution of a shuffled value: that of the value itself, shuffled. *done tells that
+ * it was one. */
+sn_status sni_layout_shuffled_conv(sni_layout *l, sni_node *n, bool *done);
 sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n);
 
 /* ---- layout.c ---- */
@@ -56,6 +59,9 @@ int64_t sni_layout_channels(const sni_layout *l, int32_t id);
 
 /* Channel `channel` of a value that has a form. */
 sni_channel sni_layout_part(const sni_layout *l, int32_t id, int64_t channel);
+
+/* A value that the pass has made is blocked, with so many channels. */
+void sni_layout_set_channels(sni_layout *l, int32_t blocked, int64_t channels);
 
 /* The blocked form of a value, made before `before` if there is none yet. */
 sn_status sni_layout_need(sni_layout *l, int32_t id, const sni_node *before, int32_t *out);

@@ -146,3 +146,71 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
     bury(l, back);
     return SN_OK;
 }
+
+/* ---- Depthwise convolutions of shuffled channels ---- */
+
+/* The blocked value all of whose channels, each once, make up another one's list; SNI_NO_ID if
+ * there is none. */
+static sn_status shuffled_value(sni_layout *l, int32_t id, int32_t *out) {
+    const sni_form *f = &l->forms[id];
+    int64_t channels = sni_layout_channels(l, id);
+    *out = SNI_NO_ID;
+    if (f->real != SNI_NO_ID || !f->parts || l->channels[f->parts[0].value] != channels)
+        return SN_OK;
+    bool *seen = SNI_NEW_ARRAY(&l->temp, bool, (size_t)channels);
+    if (!seen) return sni_fail_memory(l->r->err);
+    for (int64_t c = 0; c < channels; c++) {
+        if (f->parts[c].value != f->parts[0].value || seen[f->parts[c].channel]) return SN_OK;
+        seen[f->parts[c].channel] = true;
+    }
+    *out = f->parts[0].value;
+    return SN_OK;
+}
+
+/* A constant whose rows, one for each channel, go where the channels of a list are. */
+static sn_status shuffled_const(sni_layout *l, int32_t id, const sni_channel *parts, int32_t *out) {
+    const sni_tensor *t;
+    float *to;
+    SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
+    SN_TRY(sni_layout_const_floats(l, t->rank, t->dims, &to, out));
+    int64_t each = t->count / t->dims[0];
+    for (int64_t c = 0; c < t->dims[0]; c++)
+        memcpy(to + parts[c].channel * each, (const float *)t->data + c * each,
+               (size_t)each * sizeof *to);
+    return SN_OK;
+}
+
+sn_status sni_layout_shuffled_conv(sni_layout *l, sni_node *n, bool *done) {
+    enum { MOST = 5 };
+    const sni_channel *from = l->forms[n->in[0]].parts;
+    int64_t channels = sni_layout_channels(l, n->in[0]);
+    const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
+    int32_t in[MOST], out;
+    sni_channel *parts;
+    *done = false;
+    if (!sni_layout_has(l, n->in[0]) || w[1] != 1 || w[0] != channels || n->n_in > MOST ||
+        sni_layout_channels(l, n->out[0]) != channels || (n->n_in > 3 && n->in[3] != SNI_NO_ID))
+        return SN_OK;
+    SN_TRY(shuffled_value(l, n->in[0], &in[0]));
+    if (in[0] == SNI_NO_ID) return SN_OK;
+    for (int32_t i = 1; i < n->n_in; i++) {
+        in[i] = n->in[i];
+        if (in[i] != SNI_NO_ID) SN_TRY(shuffled_const(l, n->in[i], from, &in[i]));
+    }
+    sni_attr block = sni_attr_of_int("block", l->block);
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "BlockedConv",
+                            .in = in,
+                            .n_in = n->n_in,
+                            .like = n,
+                            .attrs = &block,
+                            .n_attrs = 1};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_set_channels(l, out, channels);
+    SN_TRY(new_parts(l, n->out[0], &parts));
+    for (int64_t c = 0; c < channels; c++) parts[c] = (sni_channel){out, from[c].channel};
+    set_parts(l, n->out[0], parts);
+    bury(l, n);
+    *done = true;
+    return SN_OK;
+}

@@ -21,12 +21,14 @@ static bool is_float_const(const sni_layout *l, int32_t id, int rank) {
     return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank == rank && c->tensor.count > 0;
 }
 
-/* True if the kernels for blocked tensors take a convolution with these weights. */
-static bool takes_groups(const sni_layout *l, const int64_t *w, int64_t groups, bool *plain) {
-    int64_t in = w[1] * groups, out = w[0];
+/* True if the kernels for blocked tensors take a convolution with these weights, whose input has a
+ * blocked form or not. */
+static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const int64_t *w, bool has,
+                         bool *plain) {
+    int64_t groups = p->group, in = w[1] * groups, out = w[0];
     if (groups > 1) *plain = false;
     return groups == 1 || (w[1] == 1 && out == in) ||
-           sni_blocked_merge(in, out, groups, l->block) > 0;
+           sni_blocked_merge(in, out, groups, l->block) > 0 || (has && sni_blocked_is_flat(p, w));
 }
 
 /* True for one tap by channel, which is a scale and a shift: it goes on with a region, but costs
@@ -46,7 +48,10 @@ static sn_status layout_conv(sni_layout *l, sni_node *n) {
     const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
     bool has = sni_layout_has(l, n->in[0]);
     bool plain = !has && w[1] <= PLAIN_CHANNELS;
-    if (!takes_groups(l, w, p->group, &plain) || begins_no_region(l, n, w)) return SN_OK;
+    if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w)) return SN_OK;
+    bool done;
+    SN_TRY(sni_layout_shuffled_conv(l, n, &done));
+    if (done) return SN_OK;
     int32_t in[5] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID,
                      given(n, 4) ? n->in[4] : SNI_NO_ID};
     int32_t n_in = 5, out;

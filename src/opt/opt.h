@@ -89,6 +89,7 @@ sn_status sni_pass_expand(sni_rewrite *r);
 sn_status sni_pass_conv_factors(sni_rewrite *r);
 sn_status sni_pass_depthwise_means(sni_rewrite *r);
 sn_status sni_pass_squeeze_excite(sni_rewrite *r);
+sn_status sni_pass_pick(sni_rewrite *r);
 sn_status sni_pass_layout_last(sni_rewrite *r);
 sn_status sni_pass_group(sni_rewrite *r);
 sn_status sni_pass_shape_values(sni_rewrite *r);

@@ -26,6 +26,7 @@ static const sni_pass passes[] = {
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},
     {"squeeze-excite", 3, sni_pass_squeeze_excite, SNI_STAGE_LAYOUT},
+    {"picked-channels", 3, sni_pass_pick, SNI_STAGE_LAYOUT},
     {"blocked-channels-last", 3, sni_pass_layout_last, SNI_STAGE_LAYOUT},
     {"elementwise-group", 2, sni_pass_group, SNI_STAGE_GROUP},
 };

@@ -84,6 +84,57 @@ static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
     expect(c, "y", y, want, width * t.y_block, 1e-4);
 }
 
+/* Channels that lie anywhere: every one has pixels of its own, in blocks. */
+static void conv_listed(check *c) {
+    const sni_conv_kernels *k = c->k->conv;
+    int64_t lanes = c->k->block, width = 1;
+    while (width < SNI_CONV_MOST_WIDTH && k->pixels[width + 1]) width++;
+    if (!c->bench) width = between(c, 1, width);
+    enum { MOST = 40 };
+    int64_t pixels = size_of(c, 1, k->pixels[width], k->pixels[width]);
+    int64_t channels = size_of(c, 1, MOST, MOST), rows = size_of(c, 1, 3, 1);
+    int64_t taps = size_of(c, 1, 3, 1), each = (rows * (pixels + taps) + 2) * lanes;
+    const float *list[MOST], *x = random_floats(c, channels * each);
+    for (int64_t i = 0; i < channels; i++)
+        list[i] = x + (i * 7 % channels) * each + below(c, lanes);
+    sni_conv_tile t = {.list = list,
+                       .x_at = lanes,
+                       .channels = channels,
+                       .rows = rows,
+                       .taps = taps,
+                       .x_row = (pixels + taps) * lanes,
+                       .x_tap = lanes,
+                       .w_tap = channels * lanes,
+                       .w_row = taps * channels * lanes,
+                       .w_out = rows * taps * channels * lanes,
+                       .y_block = pixels * lanes + lanes * below(c, 3),
+                       .add = !c->bench && below(c, 2),
+                       .finish = !c->bench && below(c, 2)};
+    int64_t count = width * t.y_block;
+    float *y = random_floats(c, count);
+    double *want = zero_doubles(c, count);
+    sni_conv_epilogue e = {.act = SNI_ACT_RELU, .bias = random_floats(c, width * lanes)};
+    t.w = random_floats(c, width * t.w_out);
+    t.y = y;
+    t.epilogue = &e;
+    t.ahead = t.x_ahead = (uintptr_t)t.w;
+    for (int64_t i = 0; i < count; i++) want[i] = (double)y[i];
+    for (int64_t i = 0; i < width * pixels * lanes && !c->bench; i++) {
+        int64_t o = i / (pixels * lanes), p = i / lanes % pixels, l = i % lanes;
+        double *sum = want + o * t.y_block + p * lanes + l;
+        if (!t.add) *sum = 0;
+        for (int64_t r = 0; r < rows * taps * channels; r++) {
+            int64_t at = (p + r / channels % taps) * lanes + r / channels / taps * t.x_row;
+            *sum +=
+                (double)list[r % channels][lanes + at] * (double)t.w[o * t.w_out + r * lanes + l];
+        }
+        if (t.finish) *sum = fmax(*sum + (double)e.bias[o * lanes + l], 0);
+    }
+    CALL(c, 2 * (double)(width * lanes * pixels * rows * taps * channels), 0)
+    k->tile[SNI_CONV_LISTED][width][pixels](&t);
+    expect(c, "y", y, want, count, 1e-4);
+}
+
 static void conv_blocked_1(check *c) {
     conv_tile(c, SNI_CONV_BLOCKED_1, 1);
 }
@@ -271,15 +322,10 @@ static void wino_8(check *c) {
 }
 
 const kernel_test conv_tests[] = {
-    {"conv blocked, stride 1", conv_blocked_1},
-    {"conv blocked, stride 2", conv_blocked_2},
-    {"conv plain, stride 1", conv_plain_1},
-    {"conv plain, stride 2", conv_plain_2},
-    {"conv plain, any stride", conv_any},
-    {"depthwise row", depthwise_rows},
-    {"winograd product", wino_product},
-    {"winograd F(2,3) 64x56x56", wino_4},
-    {"winograd F(4,3) 64x56x56", wino_6},
-    {"winograd F(6,3) 64x56x56", wino_8},
-    {0},
+    {"conv blocked, stride 1", conv_blocked_1}, {"conv blocked, stride 2", conv_blocked_2},
+    {"conv plain, stride 1", conv_plain_1},     {"conv plain, stride 2", conv_plain_2},
+    {"conv plain, any stride", conv_any},       {"conv of listed channels", conv_listed},
+    {"depthwise row", depthwise_rows},          {"winograd product", wino_product},
+    {"winograd F(2,3) 64x56x56", wino_4},       {"winograd F(4,3) 64x56x56", wino_6},
+    {"winograd F(6,3) 64x56x56", wino_8},       {0},
 };

@@ -46,6 +46,12 @@ static const shape shapes[] = {
     {3, 512, 20, 1, 13, 15, {1, 1}, {1, 1}, {0}, {1, 1}},
     {3, 260, 17, 1, 21, 18, {1, 1}, {2, 2}, {0}, {1, 1}},
     {2, 250, 18, 1, 23, 25, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 136, 136, 4, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 24, 112, 4, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {3, 30, 42, 3, 1, 5, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 544, 544, 4, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 20, 60, 20, 5, 5, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 99, 9, 3, 41, 40, {1, 1}, {1, 1}, {0}, {1, 1}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -367,6 +373,47 @@ static void moves_match(void **state) {
     }
 }
 
+/* Pointwise convolutions, of groups too, and expanding ones, whose channels come from all over one
+ * to three tensors. */
+static void picked_case(int64_t n, int64_t channels, int64_t groups, int tensors, bool expands) {
+    static const int64_t sizes[3] = {37, 16, 5}, pads[4] = {1, 1, 1, 1};
+    int64_t block = sni_cpu_kernels_get()->block, h = 9, w = 11, out = 2 * channels, all = 0;
+    int64_t indices[150];
+    for (int i = 0; i < tensors; i++) all += sizes[i];
+    for (int64_t i = 0; i < channels; i++) indices[i] = unit_random(&v.seed) % (uint32_t)all;
+    versus_start(&v, SNI_SINTER_DOMAIN, expands ? "ExpandDepthwise" : "BlockedConv");
+    blocked_tensor(n, sizes[0], h, w, block);
+    versus_weight(&v, SN_FLOAT32, 4, (int64_t[]){out, channels / groups, 1, 1}, NULL);
+    versus_weight(&v, SN_FLOAT32, 1, &out, NULL);
+    if (expands)
+        versus_weight(&v, SN_FLOAT32, 4, (int64_t[]){out, 1, 3, 3}, NULL);
+    else
+        blocked_tensor(n, out, h, w, block);
+    for (int i = 4; i < (expands ? SNI_EXPAND_MORE : SNI_BLOCKED_CONV_MORE); i++)
+        versus_without(&v);
+    for (int i = 1; i < tensors; i++) blocked_tensor(n, sizes[i], h, w, block);
+    eval_ints(&v.e, "channels", sizes, (size_t)tensors);
+    eval_ints(&v.e, "indices", indices, (size_t)channels);
+    if (expands) eval_ints(&v.e, "pads", pads, 4);
+    eval_attr(&v.e, sni_attr_of_int("group", expands ? out : groups));
+    eval_attr(&v.e, sni_attr_of_int("block", block));
+    eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
+    versus_run(&v, 1, 1e-4);
+    assert_true(v.impl);
+}
+
+static void picked_matches(void **state) {
+    (void)state;
+    for (int tensors = 1; tensors <= 3; tensors++)
+        for (int64_t n = 0; n <= 3; n++) {
+            picked_case(n, 58, 1, tensors, false);
+            picked_case(n, 30, 3, tensors, false);
+            picked_case(n, 64, 2, tensors, false);
+            picked_case(n, 5, 1, tensors, true);
+            picked_case(n, 50, 1, tensors, true);
+        }
+}
+
 /* Where it is allowed, some shapes are computed with fewer products, and only then. */
 static void winograd_matches(void **state) {
     (void)state;
@@ -420,6 +467,7 @@ int main(void) {
         cmocka_unit_test(pools_match),
         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),
+        cmocka_unit_test(picked_matches),
         cmocka_unit_test(winograd_matches),
         cmocka_unit_test(phases_match),
     };

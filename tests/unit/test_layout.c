@@ -224,7 +224,47 @@ static void channel_shuffle(void **state) {
              "4]>(d) f = Reshape(e, four) h, i = Split<axis = 1>(f, halves)");
     conv(&t, "j", "i", 20, 20, 1, 1, 1);
     NODE(&t, " y = Concat<axis = 1>(h, j)");
-    check(&t, 3, 9, "float[1,40,9,9]", 1, 2);
+    check(&t, 3, 9, "float[1,40,9,9]", 1, 1);
+}
+
+/* Groups that fill no blocks, shuffled: the depthwise convolution takes the channels as they are,
+ * and the one after it picks them. */
+static void shuffled_groups(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 68, 3, 3, 1, 1);
+    conv(&t, "b", "a", 68, 17, 1, 1, 4);
+    LIST(&t, ", int64[5] five = {1, 4, 17, 9, 9}, int64[4] four = {1, 68, 9, 9}, float[68,1,1] "
+             "slopes = {0.5");
+    for (int i = 1; i < 68; i++) LIST(&t, ", %d.25", i % 7);
+    LIST(&t, "}");
+    NODE(&t, " c = Relu(b) d = Reshape(c, five) e = Transpose<perm = [0, 2, 1, 3, 4]>(d) "
+             "f = Reshape(e, four)");
+    conv(&t, "h", "f", 68, 1, 3, 1, 68);
+    NODE(&t, " i = PRelu(h, slopes)");
+    conv(&t, "j", "i", 68, 17, 1, 1, 4);
+    NODE(&t, " k = Add(j, a) y = Relu(k)");
+    check(&t, 3, 9, "float[1,68,9,9]", 1, 0);
+}
+
+/* The same halves for an inverted residual, which picks its channels from both. */
+static void picked_and_expanded(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 20, 3, 3, 1, 1);
+    conv(&t, "b", "x", 20, 3, 1, 1, 1);
+    LIST(&t, ", int64[5] five = {1, 2, 20, 9, 9}, int64[4] four = {1, 40, 9, 9}, int64[2] halves = "
+             "{20, 20}");
+    NODE(&t, " c = Concat<axis = 1>(a, b) d = Reshape(c, five) e = Transpose<perm = [0, 2, 1, 3, "
+             "4]>(d) f = Reshape(e, four) h, i = Split<axis = 1>(f, halves)");
+    conv(&t, "j", "i", 40, 20, 1, 1, 1);
+    NODE(&t, " k = Relu(j)");
+    conv(&t, "l", "k", 40, 1, 3, 2, 40);
+    conv(&t, "m", "h", 20, 20, 1, 1, 1);
+    NODE(&t, " o = GlobalAveragePool(m) q = GlobalAveragePool(l) y = Concat<axis = 1>(o, q)");
+    expanded = 1;
+    check(&t, 3, 9, "float[1,60,1,1]", 1, 1);
+    expanded = 0;
 }
 
 static void up_and_together(void **state) {
@@ -308,6 +348,7 @@ int main(void) {
         cmocka_unit_test(channels_last),   cmocka_unit_test(grown_at_the_end),
         cmocka_unit_test(channel_shuffle), cmocka_unit_test(up_and_together),
         cmocka_unit_test(scales_alone),    cmocka_unit_test(slopes_by_channel),
+        cmocka_unit_test(shuffled_groups), cmocka_unit_test(picked_and_expanded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

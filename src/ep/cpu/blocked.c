@@ -5,6 +5,7 @@
 #include "cpu/depthwise.h"
 #include "ops/compute.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void set_window(sni_conv_geometry *g, const sni_window *w) {
@@ -48,7 +49,7 @@ static bool choice_sizes(const sni_choice *c, const sni_window_params *p, sni_wi
     return true;
 }
 
-bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain) {
+static bool any_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain) {
     const sni_blocked_conv_params *p = c->params;
     const sni_window_params *window = &p->fused.conv.window;
     int rank = sni_choice_rank(c, 0);
@@ -66,6 +67,44 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
                              .groups = p->fused.conv.group};
     *plain = rank == 4;
     return weights[0] > 0 && weights[1] > 0 && choice_sizes(c, window, &w, g);
+}
+
+bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain) {
+    const sni_blocked_conv_params *p = c->params;
+    return !p->picked.indices.n && any_geometry(c, g, plain);
+}
+
+bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g) {
+    bool plain;
+    return any_geometry(c, g, &plain) && !plain;
+}
+
+sn_status sni_blocked_origins_new(const sni_picked *p, sni_blocked_origins **out, sn_error *err) {
+    sni_blocked_origins *o = malloc(sizeof *o + p->indices.n * sizeof *o->of);
+    if (!o) return sni_fail_memory(err);
+    o->count = (int64_t)p->indices.n;
+    for (int64_t i = 0; i < o->count; i++) o->of[i] = sni_picked_origin(p, i);
+    *out = o;
+    return SN_OK;
+}
+
+sn_status sni_blocked_list(sni_kernel *k, const sni_blocked_origins *o, int more, int64_t channels,
+                           const float ***out) {
+    const sni_tensor *x = sni_in(k, 0);
+    int64_t block = x->dims[4], pixels = x->dims[2] * x->dims[3], at = 0;
+    void *list;
+    SN_TRY(sni_scratch_matrix(k, x->dims[0], channels, sizeof **out, &list));
+    *out = list;
+    for (int64_t n = 0; n < x->dims[0]; n++)
+        for (int64_t c = 0; c < channels; c++) {
+            sni_origin from = {.channel = (int32_t)c};
+            if (o->count) from = o->of[c];
+            const sni_tensor *t = from.tensor ? sni_in(k, more + from.tensor - 1) : x;
+            (*out)[at++] = (const float *)t->data +
+                           (n * t->dims[1] + from.channel / block) * pixels * block +
+                           from.channel % block;
+        }
+    return SN_OK;
 }
 
 sn_status sni_blocked_bias(const sni_choice *c, float **out, sn_error *err) {
@@ -149,6 +188,36 @@ sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, const float *s
     sni_cpu_act(&p->fused.activation, &out->epilogue.act, &out->epilogue.p0, &out->epilogue.p1);
     if (slopes) out->epilogue.act = SNI_ACT_LEAKY_RELU;
     return SN_OK;
+}
+
+/* ---- Tiles ---- */
+
+/* Half cycles that a span takes per channel and tap with tiles of `width` blocks. */
+static int64_t span_cost(const sni_conv_kernels *k, int64_t all, int64_t span, int64_t width) {
+    int64_t cost = 0;
+    for (int64_t done = 0; done < all; done += width) {
+        int64_t blocks = all - done < width ? all - done : width;
+        int64_t tiles = (span + k->pixels[blocks] - 1) / k->pixels[blocks];
+        for (int64_t i = 0; i < 2; i++) { /* tiles of one pixel more, and of one less */
+            int64_t larger = span % tiles, pixels = span / tiles + (i == 0);
+            int64_t fma = pixels * blocks, loads = pixels + blocks + 1;
+            int64_t each = fma > loads ? fma : loads;
+            cost += (i == 0 ? larger : tiles - larger) * (each > 9 ? each : 9);
+        }
+    }
+    return cost;
+}
+
+int64_t sni_conv_width(const sni_conv_kernels *k, int64_t blocks, int64_t span, int64_t most) {
+    int64_t best = -1, chosen = 1;
+    for (int64_t width = 1; width <= (most < blocks ? most : blocks); width++) {
+        if (!k->pixels[width]) continue;
+        int64_t cost = span_cost(k, blocks, span, width);
+        if (best >= 0 && cost >= best) continue;
+        best = cost;
+        chosen = width;
+    }
+    return chosen;
 }
 
 /* ---- How planes are shared out ---- */

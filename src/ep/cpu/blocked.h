@@ -10,8 +10,22 @@
 /* The geometry as far as a choice tells it; sizes that are not known yet (n, in_h, in_w, out_h,
  * out_w, and pads of auto_pad) are -1. False if it is no blocked convolution that vector kernels
  * can run: float32, constant weights and bias, the block of the tier in force, an activation that
- * they know. *plain tells that the input is not blocked. */
+ * they know. *plain tells that the input is not blocked. Channels are not picked ones. */
 bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain);
+/* The same of a blocked input whose channels may be picked. */
+bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g);
+
+/* Where the channels of an input are in memory: all that a state keeps of sni_picked. */
+typedef struct sni_blocked_origins {
+    int64_t count; /* 0: those of input 0, as they are */
+    sni_origin of[];
+} sni_blocked_origins;
+/* Made of `p`, for free(). */
+sn_status sni_blocked_origins_new(const sni_picked *p, sni_blocked_origins **out, sn_error *err);
+/* The first pixel of each of `channels` channels, image after image, in scratch. Tensors are input
+ * 0 and those from `more` on. */
+sn_status sni_blocked_list(sni_kernel *k, const sni_blocked_origins *o, int more, int64_t channels,
+                           const float ***out);
 
 /* The bias of a choice, zeros up to whole blocks; *out NULL if it has none. Packed data: not freed.
  */
@@ -44,6 +58,10 @@ typedef struct sni_blocked_call {
  * gave. */
 sn_status sni_blocked_call_init(sni_kernel *k, const float *bias, const float *slopes,
                                 sni_blocked_call *out);
+
+/* Output blocks of a tile, `most` at most, with which spans of so many pixels of `blocks` output
+ * blocks take least. */
+int64_t sni_conv_width(const sni_conv_kernels *k, int64_t blocks, int64_t span, int64_t most);
 
 /* What a depthwise convolution of blocked tensors writes besides its result. */
 typedef struct sni_blocked_extra {

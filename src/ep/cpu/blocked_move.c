@@ -16,40 +16,24 @@ static bool gather_accepts(const sni_choice *c) {
     return p->block == sni_cpu_kernels_get()->block;
 }
 
-/* Where output channels come from: (input, channel) pairs. */
-typedef struct origins {
-    int64_t count;
-    struct origin {
-        int32_t input, channel;
-    } of[];
-} origins;
-
 static sn_status gather_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gather_channels_params *p = c->params;
-    origins *o = malloc(sizeof *o + p->indices.n * sizeof *o->of);
-    if (!o) return sni_fail_memory(err);
-    o->count = (int64_t)p->indices.n;
-    for (size_t i = 0; i < p->indices.n; i++) {
-        int64_t channel = p->indices.v[i];
-        int32_t input = 0;
-        while (channel >= p->channels.v[input]) channel -= p->channels.v[input++];
-        o->of[i].input = input;
-        o->of[i].channel = (int32_t)channel;
-    }
+    sni_blocked_origins *o;
+    SN_TRY(sni_blocked_origins_new(&p->picked, &o, err));
     *state = o;
     return SN_OK;
 }
 
 typedef struct gather_job {
     sni_kernel *k;
-    const origins *origins;
+    const sni_blocked_origins *origins;
     const sni_tensor *y;
     int64_t pixels, block, parts;
 } gather_job;
 
 /* The first pixel of a channel's block in image n of its input. */
-static const float *block_of(const gather_job *j, int64_t n, const struct origin *o) {
-    const sni_tensor *x = sni_in(j->k, o->input);
+static const float *block_of(const gather_job *j, int64_t n, const sni_origin *o) {
+    const sni_tensor *x = sni_in(j->k, o->tensor);
     return (const float *)x->data + (n * x->dims[1] + o->channel / j->block) * j->pixels * j->block;
 }
 
@@ -62,7 +46,7 @@ static void gather_pixels(const gather_job *j, int64_t plane, int64_t from, int6
     bool whole = first + j->block <= j->origins->count;
     for (int64_t c = 0; c < j->block; c++) {
         int64_t channel = first + c < j->origins->count ? first + c : j->origins->count - 1;
-        const struct origin *o = &j->origins->of[channel];
+        const sni_origin *o = &j->origins->of[channel];
         blocks[c] = block_of(j, n, o) + from * j->block;
         lanes[c] = o->channel % (int32_t)j->block;
         whole = whole && blocks[c] == blocks[0] && lanes[c] == c;

@@ -186,33 +186,6 @@ static bool is_even(int64_t items, int64_t threads) {
     return ceil_div(items, threads) * threads * 20 <= items * 21;
 }
 
-/* Half cycles that a span takes per channel and tap with tiles of `width` blocks. */
-static int64_t span_cost(const direct_job *j, int64_t span, int64_t width) {
-    int64_t cost = 0;
-    for (int64_t done = 0; done < j->out_blocks; done += width) {
-        int64_t blocks = least(width, j->out_blocks - done);
-        int64_t tiles = ceil_div(span, j->kernels->pixels[blocks]);
-        for (int64_t i = 0; i < 2; i++) { /* tiles of one pixel more, and of one less */
-            int64_t larger = span % tiles, pixels = span / tiles + (i == 0);
-            int64_t fma = pixels * blocks, loads = pixels + blocks + 1;
-            int64_t each = fma > loads ? fma : loads;
-            cost += (i == 0 ? larger : tiles - larger) * (each > 9 ? each : 9);
-        }
-    }
-    return cost;
-}
-
-static void choose_width(direct_job *j, int64_t span) {
-    int64_t best = -1, most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
-    for (int64_t width = 1; width <= least(most, j->out_blocks); width++) {
-        if (!j->kernels->pixels[width]) continue;
-        int64_t cost = span_cost(j, span, width);
-        if (best >= 0 && cost >= best) continue;
-        best = cost;
-        j->width = width;
-    }
-}
-
 static sni_conv_step step_of(const direct_job *j) {
     if (j->g.stride_w == 1) return j->plain ? SNI_CONV_PLAIN_1 : SNI_CONV_BLOCKED_1;
     if (j->g.stride_w == 2) return j->plain ? SNI_CONV_PLAIN_2 : SNI_CONV_BLOCKED_2;
@@ -352,7 +325,8 @@ static void cut(direct_job *j, int threads) {
         g->out_w *= g->out_h;
         g->in_h = g->out_h = 1;
     }
-    choose_width(j, g->out_w);
+    int64_t most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
+    j->width = sni_conv_width(j->kernels, j->out_blocks, g->out_w, most);
     if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
     cut_items(j, threads);
 }

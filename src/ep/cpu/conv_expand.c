@@ -16,6 +16,7 @@ typedef struct expand_weights {
     float *panels;      /* (output blocks, input channels up to whole blocks, block) */
     float *taps;        /* of the depthwise convolution */
     float *bias, *more; /* of both, zeros up to whole blocks; NULL: none */
+    sni_blocked_origins *origins;
 } expand_weights;
 
 /* The depthwise convolution as far as weights and parameters tell it. */
@@ -64,14 +65,24 @@ static sn_status pack_taps(const sni_choice *c, expand_weights *e, sn_error *err
     return SN_OK;
 }
 
+static void expand_release(void *state) {
+    expand_weights *e = state;
+    free(e->origins);
+    free(e);
+}
+
 static sn_status expand_prepare(const sni_choice *c, void **state, sn_error *err) {
+    const sni_expand_params *p = c->params;
     expand_weights e = {.in = c->constants[W]->tensor.dims[1],
                         .out = c->constants[W]->tensor.dims[0]};
     SN_TRY(sni_blocked_pack_pointwise(c, W, &e.panels, err));
     SN_TRY(pack_taps(c, &e, err));
     SN_TRY(sni_blocked_bias_of(c, B, &e.bias, err));
     SN_TRY(sni_blocked_bias_of(c, D, &e.more, err));
-    return sni_cpu_keep(&e, sizeof e, state, err);
+    SN_TRY(sni_blocked_origins_new(&p->picked, &e.origins, err));
+    sn_status status = sni_cpu_keep(&e, sizeof e, state, err);
+    if (status != SN_OK) free(e.origins);
+    return status;
 }
 
 /* ---- How a call is cut ---- */
@@ -82,6 +93,7 @@ typedef struct expand_job {
     sni_conv_geometry g; /* of the depthwise convolution */
     sni_conv_epilogue first, second;
     const float *x;
+    const float **list; /* picked channels, image after image; NULL: those of x */
     float *y, *scratch;
     int64_t block, in_blocks, out_blocks;
     int64_t width; /* output blocks that are expanded at once */
@@ -168,9 +180,9 @@ static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels) {
 
 /* ---- Running ---- */
 
-/* Pixels [from, to) of an image in `width` output blocks from `first` on, to a band that begins
- * with pixel `start`. */
-static void expand_pixels(const expand_job *j, const float *x, int64_t first, int64_t width,
+/* Pixels [from, to) of image n in `width` output blocks from `first` on, to a band that begins with
+ * pixel `start`. */
+static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t width,
                           int64_t from, int64_t to, int64_t start, float *band, fetching *f) {
     const sni_conv_kernels *k = j->kernels->conv;
     int64_t block = j->block, plane = j->g.in_h * j->g.in_w * block;
@@ -178,10 +190,10 @@ static void expand_pixels(const expand_job *j, const float *x, int64_t first, in
     sni_conv_epilogue e = j->first;
     sni_conv_tile t = {.w = j->w->panels + first * depth,
                        .blocks = 1,
-                       .channels = block,
+                       .channels = j->list ? j->w->in : block,
                        .last = j->w->in - (j->in_blocks - 1) * block,
                        .rows = 1,
-                       .taps = j->in_blocks,
+                       .taps = j->list ? 1 : j->in_blocks,
                        .x_pixel = block,
                        .x_tap = plane,
                        .w_out = depth,
@@ -189,15 +201,19 @@ static void expand_pixels(const expand_job *j, const float *x, int64_t first, in
                        .y_block = j->lines * j->g.in_w * block,
                        .finish = true,
                        .epilogue = &e};
+    const float *x = j->list ? NULL : j->x + n * j->in_blocks * plane;
+    sni_conv_step step = j->list ? SNI_CONV_LISTED : SNI_CONV_BLOCKED_1;
+    if (j->list) t.list = j->list + n * j->w->in;
     if (e.bias) e.bias += first * block;
     t.ahead = (uintptr_t)t.w;
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
     for (int64_t i = 0, at = from; i < tiles; i++) {
         int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
-        t.x = x + at * block;
+        if (!j->list) t.x = x + at * block;
+        t.x_at = at * block;
         t.y = band + (at - start) * block;
         fetch_with(f, &t, j->w->in);
-        k->tile[SNI_CONV_BLOCKED_1][width][pixels](&t);
+        k->tile[step][width][pixels](&t);
         at += pixels;
     }
 }
@@ -224,7 +240,6 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
                        int64_t to, float *band, fetching *f) {
     const sni_conv_geometry *g = &j->g;
     int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
-    const float *x = j->x + n * j->in_blocks * g->in_h * g->in_w * j->block;
     for (int64_t row = from; row < to;) {
         int64_t top = smaller(larger(row * g->stride_h - g->pad_top, 0), g->in_h);
         if (have > top)
@@ -236,7 +251,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
         int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
         need = smaller(larger(need, have), g->in_h);
         if (need > have)
-            expand_pixels(j, x, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
+            expand_pixels(j, n, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
                           f);
         have = need;
         for (int64_t b = 0; b < width; b++) {
@@ -295,6 +310,7 @@ static sn_status expand_run(sni_kernel *k) {
     int threads = k->threads > 0 ? k->threads : sni_threads_available();
     cut(&j, threads);
     j.n_ahead = sni_ahead(k, j.ahead);
+    if (w->origins->count) SN_TRY(sni_blocked_list(k, w->origins, SNI_EXPAND_MORE, w->in, &j.list));
     int64_t items = j.g.n * j.parts;
     j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
     if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
@@ -311,7 +327,7 @@ const sni_impl sni_cpu_expand_depthwise = {
     .domain = SNI_SINTER_DOMAIN,
     .accepts = expand_accepts,
     .prepare = expand_prepare,
-    .release = free,
+    .release = expand_release,
     .packs = 1u << W | 1u << B | 1u << V | 1u << D,
     .run = expand_run,
 };
