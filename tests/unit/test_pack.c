@@ -30,7 +30,8 @@ static void pieces_are_apart(void **state) {
     memset(alloc(&pack, HUGE_PIECE), 0xff, HUGE_PIECE);
     for (int i = 0; i < PIECES; i++)
         for (size_t at = 0; at < pack.pieces[i].bytes; at++)
-            assert_int_equal(((unsigned char *)pack.pieces[i].data)[at], (unsigned char)(i + 1));
+            if (((unsigned char *)pack.pieces[i].data)[at] != i + 1)
+                fail_msg("byte %zu of piece %d was overwritten", at, i);
     assert_false(pack.pieces[0].shelved); /* few bytes so far */
     assert_true(pack.pieces[PIECES - 1].shelved);
     assert_false(pack.pieces[PIECES].shelved);
@@ -49,7 +50,7 @@ static void room_comes_back(void **state) {
     for (int i = 0; i < 8; i++) alloc(&kept, PIECE);
     int32_t spaces = shelf.count;
     size_t used = shelf.used;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 100; round++) {
         sni_pack failing = {.shelf = &shelf};
         memset(alloc(&failing, PIECE + 1), 0xaa, PIECE + 1);
         memset(alloc(&failing, PIECE), 0xbb, PIECE);
