@@ -17,7 +17,7 @@ static bool has_vbmi2(void) {
     int has = atomic_load_explicit(&cached, memory_order_relaxed);
     if (has >= 0) return has;
     unsigned a, b, c, d;
-    has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 6);
+    has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 1) && (c & 1u << 6); /* and VBMI */
     atomic_store_explicit(&cached, has, memory_order_relaxed);
     return has;
 }

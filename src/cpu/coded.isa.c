@@ -1,9 +1,10 @@
 /* coded.isa.c - coding and decoding of exponents, and one row times a coded piece. Compiled once
  * per tier.
  *
- * A float rotated left by one bit has its exponent in the highest byte. Four vectors of them, a
- * quad, are kept as two vectors of their low halves (16 bits), one vector of the bytes above, and
- * one vector's worth of codes: what the interleaving instructions make of these lies in order. */
+ * Four vectors of floats are a quad. Of its floats' lower 16 bits two vectors are kept and of the
+ * bytes above them one, arranged so that few instructions put them together again with a vector
+ * of the highest bytes, which a table gives for the codes. A group is the codes, those of two quads
+ * side by side, then these vectors of each quad. */
 #include "cpu/coded.h"
 
 #include "cpu/kernels.h"
@@ -20,261 +21,312 @@ extern const sni_coded_kernels PASTE(sni_coded_kernels_, TIER);
 
 enum {
     VECTOR = LANES * (int)sizeof(float),
-    QUAD = 4 * LANES,                /* floats */
-    QUADS = SNI_CODED_ROWS * NV / 4, /* of a group */
-    LOW = 2 * VECTOR,                /* bytes of a quad's low halves */
-    TOP = QUADS * LOW,               /* where a group's bytes above them begin */
-    CODES = TOP + QUADS * VECTOR,    /* where its codes begin */
-    NEAR = 4096,                     /* bytes ahead that a row brings to the first-level cache */
-    DECODE_NEAR = 1024               /* the same of decoding */
+    QUAD = 4 * LANES,                  /* floats */
+    QUADS = SNI_CODED_ROWS * NV / 4,   /* of a group */
+    KEPT = 3 * VECTOR,                 /* bytes of a quad that are kept as they are */
+    CODE_BITS = LANES == 16 ? 3 : 4,   /* one of them for the sign */
+    NEIGHBOURS = 1 << (CODE_BITS - 1), /* that have a code */
+    CODES = 2 * QUAD * CODE_BITS / 8,  /* bytes of two quads' codes */
+    KEPT_AT = QUADS / 2 * CODES,       /* where what is kept of a group begins */
+    GROUP = KEPT_AT + QUADS * KEPT,
+    LINES = GROUP / 64,
+    FURTHEST = 256,    /* floats from one of a list to the next */
+    SLAB = 4,          /* groups that are decoded before their list is looked at */
+    WAYS = 4,          /* as those of gemm_row */
+    NEAR = 4096,       /* bytes ahead that a row brings to the first-level cache */
+    DECODE_NEAR = 1024 /* the same of decoding */
 };
 
 #endif
 
 #if LANES == 16
 
-enum { ESCAPE = 7, LAST_BITS = CODES + QUADS * 16, GROUP = LAST_BITS + QUADS * 8 };
+typedef __m512i bits;
 
-/* Two bits of a quad's codes, each of 16 bytes for four of them, and the third as a mask. */
-static inline __m512i codes_of(const uint8_t *group, int quad) {
-    const __m512i shifts = _mm512_set_epi32(6, 6, 6, 6, 4, 4, 4, 4, 2, 2, 2, 2, 0, 0, 0, 0);
-    uint64_t third;
-    memcpy(&third, group + LAST_BITS + quad * 8, sizeof third);
-    __m512i two = _mm512_broadcast_i32x4(
-        _mm_loadu_si128((const __m128i *)(const void *)(group + CODES + quad * 16)));
-    two = _mm512_and_si512(_mm512_srlv_epi32(two, shifts), _mm512_set1_epi8(3));
-    return _mm512_mask_add_epi8(two, (__mmask64)third, two, _mm512_set1_epi8(4));
+static inline bits at(const void *p) {
+    return _mm512_loadu_si512(p);
 }
 
-static inline void write_codes(__m512i codes, uint8_t *group, int quad) {
-    const __m512i shifts = _mm512_set_epi32(6, 6, 6, 6, 4, 4, 4, 4, 2, 2, 2, 2, 0, 0, 0, 0);
-    uint64_t third = _mm512_test_epi8_mask(codes, _mm512_set1_epi8(4));
-    __m512i two = _mm512_sllv_epi32(_mm512_and_si512(codes, _mm512_set1_epi8(3)), shifts);
-    __m256i half = _mm256_or_si256(_mm512_castsi512_si256(two), _mm512_extracti64x4_epi64(two, 1));
-    __m128i all = _mm_or_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    memcpy(group + LAST_BITS + quad * 8, &third, sizeof third);
-    _mm_storeu_si128((__m128i *)(void *)(group + CODES + quad * 16), all);
+static inline void put(void *p, bits v) {
+    _mm512_storeu_si512(p, v);
 }
 
-/* The bytes of `e` in `mask` replaced by bytes from `more` on, in order. */
-static inline __m512i expand(__m512i e, uint64_t mask, const uint8_t *more) {
-    __m128i part[4];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        __mmask16 some = (__mmask16)(mask >> 16 * i);
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)more);
-        part[i] =
-            _mm512_cvtepi32_epi8(_mm512_maskz_expand_epi32(some, _mm512_cvtepu8_epi32(bytes)));
-        more += __builtin_popcount(some);
-    }
-    __m512i all = _mm512_inserti32x4(_mm512_castsi128_si512(part[0]), part[1], 1);
-    all = _mm512_inserti32x4(_mm512_inserti32x4(all, part[2], 2), part[3], 3);
-    return _mm512_mask_mov_epi8(e, (__mmask64)mask, all);
+/* Of the floats at x those whose highest byte has no code, a bit each. */
+static inline uint64_t uncoded(const float *x, uint8_t base) {
+    bits top = _mm512_and_si512(_mm512_srli_epi32(at(x), 24), _mm512_set1_epi32(127));
+    return _mm512_cmpge_epu32_mask(_mm512_sub_epi32(top, _mm512_set1_epi32(base)),
+                                   _mm512_set1_epi32(NEIGHBOURS));
 }
 
-static inline uint8_t *encode_quad(const float *x, uint8_t base, uint8_t *group, int quad,
-                                   uint8_t *more) {
-    __m512i v[4], low[2], high[2];
-    UNROLL
-    for (int i = 0; i < 4; i++) v[i] = _mm512_rol_epi32((__m512i)load(x + i * LANES), 1);
+static const __mmask32 HIGH_WORDS = 0xaaaaaaaa;
+static const __mmask64 HIGH_BYTES = 0xaaaaaaaaaaaaaaaa;
+
+/* Writes what is kept of a quad and returns its highest bytes. Of two vectors, the low halves of
+ * the second lie above those of the first, and the high halves the other way round; the same with
+ * the bytes of those. */
+static inline bits split_quad(const float *x, uint8_t *kept) {
+    bits high[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
-        const __m512i half = _mm512_set1_epi32(0xffff);
-        low[i] = _mm512_packus_epi32(_mm512_and_si512(v[2 * i], half),
-                                     _mm512_and_si512(v[2 * i + 1], half));
-        high[i] = _mm512_packus_epi32(_mm512_srli_epi32(v[2 * i], 16),
-                                      _mm512_srli_epi32(v[2 * i + 1], 16));
-        _mm512_storeu_si512(group + quad * LOW + i * VECTOR, low[i]);
+        bits a = at(x + 2 * i * LANES), b = at(x + (2 * i + 1) * LANES);
+        put(kept + i * VECTOR, _mm512_mask_blend_epi16(HIGH_WORDS, a, _mm512_slli_epi32(b, 16)));
+        high[i] = _mm512_mask_blend_epi16(HIGH_WORDS, _mm512_srli_epi32(b, 16), a);
     }
-    const __m512i byte = _mm512_set1_epi16(0xff);
-    __m512i top =
-        _mm512_packus_epi16(_mm512_and_si512(high[0], byte), _mm512_and_si512(high[1], byte));
-    __m512i e = _mm512_packus_epi16(_mm512_srli_epi16(high[0], 8), _mm512_srli_epi16(high[1], 8));
-    _mm512_storeu_si512(group + TOP + quad * VECTOR, top);
-    __m512i codes =
-        _mm512_min_epu8(_mm512_sub_epi8(e, _mm512_set1_epi8((char)base)), _mm512_set1_epi8(ESCAPE));
-    write_codes(codes, group, quad);
-    uint8_t bytes[QUAD];
-    uint64_t rest = _mm512_cmpeq_epi8_mask(codes, _mm512_set1_epi8(ESCAPE));
-    if (rest) _mm512_storeu_si512(bytes, e);
-    for (; rest; rest &= rest - 1) *more++ = bytes[__builtin_ctzll(rest)];
-    return more;
+    put(kept + 2 * VECTOR,
+        _mm512_mask_blend_epi8(HIGH_BYTES, high[0], _mm512_slli_epi16(high[1], 8)));
+    return _mm512_mask_blend_epi8(HIGH_BYTES, _mm512_srli_epi16(high[1], 8), high[0]);
 }
 
-/* Four vectors from the parts of a quad, with the exponents `e`. */
-static inline void join_quad(const uint8_t *group, int quad, __m512i e, vf v[4]) {
-    __m512i top = _mm512_loadu_si512(group + TOP + quad * VECTOR);
-    __m512i high[2] = {_mm512_unpacklo_epi8(top, e), _mm512_unpackhi_epi8(top, e)};
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        __m512i low = _mm512_loadu_si512(group + quad * LOW + i * VECTOR);
-        v[2 * i] = (vf)_mm512_ror_epi32(_mm512_unpacklo_epi16(low, high[i]), 1);
-        v[2 * i + 1] = (vf)_mm512_ror_epi32(_mm512_unpackhi_epi16(low, high[i]), 1);
-    }
+static inline bits code_of(bits top, uint8_t base) {
+    bits code = _mm512_and_si512(top, _mm512_set1_epi8(127));
+    code = _mm512_min_epu8(_mm512_sub_epi8(code, _mm512_set1_epi8((char)base)),
+                           _mm512_set1_epi8(NEIGHBOURS - 1));
+    return _mm512_mask_add_epi8(code, _mm512_movepi8_mask(top), code, _mm512_set1_epi8(NEIGHBOURS));
 }
 
-static uint8_t *encode(const float *x, int64_t groups, uint8_t base, uint8_t *to, uint8_t *more) {
-    for (; groups > 0; groups--, x += QUADS * QUAD, to += GROUP) {
-        UNROLL
-        for (int q = 0; q < QUADS; q++) more = encode_quad(x + q * QUAD, base, to, q, more);
-    }
-    return more;
+/* Eight bytes of 3 bits, as 24 bits. */
+static inline bits narrow(bits x) {
+    x = _mm512_and_si512(_mm512_or_si512(x, _mm512_srli_epi64(x, 5)), _mm512_set1_epi16(0x3f));
+    x = _mm512_and_si512(_mm512_or_si512(x, _mm512_srli_epi64(x, 10)), _mm512_set1_epi32(0xfff));
+    x = _mm512_or_si512(x, _mm512_srli_epi64(x, 20));
+    return _mm512_and_si512(x, _mm512_set1_epi64(0xffffff));
 }
 
-/* A piece as far as it has been read. */
-typedef struct reader {
-    const uint8_t *group, *more, *end;
-    __m512i base;
-} reader;
-
-static inline reader reader_of(const sni_coded_piece *p) {
-    return (reader){p->groups, p->more, p->end, _mm512_set1_epi8((char)p->base)};
+static inline bits widen(bits x) {
+    x = _mm512_and_si512(_mm512_or_si512(x, _mm512_slli_epi64(x, 20)), _mm512_set1_epi32(0xfff));
+    x = _mm512_and_si512(_mm512_or_si512(x, _mm512_slli_epi64(x, 10)), _mm512_set1_epi16(0x3f));
+    return _mm512_and_si512(_mm512_or_si512(x, _mm512_slli_epi64(x, 5)), _mm512_set1_epi8(7));
 }
 
-#define TARGET
-#define NAME(name) name
-#define EXPAND expand
-#include "cpu/coded512.inc.c"
-#undef TARGET
-#undef NAME
-#undef EXPAND
+/* Both quads' codes of eight floats are 48 bits, three words. */
+static inline void write_codes(const bits code[2], uint8_t *to) {
+    const bits words = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 30, 29, 28, 26, 25, 24, 22, 21, 20,
+                                        18, 17, 16, 14, 13, 12, 10, 9, 8, 6, 5, 4, 2, 1, 0);
+    bits both = _mm512_or_si512(narrow(code[0]), _mm512_slli_epi64(narrow(code[1]), 24));
+    _mm512_mask_storeu_epi64(to, 0x3f, _mm512_permutexvar_epi16(words, both));
+}
 
-#define TARGET __attribute__((target("avx512vbmi2")))
-#define NAME(name) name##_vbmi2
-#define EXPAND(e, mask, more) \
-    _mm512_mask_expand_epi8(e, (__mmask64)(mask), _mm512_loadu_si512(more))
-#include "cpu/coded512.inc.c"
+static inline bits read_codes(const uint8_t *from) {
+    const bits words = _mm512_set_epi16(0, 23, 22, 21, 0, 20, 19, 18, 0, 17, 16, 15, 0, 14, 13, 12,
+                                        0, 11, 10, 9, 0, 8, 7, 6, 0, 5, 4, 3, 0, 2, 1, 0);
+    return _mm512_maskz_permutexvar_epi16(0x77777777, words, at(from));
+}
 
-static const sni_coded_tile_fn tiles[SNI_MAX_MR + 1];
-
-static const sni_coded_kernels kernels_vbmi2 = {
-    .group_bytes = GROUP,
-    .codes = ESCAPE,
-    .rows = 32,
-    .encode = encode,
-    .decode = decode_vbmi2,
-    .row = row_vbmi2,
-    .tiles = tiles,
-};
+/* The highest bytes by their codes. */
+static inline bits table_of(uint8_t base) {
+    const bits codes = _mm512_set1_epi64((long long)0x8382818003020100);
+    return _mm512_and_si512(_mm512_add_epi8(codes, _mm512_set1_epi8((char)base)),
+                            _mm512_or_si512(codes, _mm512_set1_epi8(127)));
+}
 
 #elif LANES == 8
 
-enum { ESCAPE = 15, GROUP = CODES + VECTOR };
+typedef __m256i bits;
 
-static inline __m256i rotate_left(__m256i x) {
-    return _mm256_or_si256(_mm256_slli_epi32(x, 1), _mm256_srli_epi32(x, 31));
+static inline bits at(const void *p) {
+    return _mm256_loadu_si256((const __m256i *)p);
 }
 
-static inline __m256i rotate_right(__m256i x) {
-    return _mm256_or_si256(_mm256_srli_epi32(x, 1), _mm256_slli_epi32(x, 31));
+static inline void put(void *p, bits v) {
+    _mm256_storeu_si256((__m256i *)p, v);
 }
 
-static inline __m256i at(const uint8_t *p) {
-    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+static inline uint64_t uncoded(const float *x, uint8_t base) {
+    bits top = _mm256_and_si256(_mm256_srli_epi32(at(x), 24), _mm256_set1_epi32(127));
+    bits code = _mm256_sub_epi32(top, _mm256_set1_epi32(base));
+    bits none = _mm256_cmpeq_epi32(code, _mm256_max_epu32(code, _mm256_set1_epi32(NEIGHBOURS)));
+    return (uint32_t)_mm256_movemask_ps((__m256)none);
 }
 
-static inline void put(uint8_t *p, __m256i v) {
-    _mm256_storeu_si256((__m256i *)(void *)p, v);
-}
-
-/* The bytes of `codes` that are the escape, a bit each. */
-static inline uint32_t escapes_of(__m256i codes) {
-    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(codes, _mm256_set1_epi8(ESCAPE)));
-}
-
-/* A quad's codes. */
-static inline __m256i encode_quad(const float *x, uint8_t base, uint8_t *group, int quad,
-                                  uint8_t **more) {
-    __m256i v[4], high[2];
-    UNROLL
-    for (int i = 0; i < 4; i++) v[i] = rotate_left((__m256i)load(x + i * LANES));
+/* Writes what is kept of a quad and returns its highest bytes, as the interleaving instructions
+ * take them. */
+static inline bits split_quad(const float *x, uint8_t *kept) {
+    const bits half = _mm256_set1_epi32(0xffff), byte = _mm256_set1_epi16(0xff);
+    bits high[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
-        const __m256i half = _mm256_set1_epi32(0xffff);
-        __m256i low = _mm256_packus_epi32(_mm256_and_si256(v[2 * i], half),
-                                          _mm256_and_si256(v[2 * i + 1], half));
-        high[i] = _mm256_packus_epi32(_mm256_srli_epi32(v[2 * i], 16),
-                                      _mm256_srli_epi32(v[2 * i + 1], 16));
-        put(group + quad * LOW + i * VECTOR, low);
+        bits a = at(x + 2 * i * LANES), b = at(x + (2 * i + 1) * LANES);
+        put(kept + i * VECTOR,
+            _mm256_packus_epi32(_mm256_and_si256(a, half), _mm256_and_si256(b, half)));
+        high[i] = _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16));
     }
-    const __m256i byte = _mm256_set1_epi16(0xff);
-    put(group + TOP + quad * VECTOR,
+    put(kept + 2 * VECTOR,
         _mm256_packus_epi16(_mm256_and_si256(high[0], byte), _mm256_and_si256(high[1], byte)));
-    __m256i e = _mm256_packus_epi16(_mm256_srli_epi16(high[0], 8), _mm256_srli_epi16(high[1], 8));
-    __m256i codes =
-        _mm256_min_epu8(_mm256_sub_epi8(e, _mm256_set1_epi8((char)base)), _mm256_set1_epi8(ESCAPE));
-    uint8_t bytes[QUAD];
-    uint32_t rest = escapes_of(codes);
-    if (rest) put(bytes, e);
-    for (; rest; rest &= rest - 1) *(*more)++ = bytes[__builtin_ctz(rest)];
-    return codes;
+    return _mm256_packus_epi16(_mm256_srli_epi16(high[0], 8), _mm256_srli_epi16(high[1], 8));
 }
 
-static uint8_t *encode(const float *x, int64_t groups, uint8_t base, uint8_t *to, uint8_t *more) {
-    for (; groups > 0; groups--, x += QUADS * QUAD, to += GROUP) {
-        __m256i first = encode_quad(x, base, to, 0, &more);
-        __m256i second = encode_quad(x + QUAD, base, to, 1, &more);
-        put(to + CODES, _mm256_or_si256(first, _mm256_slli_epi16(second, 4)));
+static inline bits code_of(bits top, uint8_t base) {
+    bits sign = _mm256_and_si256(_mm256_srli_epi16(top, 4), _mm256_set1_epi8(NEIGHBOURS));
+    bits code = _mm256_and_si256(top, _mm256_set1_epi8(127));
+    code = _mm256_min_epu8(_mm256_sub_epi8(code, _mm256_set1_epi8((char)base)),
+                           _mm256_set1_epi8(NEIGHBOURS - 1));
+    return _mm256_or_si256(code, sign);
+}
+
+static inline void write_codes(const bits code[2], uint8_t *to) {
+    put(to, _mm256_or_si256(code[0], _mm256_slli_epi16(code[1], 4)));
+}
+
+static inline bits read_codes(const uint8_t *from) {
+    return at(from);
+}
+
+static inline bits table_of(uint8_t base) {
+    const bits codes = _mm256_set_epi64x((long long)0x8786858483828180, 0x0706050403020100,
+                                         (long long)0x8786858483828180, 0x0706050403020100);
+    return _mm256_and_si256(_mm256_add_epi8(codes, _mm256_set1_epi8((char)base)),
+                            _mm256_or_si256(codes, _mm256_set1_epi8(127)));
+}
+
+#endif
+
+#if LANES > 4
+
+/* ---- Coding ---- */
+
+/* Adds float `place` of those at x, which come behind what the list has. */
+static void add_more(sni_coded_list *list, const float *x, int64_t place) {
+    uint32_t number;
+    memcpy(&number, x + place, sizeof number);
+    *list->end++ = (uint8_t)(place - list->last - 1);
+    *list->end++ = (uint8_t)(number >> 24);
+    list->last = place;
+}
+
+/* The quad of floats from `first` on of those at x. No two of the list are further apart than it
+ * can say: a float that has a code can stand there too. */
+static void list_quad(const float *x, int64_t first, uint8_t base, sni_coded_list *list) {
+    uint64_t rest = 0;
+    for (int i = 0; i < 4; i++) rest |= uncoded(x + first + i * LANES, base) << (i * LANES);
+    if (first + QUAD - list->last > FURTHEST) rest |= 1;
+    for (; rest; rest &= rest - 1) add_more(list, x, first + __builtin_ctzll(rest));
+}
+
+static void encode(const float *x, int64_t groups, uint8_t base, uint8_t *to,
+                   sni_coded_list *list) {
+    int64_t first = 0;
+    for (int64_t g = 0; g < groups; g++, to += GROUP) {
+        bits code[2];
+        for (int q = 0; q < QUADS; q++, first += QUAD) {
+            code[q & 1] = code_of(split_quad(x + first, to + KEPT_AT + q * KEPT), base);
+            list_quad(x, first, base, list);
+            if (q & 1) write_codes(code, to + q / 2 * CODES);
+        }
     }
-    return more;
+    list->last -= first;
 }
 
-/* A piece as far as it has been read. */
-typedef struct reader {
-    const uint8_t *group, *more, *end;
-    __m256i base;
-} reader;
+/* ---- Decoding ---- */
 
-static inline reader reader_of(const sni_coded_piece *p) {
-    return (reader){p->groups, p->more, p->end, _mm256_set1_epi8((char)p->base)};
-}
-
-/* Exponents that have no code: few. */
-static __attribute__((noinline)) __m256i expand(reader *r, __m256i e, uint32_t rest) {
-    uint8_t bytes[QUAD];
-    put(bytes, e);
-    for (; rest; rest &= rest - 1) {
-        bytes[__builtin_ctz(rest)] = *r->more;
-        if (r->more < r->end) r->more++;
+/* Sets what the list says of `count` floats that have been decoded. */
+static inline void set_more(sni_coded_piece *p, int64_t count, float *to) {
+    const uint8_t *more = p->more, *end = p->end;
+    uint8_t *highest = (uint8_t *)to + 3;
+    int64_t last = p->last;
+    for (; end - more >= SNI_CODED_MORE; more += SNI_CODED_MORE) {
+        uint16_t both;
+        memcpy(&both, more, sizeof both);
+        int64_t next = last + 1 + (both & 255);
+        if (next >= count) break;
+        highest[next * (int64_t)sizeof(float)] = (uint8_t)(both >> 8);
+        last = next;
     }
-    return at(bytes);
+    p->more = more;
+    p->last = last - count;
 }
 
-static inline __attribute__((always_inline)) void read_quad(reader *r, int quad, vf v[4]) {
-    __m256i codes = at(r->group + CODES);
-    if (quad) codes = _mm256_srli_epi16(codes, 4);
-    codes = _mm256_and_si256(codes, _mm256_set1_epi8(15));
-    __m256i e = _mm256_add_epi8(codes, r->base);
-    uint32_t rest = escapes_of(codes);
-    if (__builtin_expect(rest != 0, 0)) e = expand(r, e, rest);
-    __m256i top = at(r->group + TOP + quad * VECTOR);
-    __m256i high[2] = {_mm256_unpacklo_epi8(top, e), _mm256_unpackhi_epi8(top, e)};
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        __m256i low = at(r->group + quad * LOW + i * VECTOR);
-        v[2 * i] = (vf)rotate_right(_mm256_unpacklo_epi16(low, high[i]));
-        v[2 * i + 1] = (vf)rotate_right(_mm256_unpackhi_epi16(low, high[i]));
-    }
-}
+#endif
 
-static inline __attribute__((always_inline)) void read_group(reader *r, vf v[SNI_CODED_ROWS][NV]) {
-    UNROLL
-    for (int q = 0; q < QUADS; q++) read_quad(r, q, &v[q * 4 / NV][0]);
-    r->group += GROUP;
-}
+#if LANES == 16
 
 #define TARGET
 #define NAME(name) name
+
+static inline bits tops_of(bits codes, int quad, bits table) {
+    bits some =
+        quad ? _mm512_srli_epi64(codes, 24) : _mm512_and_si512(codes, _mm512_set1_epi64(0xffffff));
+    return _mm512_shuffle_epi8(table, widen(some));
+}
+
+static inline void join_quad(const uint8_t *kept, bits top, float *to) {
+    const bits swap =
+        _mm512_broadcast_i32x4(_mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1));
+    bits middle = at(kept + 2 * VECTOR);
+    bits high[2] = {
+        _mm512_mask_blend_epi8(HIGH_BYTES, middle, top),
+        _mm512_shuffle_epi8(_mm512_mask_blend_epi8(HIGH_BYTES, top, middle), swap),
+    };
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        bits low = at(kept + i * VECTOR);
+        bits second = _mm512_mask_blend_epi16(HIGH_WORDS, high[i], low);
+        put(to + 2 * i * LANES, _mm512_mask_blend_epi16(HIGH_WORDS, low, high[i]));
+        put(to + (2 * i + 1) * LANES, _mm512_rol_epi32(second, 16));
+    }
+}
+
+#include "cpu/coded_run.inc.c"
+#undef TARGET
+#undef NAME
+
+#define TARGET __attribute__((target("avx512vbmi,avx512vbmi2")))
+#define NAME(name) name##_vbmi2
+
+TARGET static inline bits tops_of_vbmi2(bits codes, int quad, bits table) {
+    const bits places = _mm512_set1_epi64(0x15120f0c09060300);
+    bits index = _mm512_multishift_epi64_epi8(
+        _mm512_add_epi8(places, _mm512_set1_epi8((char)(24 * quad))), codes);
+    return _mm512_permutexvar_epi8(index, table);
+}
+
+TARGET static inline void join_quad_vbmi2(const uint8_t *kept, bits top, float *to) {
+    bits middle = at(kept + 2 * VECTOR);
+    bits high[2] = {
+        _mm512_mask_blend_epi8(HIGH_BYTES, middle, top),
+        _mm512_shrdi_epi16(middle, top, 8),
+    };
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        bits low = at(kept + i * VECTOR);
+        put(to + 2 * i * LANES, _mm512_mask_blend_epi16(HIGH_WORDS, low, high[i]));
+        put(to + (2 * i + 1) * LANES, _mm512_shrdi_epi32(low, high[i], 16));
+    }
+}
+
+#include "cpu/coded_run.inc.c"
+
+#elif LANES == 8
+
+#define TARGET
+#define NAME(name) name
+
+static inline bits tops_of(bits codes, int quad, bits table) {
+    bits some = quad ? _mm256_srli_epi16(codes, 4) : codes;
+    return _mm256_shuffle_epi8(table, _mm256_and_si256(some, _mm256_set1_epi8(15)));
+}
+
+static inline void join_quad(const uint8_t *kept, bits top, float *to) {
+    bits middle = at(kept + 2 * VECTOR);
+    bits high[2] = {_mm256_unpacklo_epi8(middle, top), _mm256_unpackhi_epi8(middle, top)};
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        bits low = at(kept + i * VECTOR);
+        put(to + 2 * i * LANES, _mm256_unpacklo_epi16(low, high[i]));
+        put(to + (2 * i + 1) * LANES, _mm256_unpackhi_epi16(low, high[i]));
+    }
+}
+
 #include "cpu/coded_run.inc.c"
 
 #endif
 
 #if LANES > 4
 
-#define TILE(rows)                                                                            \
-    static void go_on_##rows(int64_t k, const float *a, const float *b, float *c, bool go_on, \
-                             const float *fetch, int64_t lines) {                             \
-        tile(rows, k, a, b, c, NR, false, go_on, fetch, lines);                               \
+#define TILE(rows)                                                                         \
+    static void go_on_##rows(int64_t k, const float *a, const float *b, const float *sums, \
+                             float *c, int64_t c_row, bool add, const float *fetch,        \
+                             int64_t lines) {                                              \
+        tile(rows, k, a, b, c, c_row, add, sums, fetch, lines);                            \
     }
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
@@ -285,10 +337,22 @@ static const sni_coded_tile_fn tiles[SNI_MAX_MR + 1] = {
 #undef TILE
 };
 
+#if LANES == 16
+static const sni_coded_kernels kernels_vbmi2 = {
+    .group_bytes = GROUP,
+    .codes = NEIGHBOURS,
+    .rows = 48,
+    .encode = encode,
+    .decode = decode_vbmi2,
+    .row = row_vbmi2,
+    .tiles = tiles,
+};
+#endif
+
 const sni_coded_kernels PASTE(sni_coded_kernels_, TIER) = {
     .group_bytes = GROUP,
-    .codes = ESCAPE,
-    .rows = LANES == 8 ? 8 : 1,
+    .codes = NEIGHBOURS,
+    .rows = LANES == 16 ? 32 : 16,
     .encode = encode,
     .decode = decode,
     .row = row,

@@ -1,63 +1,78 @@
-/* coded_run.inc.c - kernels on coded pieces, once NAME(read_group) has been defined. */
+/* coded_run.inc.c - kernels on coded pieces. TARGET and NAME say with which instructions;
+ * NAME(tops_of) gives a quad's highest bytes, NAME(join_quad) its floats. */
+
+/* Writes the floats of the group at p->groups, but for what the list says. A few lines at a time
+ * are fetched from `near` bytes ahead to the first-level cache and from `far` on to the second, an
+ * even share of `lines` by each quad. */
+TARGET static inline __attribute__((always_inline)) void NAME(read_group)(sni_coded_piece *p,
+                                                                          bits table, int near,
+                                                                          const uint8_t *far,
+                                                                          int64_t each, float *to) {
+    const uint8_t *group = p->groups;
+    UNROLL
+    for (int q = 0; q < QUADS; q++, to += QUAD) {
+        for (int64_t i = 0; i < each; i++, far += 64) __builtin_prefetch(far, 0, 2);
+        UNROLL
+        for (int i = LINES * q / QUADS; i < LINES * (q + 1) / QUADS; i++)
+            __builtin_prefetch(group + near + i * 64, 0, 3);
+        bits codes = read_codes(group + q / 2 * CODES);
+        NAME(join_quad)(group + KEPT_AT + q * KEPT, NAME(tops_of)(codes, q & 1, table), to);
+    }
+    p->groups = group + GROUP;
+}
 
 TARGET static void NAME(decode)(sni_coded_piece *piece, int64_t k, float *to, const void *fetch,
                                 int64_t lines) {
     int64_t groups = (k + SNI_CODED_ROWS - 1) / SNI_CODED_ROWS;
-    int64_t each = groups ? (lines + groups - 1) / groups : 0;
-    const char *ahead = fetch;
-    reader r = reader_of(piece);
-    for (int64_t g = 0; g < groups; g++, to += SNI_CODED_ROWS * NR) {
-        vf v[SNI_CODED_ROWS][NV];
-        for (int64_t i = 0; i < each && lines > 0; i++, lines--, ahead += 64)
-            __builtin_prefetch(ahead, 0, 2);
-        UNROLL
-        for (int i = 0; i < GROUP; i += 64) __builtin_prefetch(r.group + DECODE_NEAR + i, 0, 3);
-        NAME(read_group)(&r, v);
-        UNROLL
-        for (int s = 0; s < SNI_CODED_ROWS; s++) UNROLL
-        for (int j = 0; j < NV; j++) store(to + s * NR + j * LANES, v[s][j]);
+    int64_t each = groups ? (lines + groups * QUADS - 1) / (groups * QUADS) : 0;
+    const uint8_t *ahead = fetch;
+    sni_coded_piece p = *piece;
+    bits table = table_of(p.base);
+    for (int64_t count; groups > 0; groups -= count, to += count * SNI_CODED_ROWS * NR) {
+        count = groups < SLAB ? groups : SLAB;
+        for (int64_t g = 0; g < count; g++, lines -= each * QUADS, ahead += each * QUADS * 64)
+            NAME(read_group)
+        (&p, table, DECODE_NEAR, ahead, lines > 0 ? each : 0, to + g * SNI_CODED_ROWS * NR);
+        set_more(&p, count * SNI_CODED_ROWS * NR, to);
     }
-    piece->groups = r.group;
-    piece->more = r.more;
+    *piece = p;
 }
 
-/* Sums are those of gemm_row in the same order: one for each row of a group, and what is left of a
- * last group to the first of them. */
+/* Sums are those of gemm_row in the same order. */
 TARGET static void NAME(row)(int64_t k, const float *a, const sni_coded_piece *piece, float *c,
                              bool add) {
-    vf sum[SNI_CODED_ROWS][NV], v[SNI_CODED_ROWS][NV];
+    _Alignas(64) float b[SNI_CODED_ROWS * NR];
+    vf sum[WAYS][NV];
     UNROLL
-    for (int s = 0; s < SNI_CODED_ROWS; s++) UNROLL
+    for (int s = 0; s < WAYS; s++) UNROLL
     for (int j = 0; j < NV; j++) sum[s][j] = splat(0);
-    reader r = reader_of(piece);
-    int64_t p = 0;
-    for (; p + SNI_CODED_ROWS <= k; p += SNI_CODED_ROWS) {
-        UNROLL
-        for (int i = 0; i < GROUP; i += 64) {
-            __builtin_prefetch(r.group + SNI_CODED_AHEAD + i, 0, 2);
-            __builtin_prefetch(r.group + NEAR + i, 0, 3);
-        }
-        NAME(read_group)(&r, v);
-        UNROLL
-        for (int s = 0; s < SNI_CODED_ROWS; s++) {
-            vf x = splat(a[p + s]);
+    sni_coded_piece p = *piece;
+    bits table = table_of(p.base);
+    for (int64_t rows; k > 0; k -= rows, a += rows) {
+        int64_t r = 0;
+        rows = k < SNI_CODED_ROWS ? k : SNI_CODED_ROWS;
+        NAME(read_group)
+        (&p, table, NEAR, p.groups + SNI_CODED_AHEAD, (LINES + QUADS - 1) / QUADS, b);
+        set_more(&p, SNI_CODED_ROWS * NR, b);
+        for (; r + WAYS <= rows; r += WAYS) {
             UNROLL
-            for (int j = 0; j < NV; j++) sum[s][j] += x * v[s][j];
+            for (int s = 0; s < WAYS; s++) {
+                vf x = splat(a[r + s]);
+                UNROLL
+                for (int j = 0; j < NV; j++) sum[s][j] += x * load(b + (r + s) * NR + j * LANES);
+            }
         }
-    }
-    if (p < k) {
-        NAME(read_group)(&r, v);
-        for (int s = 0; s < k - p; s++) {
-            vf x = splat(a[p + s]);
+        for (; r < rows; r++) {
+            vf x = splat(a[r]);
             UNROLL
-            for (int j = 0; j < NV; j++) sum[0][j] += x * v[s][j];
+            for (int j = 0; j < NV; j++) sum[0][j] += x * load(b + r * NR + j * LANES);
         }
     }
     UNROLL
     for (int j = 0; j < NV; j++) {
         vf total = sum[0][j];
         UNROLL
-        for (int s = 1; s < SNI_CODED_ROWS; s++) total += sum[s][j];
+        for (int s = 1; s < WAYS; s++) total += sum[s][j];
         store(c + j * LANES, add ? load(c + j * LANES) + total : total);
     }
 }

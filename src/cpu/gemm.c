@@ -132,7 +132,8 @@ typedef struct pack_job {
 /* What a coded operand says of a piece. The table of these comes first, then, aligned, the pieces'
  * groups. */
 typedef struct coded_entry {
-    uint32_t more; /* first byte of its own in the operand's list */
+    uint32_t
+        more; /* first byte of its own in the operand's list, which goes on to the next one's */
     uint32_t base;
 } coded_entry;
 
@@ -140,17 +141,26 @@ static size_t coded_table_size(int64_t pieces) {
     return ((size_t)pieces * sizeof(coded_entry) + 63) / 64 * 64;
 }
 
-/* Groups of a coded operand that come before piece `panel` of the k-block that begins with row p
- * and has kc rows. */
-static int64_t groups_before(int64_t p, int64_t kc, int64_t panels, int64_t panel) {
-    return p / SNI_CODED_ROWS * panels + panel * ceil_div(kc, SNI_CODED_ROWS);
+static int64_t groups_of(int64_t rows) {
+    return ceil_div(rows, SNI_CODED_ROWS);
 }
 
-/* The exponent with which the best run of `codes` neighbours begins. */
-static uint8_t best_base(const uint32_t counts[256], int codes, uint64_t *inside) {
+/* Bytes that a piece's list takes at most. */
+static int64_t list_room(int64_t kc) {
+    return groups_of(kc) * SNI_CODED_ROWS * sni_cpu_kernels_get()->nr * SNI_CODED_MORE;
+}
+
+/* Groups of a coded operand of k rows, in blocks of kc, that come before piece `panel` of the block
+ * that begins with row p. */
+static int64_t groups_before(int64_t k, int64_t kc, int64_t p, int64_t panels, int64_t panel) {
+    return p / kc * groups_of(kc) * panels + panel * groups_of(smaller(kc, k - p));
+}
+
+/* The highest byte with which the best run of `codes` neighbours begins, without its sign. */
+static uint8_t best_base(const uint32_t counts[SNI_CODED_TOPS], int codes, uint64_t *inside) {
     uint64_t sum = 0, most = 0;
     int base = 0;
-    for (int e = 0; e < 256; e++) {
+    for (int e = 0; e < SNI_CODED_TOPS; e++) {
         sum += counts[e];
         if (e >= codes) sum -= counts[e - codes];
         if (sum <= most) continue;
@@ -161,11 +171,11 @@ static uint8_t best_base(const uint32_t counts[256], int codes, uint64_t *inside
     return (uint8_t)base;
 }
 
-static void count_exponents(const sni_loose_float *x, int64_t n, uint32_t counts[256]) {
+static void count_tops(const sni_loose_float *x, int64_t n, uint32_t counts[SNI_CODED_TOPS]) {
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
-        counts[bits >> 23 & 255]++;
+        counts[bits >> 24 & (SNI_CODED_TOPS - 1)]++;
     }
 }
 
@@ -177,22 +187,24 @@ static void code_piece(const pack_job *j, const sni_loose_float *from, int64_t c
     float rows[CODE_ROWS * SNI_MAX_NR];
     int64_t at = p / j->kc * j->panels + panel;
     coded_entry *entry = &j->entries[at];
-    uint8_t *to = j->groups + groups_before(p, kc, j->panels, panel) * j->coder->group_bytes;
-    uint8_t *room = j->room + at * j->kc * nr, *more = room;
+    uint8_t *to =
+        j->groups + groups_before(j->k, j->kc, p, j->panels, panel) * j->coder->group_bytes;
+    uint8_t *room = j->room + at * list_room(j->kc);
+    sni_coded_list list = {.end = room, .last = -1};
     for (int64_t r = 0; r < kc; r += CODE_ROWS) {
-        int64_t n = smaller(CODE_ROWS, kc - r), groups = ceil_div(n, SNI_CODED_ROWS);
+        int64_t n = smaller(CODE_ROWS, kc - r), groups = groups_of(n);
         pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, nr, n, rows);
         if (r == 0) {
-            uint32_t counts[256] = {0};
+            uint32_t counts[SNI_CODED_TOPS] = {0};
             uint64_t inside;
-            count_exponents(rows, n * nr, counts);
+            count_tops(rows, n * nr, counts);
             entry->base = best_base(counts, j->coder->codes, &inside);
         }
         memset(rows + n * nr, 0, (size_t)((groups * SNI_CODED_ROWS - n) * nr) * sizeof *rows);
-        more = j->coder->encode(rows, groups, (uint8_t)entry->base, to, more);
+        j->coder->encode(rows, groups, (uint8_t)entry->base, to, &list);
         to += groups * j->coder->group_bytes;
     }
-    entry->more = (uint32_t)(more - room);
+    entry->more = (uint32_t)(list.end - room);
 }
 
 static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
@@ -278,11 +290,12 @@ static int64_t pieces_of_b(int64_t k, int64_t n) {
 }
 
 size_t sni_gemm_code_room(int64_t k, int64_t n) {
-    return (size_t)(pieces_of_b(k, n) * block_depth(k) * sni_cpu_kernels_get()->nr);
+    return (size_t)(pieces_of_b(k, n) * list_room(block_depth(k)));
 }
 
 size_t sni_gemm_coded_b_size(int64_t k, int64_t n) {
-    int64_t groups = ceil_div(k, SNI_CODED_ROWS) * ceil_div(n, sni_cpu_kernels_get()->nr);
+    int64_t panels = ceil_div(n, sni_cpu_kernels_get()->nr), kc = block_depth(k);
+    int64_t groups = panels * (k / kc * groups_of(kc) + groups_of(k % kc));
     int bytes = sni_coded_kernels_get()->group_bytes;
     if (!bytes || k == 0 || n == 0 || sni_gemm_code_room(k, n) > UINT32_MAX) return 0;
     return (coded_table_size(pieces_of_b(k, n)) + (size_t)(groups * bytes) + 63) / 64 * 64;
@@ -290,11 +303,11 @@ size_t sni_gemm_coded_b_size(int64_t k, int64_t n) {
 
 double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count) {
     enum { STRETCH = 512, STRETCHES = 64 };
-    uint32_t counts[256] = {0};
+    uint32_t counts[SNI_CODED_TOPS] = {0};
     uint64_t inside;
     int64_t each = smaller(count, STRETCH), places = ceil_div(count, each), seen = 0;
     for (int64_t i = 0; i < smaller(places, STRETCHES); i++, seen += each)
-        count_exponents(b + (count - each) / smaller(places, STRETCHES) * i, each, counts);
+        count_tops(b + (count - each) / smaller(places, STRETCHES) * i, each, counts);
     best_base(counts, sni_coded_kernels_get()->codes, &inside);
     return 1 - (double)inside / (double)seen;
 }
@@ -316,7 +329,7 @@ size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, i
     size_t total = 0;
     for (int64_t i = 0; i < pieces; i++) {
         size_t count = j.entries[i].more;
-        memmove(room + total, room + i * j.kc * j.kernels->nr, count);
+        memmove(room + total, room + i * list_room(j.kc), count);
         j.entries[i].more = (uint32_t)total;
         total += count;
     }
@@ -345,10 +358,14 @@ static sni_coded_piece coded_piece(const share *s, int64_t p, int64_t j) {
     const coded_entry *entry = (const coded_entry *)b->coded + p / s->kc * panels + panel;
     const uint8_t *groups =
         (const uint8_t *)b->coded + coded_table_size(panels * ceil_div(g->k, s->kc));
-    int64_t before = groups_before(p, smaller(s->kc, g->k - p), panels, panel);
+    int64_t before = groups_before(g->k, s->kc, p, panels, panel);
+    bool last = p + s->kc >= g->k && panel + 1 == panels;
+    size_t more = entry->more < b->n_more ? entry->more : b->n_more;
+    size_t end = last || entry[1].more > b->n_more ? b->n_more : entry[1].more;
     return (sni_coded_piece){.groups = groups + before * s->coder->group_bytes,
-                             .more = b->more + (entry->more < b->n_more ? entry->more : b->n_more),
-                             .end = b->more + b->n_more,
+                             .more = b->more + more,
+                             .end = b->more + (end < more ? more : end),
+                             .last = -1,
                              .base = (uint8_t)entry->base};
 }
 
@@ -456,7 +473,8 @@ static void run_tile(const share *s, const float *a, const float *b, const sni_c
 static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_t cols, int64_t p,
                     int64_t kc, const float *a) {
     const sni_gemm_f32 *g = s->g;
-    int mr = s->kernels->mr;
+    int mr = s->kernels->mr, nr = s->kernels->nr;
+    bool add = p > 0 || g->add, whole = cols == nr;
     float sums[FEW_PANELS][SNI_MAX_MR * SNI_MAX_NR];
     int64_t row[FEW_PANELS + 1];
     for (int64_t i = 0; i <= count; i++) row[i] = panel_row(g->m, s->panels, i0 + i);
@@ -468,14 +486,17 @@ static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_
         const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
         fetch part = fetch_part(ahead, lines, each, 0);
         s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
+        bool to_c = whole && r + n == kc;
         for (int64_t i = 0; i < count; i++) {
             part = fetch_part(ahead, lines, each, i + 1);
-            s->coder->tiles[row[i + 1] - row[i]](n, a + i * left_panel(s->kernels, kc) + r * mr,
-                                                 s->b_block, sums[i], r > 0, part.from, part.lines);
+            float *c = to_c ? g->c + row[i] * g->c_row + j : sums[i];
+            s->coder->tiles[row[i + 1] - row[i]](
+                n, a + i * left_panel(s->kernels, kc) + r * mr, s->b_block, r > 0 ? sums[i] : NULL,
+                c, to_c ? g->c_row : nr, to_c && add, part.from, part.lines);
         }
     }
     for (int64_t i = 0; i < count; i++) {
-        add_edge(s, sums[i], row[i], row[i + 1] - row[i], j, cols, p > 0 || g->add);
+        if (!whole) add_edge(s, sums[i], row[i], row[i + 1] - row[i], j, cols, add);
         if (p + kc == g->k) finish_tile(s, row[i], row[i + 1] - row[i], j, cols);
     }
 }
@@ -486,8 +507,7 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
                        int64_t kc, const float *a, const float *b, const float *after) {
     int nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
-    int64_t lines =
-        s->coder ? ceil_div(kc, SNI_CODED_ROWS) * s->coder->group_bytes / 64 : nr * kc / 16;
+    int64_t lines = s->coder ? groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
     int64_t before = s->coder ? 1 : 0; /* decoding fetches a part as well */
     int64_t each = ceil_div(lines, count + before);
     for (int64_t j = 0; j < nc; j += nr) {
@@ -603,7 +623,7 @@ static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_b || (g->coded_b && is_row(g))) return 0;
     int64_t cols = g->coded_b ? k->nr : smaller(round_up(g->n, k->nr), block_columns(k));
-    return (size_t)round_up(cols * block_depth(g->k), 16);
+    return (size_t)(cols * round_up(block_depth(g->k), SNI_CODED_ROWS));
 }
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {

@@ -19,7 +19,7 @@ typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int6
 /* B packed with its exponents coded, from sni_gemm_code_b(). */
 typedef struct sni_coded_b {
     const void *coded;   /* sni_gemm_coded_b_size() bytes */
-    const uint8_t *more; /* exponents without a code; SNI_CODED_SPARE bytes behind them */
+    const uint8_t *more; /* what has no code */
     size_t n_more;
 } sni_coded_b;
 

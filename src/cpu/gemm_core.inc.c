@@ -26,21 +26,22 @@ static inline __attribute__((always_inline)) void tile_step(int rows, const floa
     }
 }
 
-/* With `go_on`, C is the sum so far, as if it had never left the registers. `rows` is a constant at
- * every call, so that the loops unroll and the tile needs no memory. Several steps of k make one
- * round of the loop: its counting would otherwise take the multipliers' place.
+/* `so_far` (rows x NR) are sums that go on as if they had never left the registers; NULL: none.
+ * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory.
+ * Several steps of k make one round of the loop: its counting would otherwise take the multipliers'
+ * place.
  *
  * What is fetched, the rows of C and the next lines of A among it, comes a few lines at a time, all
  * along: memory has its own pace, and what waits for it must not fill the places that the tile's
  * own loads need. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
-                                                       const float *b, float *restrict c,
-                                                       int64_t c_row, bool add, bool go_on,
+                                                       const float *b, float *c, int64_t c_row,
+                                                       bool add, const float *so_far,
                                                        const float *fetch, int64_t lines) {
     vf sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) sum[i][j] = go_on ? load(c + i * c_row + j * LANES) : splat(0);
+    for (int j = 0; j < NV; j++) sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
     const float *ahead = c, *last = c + (rows - 1) * c_row;
     uint32_t blocks = (uint32_t)(k / SNI_LEFT_STEPS); /* small numbers: a quick division */
     uint32_t each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0;

@@ -13,8 +13,8 @@ enum {
     CODE_MODEL = 64 << 20 /* bytes of the model's matrices that no cache keeps */
 };
 
-/* Most exponents without a code: each takes 8 bits more. */
-static const double CODE_ESCAPES = 0.1;
+/* Most weights without a code: each takes 16 bits more. */
+static const double CODE_ESCAPES = 0.06;
 
 /* ---- Weights ---- */
 
@@ -77,7 +77,7 @@ static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool coded,
                            sn_error *err) {
     void *data;
     bool filled;
-    SN_TRY(sni_pack_alloc(c, p->coded.n_more + SNI_CODED_SPARE, &data, &filled, err));
+    SN_TRY(sni_pack_alloc(c, p->coded.n_more, &data, &filled, err));
     if (filled != coded)
         return sni_fail(err, SN_INVALID_MODEL,
                         "packed weights: a list of %zu exponents without its codes",
@@ -96,8 +96,9 @@ static sn_status pack_coded(const sni_choice *c, int i, bool turned, const sni_l
     SN_TRY(sni_pack_alloc(c, size, &data, &filled, err));
     p->coded.coded = data;
     if (filled) {
-        size_t given = sni_pack_given(c);
-        p->coded.n_more = given > SNI_CODED_SPARE ? given - SNI_CODED_SPARE : 0;
+        p->coded.n_more = sni_pack_given(c);
+        if (!p->coded.n_more)
+            return sni_fail(err, SN_INVALID_MODEL, "packed weights: codes without their list");
         return keep_more(c, NULL, true, p, err);
     }
     SN_TRY(borrow(c, i, &loan, err));
