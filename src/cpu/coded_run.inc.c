@@ -25,7 +25,7 @@ TARGET static void NAME(decode)(sni_coded_piece *piece, int64_t k, float *to, co
                                 int64_t lines) {
     int64_t groups = (k + SNI_CODED_ROWS - 1) / SNI_CODED_ROWS;
     int64_t each = groups ? (lines + groups * QUADS - 1) / (groups * QUADS) : 0;
-    const uint8_t *ahead = fetch;
+    const uint8_t *ahead = lines > 0 ? fetch : piece->groups;
     sni_coded_piece p = *piece;
     bits table = table_of(p.base);
     for (int64_t count; groups > 0; groups -= count, to += count * SNI_CODED_ROWS * NR) {
