@@ -29,7 +29,7 @@ static const form forms[] = {
 };
 
 static void attributes(const form *f) {
-    int64_t pads[6];
+    static int64_t pads[6]; /* kept until the case has run */
     size_t n = (size_t)f->axes;
     for (int i = 0; i < f->axes; i++) {
         pads[i] = f->before[i];
@@ -140,7 +140,8 @@ static void transpose_case(const line *l, bool bias, bool chosen) {
     versus_weight(&v, SN_FLOAT32, 3, (int64_t[]){l->channels, l->m, l->kernel}, NULL);
     if (bias) versus_weight(&v, SN_FLOAT32, 1, &l->m, NULL);
     eval_ints(&v.e, "strides", &l->stride, 1);
-    eval_ints(&v.e, "pads", (int64_t[]){l->before, l->after}, 2);
+    int64_t pads[2] = {l->before, l->after};
+    eval_ints(&v.e, "pads", pads, 2);
     eval_ints(&v.e, "output_padding", &l->more, 1);
     if (!chosen) v.use = &sni_cpu_conv_transpose;
     versus_run(&v, 1, 3e-7 * (double)(l->channels * l->kernel + 10));
