@@ -4,7 +4,8 @@
 A loop without another inside it that mostly multiplies and adds (eight such instructions or more, and
 a third of all that do not touch the stack) may store a vector register on the stack twice, or once
 for every eight of them: what a compiler does with the last register or two. Reading constants from
-the stack counts for nothing. Exit code 77 when the objects cannot be read, because they are of another
+the stack counts for nothing. Loops that are known to need more registers than there are have a limit of
+their own, with the reason. Exit code 77 when the objects cannot be read, because they are of another
 machine or not there."""
 
 import re
@@ -13,6 +14,14 @@ import sys
 
 LEAST_PRODUCTS = 8
 PRODUCTS_FOR_A_SPILL, FREE_SPILLS = 8, 2
+KNOWN = {
+    # 12 sums stay in registers; of three transformed taps beside them, AVX2 has no room for all
+    ("winograd.isa.c.o", "taps"): 4,
+    # once for each weight of a model, not in runs
+    ("winograd.isa.c.o", "weights"): 5,
+    # the gates of a block of units after the sums: three sigmoids and two hyperbolic tangents at once
+    ("rnn.isa.c.o", "lstm"): 16,
+}
 HEAD = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
 STORE = re.compile(r"^v?mov[a-z0-9]*$")
@@ -65,10 +74,11 @@ def main(paths):
                     continue
                 seen += 1
                 spills = sum(bool(is_spill(word, rest)) for _, word, rest in loop)
-                if spills > FREE_SPILLS and spills * PRODUCTS_FOR_A_SPILL > products:
+                file = path.rsplit("/", 1)[-1]
+                if spills > max(FREE_SPILLS, products // PRODUCTS_FOR_A_SPILL, KNOWN.get((file, name), 0)):
                     bad += 1
                     print("%s: %s: the loop at %x stores %d vectors on the stack for %d products"
-                          % (path.rsplit("/", 1)[-1], name, loop[0][0], spills, products))
+                          % (file, name, loop[0][0], spills, products))
     if not seen:
         print("skipped: no loops with fused multiply-adds")
         return 77

@@ -24,12 +24,20 @@ static inline vf power_of_two(vi n) {
     return (vf)((n + 127) << 23);
 }
 
-/* x = n ln(2) + r with |r| <= ln(2)/2; n as float. */
-static inline vf reduce_exp(vf x, vf *r) {
+/* x = n ln(2) + r with |r| <= ln(2)/2; returns a large number whose last bits are n. */
+static inline vf shift_exp(vf x, vf *n, vf *r) {
     const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
     const vf ln2_high = splat(0.693145751953125f), ln2_low = splat(1.42860682030941723e-6f);
-    vf n = (x * log2e + magic) - magic;
-    *r = x - n * ln2_high - n * ln2_low;
+    vf shifted = x * log2e + magic;
+    *n = shifted - magic;
+    *r = x - *n * ln2_high - *n * ln2_low;
+    return shifted;
+}
+
+/* The same; n as float. */
+static inline vf reduce_exp(vf x, vf *r) {
+    vf n;
+    shift_exp(x, &n, r);
     return n;
 }
 
@@ -51,16 +59,19 @@ static inline vf exp_rest(vf r) {
     return p * r + splat(4.99999934e-1f);
 }
 
-/* e^x within 2 for |x| <= 87. */
+/* e^r for |r| <= ln(2)/2. */
+static inline vf exp_small(vf r) {
+    return (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+}
+
+/* e^x within 2 for |x| <= 87: the bits of exp_vf. */
 static inline vf exp_mid_vf(vf x) {
-    const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
-    vf shifted = x * log2e + magic, n = shifted - magic;
-    vf r = x - n * splat(0.693145751953125f) - n * splat(1.42860682030941723e-6f);
-    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+    vf n, r, shifted = shift_exp(x, &n, &r), p = exp_small(r);
 #if defined(__AVX512F__)
+    (void)shifted;
     return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
 #else
-    return p * (vf)(((vu)shifted << 23) + (127u << 23)); /* n is in the last bits of `shifted` */
+    return p * (vf)(((vu)shifted << 23) + (127u << 23));
 #endif
 }
 
@@ -70,7 +81,7 @@ static inline vf exp_vf(vf x) {
     if (__builtin_expect(all_below(abs_vf(x), splat(87.0f)), 1)) return exp_mid_vf(x);
 #endif
     vf r, n = reduce_exp(min_vf(max_vf(x, splat(-104.0f)), splat(104.0f)), &r);
-    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+    vf p = exp_small(r);
 #if defined(__AVX512F__)
     return scaled_vf(p, n); /* the instruction has no ends of its range */
 #else
@@ -85,7 +96,7 @@ static inline vf exp_vf(vf x) {
  * would be too small to count, and instructions that meet them a hundred times as slow. */
 static inline vf weight_vf(vf x) {
     vf r, n = reduce_exp(max_vf(x, splat(-87.0f)), &r);
-    vf p = (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
+    vf p = exp_small(r);
 #if defined(__AVX512F__)
     __mmask16 some = _mm512_cmp_ps_mask((__m512)x, (__m512)splat(-87.0f), _CMP_NLT_UQ);
     return (vf)_mm512_maskz_scalef_ps(some, (__m512)p, (__m512)n);
