@@ -45,6 +45,8 @@ def main():
                 print("FAILED: %s in the %s build" % (case.get("name"), kind))
             elif result[2] and not result[0]:
                 print("skipped: %s in the %s build" % (case.get("name"), kind))
+    if int(sys.argv[1]):
+        print("FAILED: %s of the builds and the fuzzers; see above" % sys.argv[1])
     if total[0] == 0:
         total[1] += 1
     print("%d passed, %d failed, %d skipped" % tuple(total))

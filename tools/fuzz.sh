@@ -1,8 +1,12 @@
 #!/bin/bash
 # fuzz.sh - runs every fuzzer for FUZZ_SECONDS (60), starting from the kept corpus; as many at once as
-# there are CPUs.
+# there are CPUs. FUZZ_SEED sets where their random numbers start; without it the commit does, so that a
+# finding comes again when the same commit is run again, and another commit looks elsewhere. The last
+# lines tell every finding: what the fuzzer said of it and, if it is small, the input itself.
 cd "$(dirname "$0")/.." || exit 1
 seconds=${FUZZ_SECONDS:-60}
+commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)
+seed=${FUZZ_SEED:-$((0x$commit))}
 out=build-test/fuzz
 mkdir -p "$out"
 generator="Unix Makefiles"
@@ -35,16 +39,25 @@ fuzz() {
     [ "$name" = fuzz_text ] && kept=("$seeds/texts")
     case "$name" in fuzz_http | fuzz_json | fuzz_grpc | fuzz_compiled) kept=() ;; esac
     [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
-    if "$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+    if "$1" -seed="$seed" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
         echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log") inputs, no finding"
     else
-        tail -30 "$out/$name.log"
         echo "$name: FINDING, see $out/found"
         return 1
     fi
 }
 
+# tell_finding FILE - what is known of an input that a fuzzer kept.
+tell_finding() {
+    local name
+    name=$(basename "$1")
+    echo "FUZZ: $name, seed $seed"
+    grep -hE 'ERROR|runtime error|SUMMARY|^ +#[0-9]+ .* in ' "$out/${name%%-*}.log" | grep -v compiler-rt | head -15
+    [ "$(stat -c %s "$1")" -le 3000 ] && base64 "$1"
+}
+
+touch "$out/started"
 status=0
 running=()
 for fuzzer in "$out"/fuzz_*; do
@@ -57,4 +70,5 @@ for fuzzer in "$out"/fuzz_*; do
     running+=($!)
 done
 for job in "${running[@]}"; do wait "$job" || status=1; done
+find "$out/found" -type f -newer "$out/started" 2>/dev/null | while read -r file; do tell_finding "$file"; done
 exit $status

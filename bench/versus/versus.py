@@ -9,6 +9,7 @@ against. Outputs are compared with PyTorch's, and engines with each other.
 """
 
 import argparse
+import glob
 import json
 import math
 import os
@@ -98,6 +99,17 @@ class Worker:
         self.tell("peak")
         return float(self.answer("peak")[0]) / 1024
 
+    def cpu_ns(self):
+        """How long the process's threads have run."""
+        used = 0
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.process.pid):
+            try:
+                with open(path) as f:
+                    used += int(f.read().split()[0])
+            except OSError:  # the thread has ended
+                pass
+        return used
+
     def close(self):
         try:
             self.process.stdin.close()
@@ -150,6 +162,15 @@ def macs_of(settings, folder, case, data_set):
         return int(f.read())
 
 
+def settle(workers):
+    """Waits until no worker's threads run: some spin for 35 ms of CPU time after a run's end, and would
+    have one of the CPUs while the next worker is measured."""
+    before, deadline = None, time.monotonic() + 1
+    while (used := [w.cpu_ns() for w in workers]) != before and time.monotonic() < deadline:
+        before = used
+        time.sleep(0.01)
+
+
 def take_turns(workers, seconds):
     """Every worker runs for `seconds` in all, in short turns."""
     for w in workers:
@@ -160,7 +181,7 @@ def take_turns(workers, seconds):
     rounds = max(3, min(10, int(seconds / max(slowest, 0.05))))
     for _ in range(rounds):
         for w in workers:
-            time.sleep(0.02)  # threads of the one before stop spinning
+            settle(workers)
             w.run(seconds / rounds)
 
 
