@@ -2,8 +2,8 @@
  *
  * A blocked tensor is float32 of shape (N, ceil(C/c), H, W, c): c neighbouring channels of a pixel
  * lie side by side, where c is the `block` of the tier in force (sni_cpu_block). The channels
- * beyond C in the last block are finite numbers that mean nothing: whoever reads them gives them no
- * weight, and whoever writes them writes finite ones (convolutions write act(0)). */
+ * beyond C in the last block are numbers that mean nothing, finite as long as the others are
+ * (convolutions write act(0)): whoever sums over channels leaves them out. */
 #ifndef SNI_CPU_CONV_H
 #define SNI_CPU_CONV_H
 
@@ -62,8 +62,10 @@ typedef struct sni_conv_tile {
                                     moves on with each channel */
     uintptr_t x_ahead;           /* the same for input, with its distances in bytes: */
     uintptr_t x_ahead_step, x_ahead_tap, x_ahead_row, x_ahead_block;
-    bool add;    /* to what y has */
-    bool finish; /* with the epilogue */
+    bool add;      /* to what y has */
+    bool finish;   /* with the epilogue */
+    bool *unclear; /* set, and y left as it is, if a sum is NaN before it is finished; NULL: sums
+                      are taken as they come */
     const sni_conv_epilogue
         *epilogue; /* bias, slopes and residual moved to the tile's first block, pixel */
 } sni_conv_tile;

@@ -104,6 +104,37 @@ static INLINE void add_listed(const sni_conv_tile *t, int pixels, int vectors, t
         }
 }
 
+/* True if a sum of a tile is NaN. */
+static INLINE bool any_nan(int pixels, int vectors, tile_sums sum) {
+    const int count = pixels * vectors;
+#if defined(__AVX512F__)
+    __mmask16 clear = 0xffff;
+#else
+    vi nan = {0};
+#endif
+    UNROLL
+    for (int i = 0; i < count; i += 2) { /* two at a time; the last one alone with itself */
+        const int other = i + 1 < count ? i + 1 : i;
+        vf a = sum[i / vectors][i % vectors], b = sum[other / vectors][other % vectors];
+#if defined(__AVX512F__)
+        clear = _mm512_mask_cmp_ps_mask(clear, (__m512)a, (__m512)b, _CMP_ORD_Q);
+#elif defined(__AVX2__)
+        nan |= (vi)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+#else
+        nan |= (a != a) | (b != b);
+#endif
+    }
+#if defined(__AVX512F__)
+    return clear != 0xffff;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)nan) != 0;
+#else
+    int32_t any = 0;
+    for (int i = 0; i < LANES; i++) any |= nan[i];
+    return any != 0;
+#endif
+}
+
 /* Bias (unless the sums began with it), residual and activations that are bounds. */
 static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
     const sni_conv_epilogue *e = t->epilogue;
@@ -164,6 +195,10 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
         add_listed(t, pixels, vectors, sum);
     else
         add_products(t, step, pixels, vectors, sum);
+    if (t->finish && t->unclear && any_nan(pixels, vectors, sum)) {
+        *t->unclear = true;
+        return;
+    }
     if (t->finish) finish_sums(t, pixels, vectors, sum);
     float *const y = t->y;
     const int64_t y_block = t->y_block;

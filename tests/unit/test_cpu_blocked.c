@@ -60,12 +60,17 @@ static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t pads
     return (in + pads - (kernel - 1) * dilation - 1) / stride + 1;
 }
 
+static int64_t
+    odd_every; /* of so many elements of a blocked tensor one is no finite number; 0: none */
+
 /* A random blocked tensor whose last block ends with zeros. */
 static void blocked_tensor(int64_t n, int64_t channels, int64_t h, int64_t w, int64_t block) {
     int64_t blocks = sni_blocks(channels, block), count = n * blocks * h * w * block;
     float *data = malloc((size_t)count * sizeof *data + 1);
     assert_non_null(data);
     versus_fill(&v, SN_FLOAT32, count, data);
+    static const float odd[] = {INFINITY, -INFINITY, NAN};
+    for (int64_t i = 0; odd_every && i < count; i += odd_every) data[i] = odd[i / odd_every % 3];
     for (int64_t i = 0; i < count; i++)
         if (i / (h * w * block) % blocks * block + i % block >= channels) data[i] = 0;
     versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){n, blocks, h, w, block}, data);
@@ -146,6 +151,37 @@ static void overwriting_matches(void **state) {
             conv_case(&shapes[i], mode | ADDED | ONTO | PLAIN, activation);
             conv_case(&shapes[i], mode | ADDED | ONTO | WINOGRAD, activation);
         }
+}
+
+/* Infinities and NaN in a group's input reach outputs of that group alone, whether groups fill
+ * blocks, share them or are merged. Outputs fill their blocks: what stands behind them is not
+ * compared. */
+static void groups_stay_apart(void **state) {
+    (void)state;
+    static const shape pictures[] = {
+        {1, 48, 48, 2, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {2, 272, 272, 8, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 48, 96, 4, 5, 31, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 80, 80, 2, 6, 6, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {2, 24, 112, 4, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 60, 48, 12, 3, 40, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 32, 32, 8, 9, 9, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+        {2, 48, 96, 12, 5, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 64, 64, 8, 14, 14, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 64, 128, 8, 6, 33, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 16, 32, 16, 12, 12, {5, 5}, {3, 3}, {2, 2, 2, 2}, {1, 1}},
+        {1, 32, 32, 4, 9, 9, {1, 1}, {2, 2}, {0}, {1, 1}},
+    };
+    static const char *const activations[] = {NULL, "Relu", "Sigmoid", "LeakyRelu"};
+    static const int64_t rates[] = {487, 61};
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+            for (int mode = 0; mode < 4; mode++) {
+                odd_every = rates[r];
+                conv_case(&pictures[i], mode, activations[(i + r) % 4]);
+                if (mode & ADDED) conv_case(&pictures[i], mode | ONTO, activations[i % 4]);
+            }
+    odd_every = 0;
 }
 
 /* The slopes of PRelu, through every kernel. */
@@ -463,6 +499,7 @@ int main(void) {
         cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(expanded_depthwise_matches),
         cmocka_unit_test(overwriting_matches),
+        cmocka_unit_test(groups_stay_apart),
         cmocka_unit_test(slopes_match),
         cmocka_unit_test(factors_match),
         cmocka_unit_test(means_match),

@@ -11,7 +11,8 @@
 /* ---- Weights ---- */
 
 /* Packed as (groups, output blocks, input blocks, kh, kw, channels of an input block, block).
- * Groups of fewer channels than a block are merged until they fill one, with zeros between them. */
+ * Groups of fewer channels than a block are merged until they fill one, with zeros between them;
+ * tiles that are NaN then, as 0 times infinity is, are summed again group by group. */
 typedef struct direct_weights {
     int64_t groups, in, out;       /* merged ones, and channels of one */
     int64_t merged;                /* groups of the model in one of these */
@@ -342,6 +343,17 @@ static void place_residual(direct_job *j) {
     j->epilogue.residual = NULL;
 }
 
+/* Merged groups may have to be summed twice: a residual that lies in y is copied. */
+static sn_status keep_residual(sni_kernel *k, direct_job *j) {
+    int64_t pixels = j->g.out_h * j->g.out_w, planes = j->g.n * j->weights->groups * j->out_blocks;
+    void *copy;
+    if (j->epilogue.residual != j->y) return SN_OK;
+    SN_TRY(sni_scratch_matrix(k, planes, pixels * j->block, sizeof(float), &copy));
+    memcpy(copy, j->y, (size_t)(planes * pixels * j->block) * sizeof(float));
+    j->epilogue.residual = copy;
+    return SN_OK;
+}
+
 /* ---- Running ---- */
 
 /* What stays the same for the tiles of an item and a chunk of input. */
@@ -349,6 +361,7 @@ typedef struct item {
     const direct_job *job;
     int64_t image, group, first_out, width; /* output blocks of the group */
     int64_t first_in, in;                   /* input blocks */
+    int64_t channel;                        /* the first one of an input block that is used */
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
     const float *panels;                    /* weights from output block `panel` on */
     int64_t panel;
@@ -407,9 +420,9 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
     int64_t out = (it->image * j->weights->groups + it->group) * j->out_blocks + it->first_out;
     int64_t y = ((out * g->out_h + it->row) * g->out_w + column + lo) * j->block;
     int64_t scale = j->plain ? 1 : j->block;
-    t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale;
+    t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale + it->channel;
     t->w = it->panels + (it->group * j->out_blocks + it->first_out - it->panel) * t->w_out +
-           it->first_in * t->w_block + (none ? 0 : w);
+           it->first_in * t->w_block + it->channel * j->block + (none ? 0 : w);
     t->y = j->y + y;
     t->taps = none ? 0 : to - from;
     if (j->pointwise) t->taps = none ? 0 : it->in;
@@ -438,7 +451,7 @@ static void clear_tile(const item *it, int64_t column, int64_t pixels) {
 
 /* A tile: first the taps that some of its pixels have in the padding, each over those that have
  * not, then all others at once. */
-static void run_tile(item *it, int64_t column, int64_t pixels, bool first, bool last) {
+static void sum_tile(item *it, int64_t column, int64_t pixels, bool first, bool last) {
     const sni_conv_geometry *g = &it->job->g;
     int64_t whole_from = -1, whole_to = -1;
     bool partial = false;
@@ -459,6 +472,40 @@ static void run_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
     }
     if (whole_from < 0) whole_from = whole_to = 0;
     run_taps(it, column, whole_from, whole_to, 0, pixels, partial || !first, last);
+}
+
+/* A tile of merged groups one by one: each group's channels give sums in y, of which the outputs of
+ * that group are kept aside until all are there. */
+static void run_apart(item *it, int64_t column, int64_t pixels) {
+    const direct_job *j = it->job;
+    const direct_weights *w = j->weights;
+    int64_t in = w->in / w->merged, out = w->out / w->merged, block = j->block;
+    int64_t begin = it->first_out * block, end = begin + it->width * block;
+    float kept[SNI_CONV_MOST_WIDTH * SNI_CONV_MOST_PIXELS * SNI_MOST_BLOCK];
+    const sni_conv_tile *t = &it->tile;
+    it->tile.unclear = NULL;
+    it->tile.channels = it->tile.last = in;
+    for (int64_t o = begin; o < end; o++) {
+        if (o == begin || o % out == 0) {
+            it->channel = o / out * in;
+            sum_tile(it, column, pixels, true, true);
+        }
+        int64_t b = (o - begin) / block, lane = o % block;
+        for (int64_t p = 0; p < pixels; p++)
+            kept[(b * pixels + p) * block + lane] = t->y[b * t->y_block + p * block + lane];
+    }
+    for (int64_t b = 0; b < it->width; b++)
+        memcpy(t->y + b * t->y_block, kept + b * pixels * block,
+               (size_t)(pixels * block) * sizeof *kept);
+    it->channel = 0;
+    it->tile.channels = it->tile.last = w->in;
+}
+
+static void run_tile(item *it, int64_t column, int64_t pixels, bool first, bool last) {
+    bool unclear = false;
+    it->tile.unclear = it->job->weights->merged > 1 ? &unclear : NULL;
+    sum_tile(it, column, pixels, first, last);
+    if (unclear) run_apart(it, column, pixels);
 }
 
 static void run_span(item *it, int64_t span, bool first, bool last) {
@@ -634,6 +681,7 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
                     .image_blocks = call->image_blocks,
                     .block = kernels->block};
     cut(&j, threads_of(k));
+    if (w->merged > 1) SN_TRY(keep_residual(k, &j));
     place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
     if (factors && weights_are_fewer(&j, factors)) {

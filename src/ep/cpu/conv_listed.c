@@ -1,15 +1,18 @@
 /* conv_listed.c - blocked convolution of one tap whose input channels are found one by one,
  * wherever they lie: groups of channels that do not fill blocks, and channels picked from several
  * tensors. Outputs that share a block but not a group are sums over the channels of all their
- * groups, with zeros for those of the others. Every output is the same sum in the same order
- * whatever the number of threads. */
+ * groups, with zeros for those of the others; where that gives NaN, because 0 times infinity does,
+ * each group's channels are summed apart. Every output is the same sum in the same order whatever
+ * the number of threads. */
 #include "base/threadpool.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Neighbouring output blocks that are made of the same input channels. */
+/* Neighbouring output blocks that are made of the same input channels. Those of several groups make
+ * up one block. */
 typedef struct stretch {
     int64_t first, blocks;     /* of output */
     int64_t channel, channels; /* of input */
@@ -18,6 +21,7 @@ typedef struct stretch {
 
 typedef struct listed_weights {
     int64_t block, in;
+    int64_t group_in, group_out; /* channels of a group */
     sni_blocked_origins *origins;
     float *panels, *bias, *slopes; /* the last two may be NULL */
     int64_t floats;                /* of panels */
@@ -46,7 +50,7 @@ static void add_block(listed_weights *w, int64_t b, int64_t channel, int64_t cha
 }
 
 static void cut_blocks(listed_weights *w, const sni_conv_geometry *g) {
-    int64_t in = g->in_channels / g->groups, out = g->out_channels / g->groups;
+    int64_t in = w->group_in, out = w->group_out;
     for (int64_t first = 0; first < g->out_channels; first += w->block) {
         int64_t last = first + w->block < g->out_channels ? first + w->block : g->out_channels;
         int64_t from = first / out, to = (last - 1) / out + 1;
@@ -55,7 +59,7 @@ static void cut_blocks(listed_weights *w, const sni_conv_geometry *g) {
 }
 
 static void pack(const listed_weights *w, const sni_conv_geometry *g, const float *from) {
-    int64_t in = g->in_channels / g->groups, out = g->out_channels / g->groups;
+    int64_t in = w->group_in, out = w->group_out;
     for (const stretch *s = w->of; s < w->of + w->count; s++)
         for (int64_t o = s->first * w->block; o < (s->first + s->blocks) * w->block; o++) {
             if (o >= g->out_channels) break;
@@ -96,6 +100,8 @@ static sn_status listed_prepare(const sni_choice *c, void **state, sn_error *err
     if (!w) return sni_fail_memory(err);
     w->block = block;
     w->in = g.in_channels;
+    w->group_in = g.in_channels / g.groups;
+    w->group_out = g.out_channels / g.groups;
     sn_status status = fill(c, &g, w, err);
     if (status == SN_OK)
         *state = w;
@@ -133,6 +139,29 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* A tile of outputs of several groups, which is one block wide: the channels of each group are
+ * summed by themselves, and of their sums the lanes of the group's own outputs are kept. */
+static void run_apart(const listed_job *j, const stretch *s, int64_t pixels, sni_conv_tile t) {
+    const listed_weights *w = j->w;
+    float sums[SNI_CONV_MOST_PIXELS * SNI_MOST_BLOCK], *y = t.y;
+    int64_t block = w->block, groups = s->channels / w->group_in, from = 0;
+    t.y = sums;
+    t.unclear = NULL;
+    t.channels = w->group_in;
+    t.ahead_step = 0;
+    for (int64_t i = 0; i < groups; i++) {
+        int64_t group = s->channel / w->group_in + i;
+        int64_t to = least((group + 1) * w->group_out - s->first * block, block);
+        if (i == groups - 1) to = block;
+        j->kernels->tile[SNI_CONV_LISTED][1][pixels](&t);
+        for (int64_t p = 0; p < pixels; p++)
+            memcpy(y + p * block + from, sums + p * block + from, (size_t)(to - from) * sizeof *y);
+        from = to;
+        t.list += w->group_in;
+        t.w += w->group_in * block;
+    }
+}
+
 static void run_item(const listed_job *j, int64_t image, int64_t span, const tile *at) {
     const listed_weights *w = j->w;
     const stretch *s = at->of;
@@ -152,6 +181,8 @@ static void run_item(const listed_job *j, int64_t image, int64_t span, const til
     t.x_ahead = (uintptr_t)t.w;
     if (e.bias) e.bias += out * block;
     if (e.slopes) e.slopes += out * block;
+    bool unclear = false;
+    if (s->channels > w->group_in) t.unclear = &unclear;
     bool last = at + 1 == j->tiles + j->n_tiles;
     int64_t tiles = (to - from + j->kernels->pixels[at->width] - 1) / j->kernels->pixels[at->width];
     /* Meanwhile the weights of the next tile, which lie behind these, are fetched. */
@@ -165,6 +196,8 @@ static void run_item(const listed_job *j, int64_t image, int64_t span, const til
         t.y = j->y + y + p * block;
         if (e.residual) e.residual = j->epilogue.residual + y + p * block;
         j->kernels->tile[SNI_CONV_LISTED][at->width][pixels](&t);
+        if (unclear) run_apart(j, s, pixels, t);
+        unclear = false;
         p += pixels;
     }
 }
