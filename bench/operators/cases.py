@@ -83,6 +83,90 @@ def elementwise():
     yield Case("Where, causal mask", "Where", rand(1, 1, 128, 128, t=BOOL), rand(1, 12, 128, 128), rand(1))
 
 
+def sizes():
+    """Functions of one tensor: a few elements, what fits into each level of the caches, and what comes from memory."""
+    for op in "Relu Sigmoid Tanh Exp Log Erf Gelu Softplus Sin Cos Sqrt".split():
+        for n in (7, 1003, 16384, 4000003):
+            x = rand(n)
+            domain = "com.microsoft" if op == "Gelu" else ""
+            yield Case("%s of %d" % (op, n), op, np.abs(x) + F32(0.1) if op in ("Log", "Sqrt") else x, domain=domain)
+    for op in "Add Mul Div".split():
+        for n in (7, 1003, 16384, 4000003):
+            yield Case("%s of %d" % (op, n), op, rand(n), rand(n))
+    for n in (7, 1003, 100003):
+        yield Case("Softmax of %d" % n, "Softmax", rand(1, n), axis=-1)
+    wide = (R.rand(*IMAGE) * 240 - 120).astype(F32)
+    for op in "Exp Tanh Sigmoid".split():
+        yield Case("%s from -120 to 120" % op, op, wide)
+
+
+def types():
+    """Types beside float32."""
+    for op in "Exp Log Sqrt Tanh Sigmoid Erf Relu Floor Sin Softplus Reciprocal".split():
+        x = rand(*SMALL, t=F64)
+        yield Case("%s float64" % op, op, np.abs(x) + 0.1 if op in ("Log", "Sqrt") else x)
+    for t in (F64, I32, I64):
+        yield Case("Softmax %s" % t.__name__ if t is F64 else "ReduceMean %s" % t.__name__, "Softmax" if t is F64 else "ReduceMean",
+                   rand(*TOKENS, t=t), **({"axis": -1} if t is F64 else {"axes": [2]}))
+    for t in (I32, I64):
+        yield Case("Relu %s" % t.__name__, "Relu", rand(*IMAGE, t=t)) if t is I32 else Case("Sign int64", "Sign", rand(*IMAGE, t=t))
+        yield Case("Sub %s of a row" % t.__name__, "Sub", rand(*TOKENS, t=t), rand(768, t=t))
+        yield Case("MatMul %s" % t.__name__, "MatMul", rand(64, 96, t=t), rand(96, 80, t=t))
+    for t in (I8, U8):
+        yield Case("Max %s" % t.__name__, "Max", rand(*IMAGE, t=t), rand(*IMAGE, t=t))
+        yield Case("ReduceMax %s" % t.__name__, "ReduceMax", rand(*TOKENS, t=t), axes=[2])
+        yield Case("MaxPool %s" % t.__name__, "MaxPool", rand(*IMAGE, t=t), kernel_shape=[3, 3], strides=[2, 2])
+    yield Case("Or", "Or", rand(*IMAGE, t=BOOL), rand(*IMAGE, t=BOOL))
+    yield Case("Xor", "Xor", rand(*IMAGE, t=BOOL), rand(*IMAGE, t=BOOL))
+    yield Case("Equal bool", "Equal", rand(*IMAGE, t=BOOL), rand(*IMAGE, t=BOOL))
+    yield Case("BitShift", "BitShift", rand(*IMAGE, t=U8), np.full(IMAGE, 3, U8), direction="LEFT")
+    for t in (F16, F64, BOOL):
+        n = t.__name__
+        yield Case("Transpose 0231 %s" % n, "Transpose", rand(*IMAGE, t=t), perm=[0, 2, 3, 1])
+        yield Case("Concat channels %s" % n, "Concat", rand(*IMAGE, t=t), rand(*IMAGE, t=t), axis=1)
+        yield Case("Gather rows %s" % n, "Gather", rand(5000, 255, t=t), below(5000, 1, 128))
+        yield Case("Slice inner %s" % n, "Slice", rand(*IMAGE, t=t), const={1: ints(1), 2: ints(-1), 3: ints(3)})
+
+
+def tiny():
+    """A few elements: what a run costs beside its work."""
+    yield Case("Add, 4", "Add", rand(4), rand(4))
+    yield Case("Add int64, 4", "Add", rand(4, t=I64), rand(4, t=I64))
+    yield Case("Relu, 4", "Relu", rand(4))
+    yield Case("Shape", "Shape", rand(2, 3, 4), outtypes=[I64])
+    yield Case("Reshape, 4", "Reshape", rand(2, 2), const={1: ints(4)})
+    yield Case("Unsqueeze, 4", "Unsqueeze", rand(4), const={1: ints(0)})
+    yield Case("Transpose, 4", "Transpose", rand(2, 2), perm=[1, 0])
+    yield Case("Concat, 4", "Concat", rand(2, t=I64), rand(2, t=I64), axis=0)
+    yield Case("Slice, 4", "Slice", rand(8, t=I64), const={1: ints(2), 2: ints(6), 3: ints(0)})
+    yield Case("Gather, 1", "Gather", rand(4, t=I64), np.array(2, I64))
+    yield Case("Cast, 4", "Cast", rand(4, t=I64), to=1, outtypes=[F32])
+    yield Case("Where, 4", "Where", rand(4, t=BOOL), rand(4), rand(4))
+    yield Case("Split, 4", "Split", rand(4), out=2)
+    yield Case("Pad, 4", "Pad", rand(4), const={1: ints(1, 1)})
+    yield Case("Tile, 4", "Tile", rand(4), const={1: ints(2)})
+    yield Case("Expand, 4", "Expand", rand(1), const={1: ints(4)})
+    yield Case("ReduceSum, 4", "ReduceSum", rand(4))
+    yield Case("ReduceMean, 2x4", "ReduceMean", rand(2, 4), axes=[1])
+    yield Case("ArgMax, 10", "ArgMax", rand(1, 10), axis=1, outtypes=[I64])
+    yield Case("TopK, 3 of 10", "TopK", rand(1, 10), const={1: ints(3)}, out=2, outtypes=[F32, I64])
+    yield Case("Softmax, 10", "Softmax", rand(1, 10))
+    yield Case("LayerNormalization, 16", "LayerNormalization", rand(1, 16), const={1: rand(16), 2: rand(16)})
+    yield Case("MatMul, 4x4", "MatMul", rand(4, 4), const={1: rand(4, 4)})
+    yield Case("MatMul of inputs, 4x4", "MatMul", rand(4, 4), rand(4, 4))
+    yield Case("Gemm, 1x16x8", "Gemm", rand(1, 16), const={1: rand(16, 8), 2: rand(8)})
+    yield Case("Conv, 1x3x8x8", "Conv", rand(1, 3, 8, 8), const={1: rand(4, 3, 3, 3)})
+    yield Case("MaxPool, 8x8", "MaxPool", rand(1, 2, 8, 8), kernel_shape=[2, 2], strides=[2, 2])
+    yield Case("GlobalAveragePool, 4x4", "GlobalAveragePool", rand(1, 8, 4, 4))
+    yield Case("BatchNormalization, 8", "BatchNormalization", rand(1, 8, 4, 4), const={i: np.abs(rand(8)) for i in (1, 2, 3, 4)})
+    yield Case("Resize, 4x4", "Resize", rand(1, 1, 4, 4), const={1: np.array([], F32), 2: np.array([1, 1, 2, 2], F32)}, mode="linear")
+    yield Case("NonZero, 4", "NonZero", rand(4, t=BOOL), outtypes=[I64])
+    yield Case("Range, 10", "Range", np.array(0, I64), np.array(10, I64), np.array(1, I64))
+    yield Case("ConstantOfShape, 4", "ConstantOfShape", ints(2, 2), outtypes=[F32])
+    yield Case("CumSum, 8", "CumSum", rand(8), const={1: ints(0)})
+    yield Case("ScatterND, 4", "ScatterND", rand(4), ints(1, 2).reshape(2, 1), rand(2))
+
+
 def casts():
     from onnx import TensorProto as P
 
@@ -161,7 +245,18 @@ def movers():
     yield Case("SpaceToDepth", "SpaceToDepth", rand(1, 16, 224, 224), blocksize=2)
     for mode in ("constant", "reflect", "edge"):
         yield Case("Pad %s" % mode, "Pad", rand(*IMAGE), const={1: ints(0, 0, 1, 1, 0, 0, 1, 1)}, mode=mode)
-    yield Case("Pad 1-D reflect", "Pad", rand(1, 1, 16000), const={1: ints(0, 0, 200, 0, 0, 200)}, mode="reflect")
+    for mode in ("constant", "reflect", "edge"):
+        yield Case("Pad 1-D %s" % mode, "Pad", rand(1, 1, 16000), const={1: ints(0, 0, 200, 0, 0, 200)}, mode=mode)
+        yield Case("Pad 1-D %s, long" % mode, "Pad", rand(1, 1, 1000000), const={1: ints(0, 0, 512, 0, 0, 512)}, mode=mode)
+        yield Case("Pad rows %s" % mode, "Pad", rand(1, 80, 3000), const={1: ints(0, 0, 1, 0, 0, 1)}, mode=mode)
+        yield Case("Pad short rows %s" % mode, "Pad", rand(4096, 10), const={1: ints(0, 1, 0, 1)}, mode=mode)
+    for t in (I64, U8):
+        yield Case("Pad constant %s" % t.__name__, "Pad", rand(*IMAGE, t=t), const={1: ints(0, 0, 1, 1, 0, 0, 1, 1)})
+    yield Case("Pad channels", "Pad", rand(*IMAGE), const={1: ints(0, 0, 0, 0, 0, 64, 0, 0)})
+    yield Case("Pad cut", "Pad", rand(1, 64, 58, 58), const={1: ints(0, 0, -1, -1, 0, 0, -1, -1)})
+    for name, shape, times in (("pixels", (1, 64, 1, 1), (1, 1, 28, 28)), ("of columns", (4096, 1), (1, 32)), ("of threes", (4096, 3), (1, 8)),
+                               ("a row", (1, 768), (128, 1)), ("1-D", (1000,), (200,)), ("batch", IMAGE, (4, 1, 1, 1)), ("a number", (1,), (100000,))):
+        yield Case("Tile %s" % name, "Tile", rand(*shape), const={1: ints(*times)})
     yield Case("OneHot", "OneHot", below(1000, 128), const={1: ints(1000), 2: np.array([0, 1], F32)}, outtypes=[F32])
     yield Case("OneHot first", "OneHot", below(100, 64, 64), const={1: ints(100), 2: np.array([0, 1], F32)}, outtypes=[F32], axis=0)
     yield Case("Range", "Range", np.array(0, I64), np.array(10000, I64), np.array(1, I64))
@@ -226,6 +321,17 @@ def search():
     yield Case("TopK 4 of 64, 512 rows", "TopK", rand(512, 64), const={1: ints(4)}, out=2, outtypes=[F32, I64])
     yield Case("TopK first axis", "TopK", rand(1000, 64), const={1: ints(5)}, out=2, outtypes=[F32, I64], axis=0)
     yield Case("TopK int64", "TopK", rand(1, 8400, t=I64), const={1: ints(100)}, out=2, outtypes=[I64, I64])
+    for t in (F32, I64, I32):
+        x = rand(1, 10007) if t is F32 else R.randint(-(2**31), 2**31 - 1, (1, 10007)).astype(t)
+        for k in (1, 5, 10, 100, 5000):
+            yield Case("TopK %s, %d of 10007" % (t.__name__, k), "TopK", x, const={1: ints(k)}, out=2, outtypes=[t, I64])
+        yield Case("TopK %s, smallest 10 of 10007" % t.__name__, "TopK", x, const={1: ints(10)}, out=2, outtypes=[t, I64], largest=0)
+        yield Case("TopK %s, unsorted 100 of 10007" % t.__name__, "TopK", x, const={1: ints(100)}, out=2, outtypes=[t, I64], sorted=0)
+        yield Case("TopK %s, 1 of 1000, 64 rows" % t.__name__, "TopK", rand(64, 1000, t=t), const={1: ints(1)}, out=2, outtypes=[t, I64])
+        yield Case("TopK %s, middle axis" % t.__name__, "TopK", rand(4, 300, 65, t=t), const={1: ints(7)}, out=2, outtypes=[t, I64], axis=1)
+    rising = np.arange(10007, dtype=F32).reshape(1, -1)
+    yield Case("TopK 100 of 10007 that rise", "TopK", rising, const={1: ints(100)}, out=2, outtypes=[F32, I64])
+    yield Case("TopK 10 of 1000000", "TopK", rand(1, 1000000), const={1: ints(10)}, out=2, outtypes=[F32, I64])
     yield Case("NonZero", "NonZero", rand(100, 1000, t=BOOL), outtypes=[I64])
     yield Case("NonZero few", "NonZero", rand(100, 1000) > 2.5, outtypes=[I64])
     yield Case("Unique", "Unique", below(1000, 10000), out=4, outtypes=[I64] * 4)
@@ -238,6 +344,15 @@ def search():
 def products():
     yield Case("Conv 1-D", "Conv", rand(1, 128, 1000), const={1: rand(128, 128, 3)}, pads=[1, 1])
     yield Case("Conv 1-D, first layer", "Conv", rand(1, 1, 16000), const={1: rand(256, 1, 16)}, strides=[8])
+    for k in (3, 16, 64, 400):
+        yield Case("Conv 1-D, one channel, %d taps" % k, "Conv", rand(1, 1, 16000), const={1: rand(1, 1, k)})
+    yield Case("Conv 1-D, one channel, padded", "Conv", rand(1, 1, 16000), const={1: rand(1, 1, 31)}, pads=[15, 15])
+    yield Case("Conv 1-D, one channel, stride 2", "Conv", rand(1, 1, 16000), const={1: rand(1, 1, 32)}, strides=[2])
+    yield Case("Conv 1-D, one channel, dilated", "Conv", rand(1, 1, 16000), const={1: rand(1, 1, 9)}, dilations=[3])
+    yield Case("Conv 1-D, one to 8 channels", "Conv", rand(1, 1, 16000), const={1: rand(8, 1, 25)})
+    yield Case("Conv 1-D, 2 to 1 channels", "Conv", rand(1, 2, 16000), const={1: rand(1, 2, 25)})
+    yield Case("Conv 1-D, one channel, batch 8", "Conv", rand(8, 1, 4000), const={1: rand(1, 1, 25)})
+    yield Case("Conv 2-D, one channel 5x5", "Conv", rand(1, 1, 256, 256), const={1: rand(1, 1, 5, 5)}, pads=[2] * 4)
     yield Case("Conv 1-D depthwise", "Conv", rand(1, 256, 1000), const={1: rand(256, 1, 7)}, pads=[3, 3], group=256)
     yield Case("Conv 1-D dilated", "Conv", rand(1, 64, 2000), const={1: rand(64, 64, 3)}, pads=[4, 4], dilations=[4])
     yield Case("Conv 3-D", "Conv", rand(1, 16, 16, 28, 28), const={1: rand(32, 16, 3, 3, 3)}, pads=[1] * 6)
@@ -263,4 +378,4 @@ def recurrent():
     yield Case("LSTM 128, batch 8", "LSTM", rand(50, 8, 64), const={1: w, 2: r}, hidden_size=128)
 
 
-FAMILIES = {f.__name__: f for f in (elementwise, casts, reductions, norms, movers, pools, images, search, products, recurrent)}
+FAMILIES = {f.__name__: f for f in (elementwise, sizes, types, tiny, casts, reductions, norms, movers, pools, images, search, products, recurrent)}
