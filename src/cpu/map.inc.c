@@ -1,9 +1,18 @@
 /* map.inc.c - functions of one and of two numbers, element by element. */
 
+/* Elements that are asked for before they are needed: functions of many instructions fill the queue
+ * that loads would otherwise reach memory through. */
+enum { AHEAD = 512 };
+
 #define SNI_ACT(name)                                                                           \
     static void map_##name(float p0, float p1, const float *x, float *y, int64_t n) {           \
         vf a = splat(p0), b = splat(p1);                                                        \
         int64_t i = 0;                                                                          \
+        for (; i + AHEAD + LANES <= n; i += LANES) {                                            \
+            __builtin_prefetch(x + i + AHEAD, 0);                                               \
+            __builtin_prefetch(y + i + AHEAD, 1);                                               \
+            store(y + i, act_vf(SNI_ACT_##name, a, b, load(x + i)));                            \
+        }                                                                                       \
         for (; i + LANES <= n; i += LANES)                                                      \
             store(y + i, act_vf(SNI_ACT_##name, a, b, load(x + i)));                            \
         if (i < n)                                                                              \

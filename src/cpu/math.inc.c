@@ -75,20 +75,36 @@ static inline vf exp_mid_vf(vf x) {
 #endif
 }
 
+/* p 2^n where that is below 2^-125, for whole n down to -150: no instruction has a result below the
+ * normal range, as that takes it a hundred times as long. */
+static inline vf scaled_tiny_vf(vf p, vf n) {
+    vf last_places = scaled_vf(p, n + splat(149.0f));
+#if defined(__AVX512F__)
+    return (vf)_mm512_cvtps_epi32((__m512)last_places);
+#elif defined(__AVX2__)
+    return (vf)_mm256_cvtps_epi32((__m256)last_places);
+#else
+    const vf whole = splat(8388608.0f); /* from here on numbers have no fractions */
+    last_places = select_vf(last_places < whole, (last_places + whole) - whole, last_places);
+    return (vf)__builtin_convertvector(select_vf(p == p, last_places, splat(0)), vi);
+#endif
+}
+
 /* e^x within 2; 0 below -104, infinity above 88.8. */
 static inline vf exp_vf(vf x) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX2__)
     if (__builtin_expect(all_below(abs_vf(x), splat(87.0f)), 1)) return exp_mid_vf(x);
 #endif
     vf r, n = reduce_exp(min_vf(max_vf(x, splat(-104.0f)), splat(104.0f)), &r);
-    vf p = exp_small(r);
+    vf p = exp_small(r), tiny = scaled_tiny_vf(p, min_vf(n, splat(-126.0f)));
 #if defined(__AVX512F__)
-    return scaled_vf(p, n); /* the instruction has no ends of its range */
+    __mmask16 normal = _mm512_cmp_ps_mask((__m512)n, (__m512)splat(-126.0f), _CMP_NLE_UQ);
+    return (vf)_mm512_mask_scalef_ps((__m512)tiny, normal, (__m512)p, (__m512)n);
 #else
-    /* 2^n in two factors, so that results near the ends of the range keep their bits. */
-    vi whole = __builtin_convertvector(select_vf(n == n, n, splat(0)), vi);
+    /* 2^n in two factors, so that results near the upper end of the range keep their bits. */
+    vi whole = __builtin_convertvector(select_vf(n > splat(-126.0f), n, splat(0)), vi);
     vi half = whole >> 1;
-    return p * power_of_two(half) * power_of_two(whole - half);
+    return select_vf(n <= splat(-126.0f), tiny, p * power_of_two(half) * power_of_two(whole - half));
 #endif
 }
 
@@ -156,11 +172,15 @@ static inline vf reciprocal_vf(vf x) {
 #endif
 }
 
-/* 1 + e^-x within 2: no more than infinity, which it is below -89, and no less than 1. In one
- * piece, because it is at the end of many a convolution. */
-static inline vf one_plus_exp_minus(vf x) {
+/* 1 + e^-x within 2 from `end` on, and no less than 1; below, the same as at the end, or infinity
+ * without AVX-512. In one piece, because it is at the end of many a convolution. */
+static inline vf one_plus_exp_minus(vf x, vf end) {
     const vf magic = splat(12582912.0f), log2e = splat(1.44269504088896341f);
-    vf t = min_vf(max_vf(x, splat(-89.0f)), splat(87.0f));
+#if defined(__AVX512F__)
+    vf t = min_vf(max_vf(x, end), splat(87.0f));
+#else
+    vf t = min_vf(select_vf(x < end, splat(-89.0f), x), splat(87.0f));
+#endif
     vf shifted = magic - t * log2e, n = shifted - magic;
     /* t = -n ln(2) + r with |r| <= ln(2)/2 */
     vf r = t + n * splat(0.693145751953125f) + n * splat(1.42860682030941723e-6f);
@@ -179,9 +199,17 @@ static inline vf one_plus_exp_minus(vf x) {
 #endif
 }
 
-/* Within 3 where the result is a normal number. */
+/* Within 3 where the result is a normal number; 0 where it is not. */
 static inline vf sigmoid_vf(vf x) {
-    return reciprocal_vf(one_plus_exp_minus(x));
+    const vf end = splat(-87.33f);
+    vf sum = one_plus_exp_minus(x, end);
+#if defined(__AVX512F__)
+    __m512 one = _mm512_set1_ps(1), y = _mm512_rcp14_ps((__m512)sum);
+    __mmask16 some = _mm512_cmp_ps_mask((__m512)x, (__m512)end, _CMP_NLT_UQ);
+    return (vf)_mm512_maskz_fmadd_ps(some, _mm512_fnmadd_ps((__m512)sum, y, one), y, y);
+#else
+    return splat(1.0f) / sum;
+#endif
 }
 
 #if defined(__AVX512F__)
@@ -234,18 +262,30 @@ static inline vf with_sign(vf x, vf sign) {
     return (vf)((vi)x | ((vi)sign & (int32_t)0x80000000));
 }
 
-/* By e^2x for large |x|, by an odd polynomial where that would cancel: within 2. */
+/* `x` with the sign of `sign`. */
+static inline vf copy_sign(vf x, vf sign) {
+#if defined(__AVX512F__)
+    __m512i mask = _mm512_set1_epi32((int)0x80000000);
+    return (vf)_mm512_ternarylogic_epi32(mask, (__m512i)sign, (__m512i)x, 0xca);
+#else
+    return with_sign(abs_vf(x), sign);
+#endif
+}
+
+/* (1 - w) / (1 + w) for w = e^-2|x|, halves of both: within 2. With 2^n for the power of two in w,
+ * and h = n ln(2) / 2 - |x|, they are 2^n (e^2h - 1) / 2 and what is left, so that nothing cancels. */
 static inline vf tanh_vf(vf x) {
-    vf size = abs_vf(x), square = x * x;
-    vf p = splat(-5.71704511e-3f);
-    p = p * square + splat(2.06505874e-2f);
-    p = p * square + splat(-5.37434981e-2f);
-    p = p * square + splat(1.33314913e-1f);
-    p = p * square + splat(-3.33332839e-1f);
-    vf small = p * square * x + x;
-    vf power = exp_mid_vf(min_vf(size + size, splat(40.0f))); /* 1 minus what it gives is 1 */
-    vf large = splat(1.0f) - splat(2.0f) * reciprocal_vf(power + splat(1.0f));
-    return select_vf(size < splat(0.625f), small, with_sign(large, x));
+    const vf magic = splat(12582912.0f), half = splat(0.5f);
+    vf t = max_vf((vf)((vu)x | 0x80000000u), splat(-9.1f)); /* from where on it is 1 */
+    vf shifted = t * splat(2.88539008f) + magic, n = shifted - magic;
+    vf h = t - n * splat(0.346573590f), square = h * h;
+    vf low = h * splat(0.66666317f) + splat(1.0f);
+    vf p = h * splat(0.1338076f) + splat(0.333334118f);
+    p = square * splat(0.0444976389f) + p;
+    p = p * square + low;
+    p = p * square + h;
+    vf scale = (vf)(((vu)shifted << 23) + (127u << 23));
+    return copy_sign((p * scale + (scale * half - half)) / (p * scale + (scale * half + half)), x);
 }
 
 /* By an odd polynomial up to 0.875, by a polynomial for the logarithm of 1 - erf above: within 2.

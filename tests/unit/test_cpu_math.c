@@ -61,6 +61,7 @@ static void errors_are_bounded(void **state) {
         double most;
     } cases[] = {
         {"exp", SNI_ACT_EXP, exp, -87, 88.7f, true, 2},
+        {"exp below normal", SNI_ACT_EXP, exp, -103.9f, -87, true, 2},
         {"exp near 0", SNI_ACT_EXP, exp, 1e-10f, 1, false, 2},
         {"log", SNI_ACT_LOG, log, 1e-37f, 3e38f, false, 2},
         {"log near 1", SNI_ACT_LOG, log, 0.5f, 2, true, 2},
