@@ -86,7 +86,7 @@ static inline vf scaled_tiny_vf(vf p, vf n) {
 #else
     const vf whole = splat(8388608.0f); /* from here on numbers have no fractions */
     last_places = select_vf(last_places < whole, (last_places + whole) - whole, last_places);
-    return (vf)__builtin_convertvector(select_vf(p == p, last_places, splat(0)), vi);
+    return (vf) __builtin_convertvector(select_vf(p == p, last_places, splat(0)), vi);
 #endif
 }
 
@@ -104,7 +104,8 @@ static inline vf exp_vf(vf x) {
     /* 2^n in two factors, so that results near the upper end of the range keep their bits. */
     vi whole = __builtin_convertvector(select_vf(n > splat(-126.0f), n, splat(0)), vi);
     vi half = whole >> 1;
-    return select_vf(n <= splat(-126.0f), tiny, p * power_of_two(half) * power_of_two(whole - half));
+    return select_vf(n <= splat(-126.0f), tiny,
+                     p * power_of_two(half) * power_of_two(whole - half));
 #endif
 }
 
@@ -273,7 +274,8 @@ static inline vf copy_sign(vf x, vf sign) {
 }
 
 /* (1 - w) / (1 + w) for w = e^-2|x|, halves of both: within 2. With 2^n for the power of two in w,
- * and h = n ln(2) / 2 - |x|, they are 2^n (e^2h - 1) / 2 and what is left, so that nothing cancels. */
+ * and h = n ln(2) / 2 - |x|, they are 2^n (e^2h - 1) / 2 and what is left, so that nothing cancels.
+ */
 static inline vf tanh_vf(vf x) {
     const vf magic = splat(12582912.0f), half = splat(0.5f);
     vf t = max_vf((vf)((vu)x | 0x80000000u), splat(-9.1f)); /* from where on it is 1 */

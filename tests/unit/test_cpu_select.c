@@ -51,17 +51,33 @@ static void suppression_matches(void **state) {
 
 /* ---- TopK ---- */
 
-static void topk_case(int rank, const int64_t *dims, int64_t axis, int64_t take, int flags) {
+enum { MOST_KEYS = 9000 };
+
+/* Few values or many (1), odd ones (2), the largest (4), values that rise (8). */
+static void topk_fill(sn_dtype dtype, int64_t n, int flags, void *data) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t whole = flags & 8 ? i : draw(flags & 1 ? 5 : 100000) - 2;
+        double value = (double)whole / 1e4 - 2.0;
+        if (flags & 1 && draw(3) == 0) value = draw(2) ? 0.0 : -0.0;
+        if (flags & 2 && draw(5) == 0) {
+            value = (const double[]){NAN, INFINITY, -INFINITY, 1e-40}[draw(4)];
+            whole = (const int64_t[]){INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN}[draw(4)];
+        }
+        if (dtype == SN_FLOAT32) ((float *)data)[i] = (float)value;
+        if (dtype == SN_FLOAT64) ((double *)data)[i] = value;
+        if (dtype == SN_INT32) ((int32_t *)data)[i] = (int32_t)(uint32_t)(uint64_t)whole;
+        if (dtype == SN_INT64) ((int64_t *)data)[i] = whole * (flags & 2 ? 1 : 1000003);
+    }
+}
+
+static void topk_case(sn_dtype dtype, int rank, const int64_t *dims, int64_t axis, int64_t take,
+                      int flags) {
     int64_t n = 1;
-    static float data[5000];
+    static double data[MOST_KEYS];
     for (int i = 0; i < rank; i++) n *= dims[i];
     versus_start(&v, "", "TopK");
-    for (int64_t i = 0; i < n; i++) data[i] = (float)draw(flags & 1 ? 5 : 100000) / 1e4f - 2.0f;
-    for (int64_t i = 0; flags & 1 && i < n; i++)
-        if (draw(3) == 0) data[i] = draw(2) ? 0.0f : -0.0f;
-    for (int64_t i = 0; flags & 2 && i < n; i++)
-        if (draw(5) == 0) data[i] = (const float[]){NAN, INFINITY, -INFINITY, 1e-40f}[draw(4)];
-    versus_tensor(&v, SN_FLOAT32, rank, dims, data);
+    topk_fill(dtype, n, flags, data);
+    versus_tensor(&v, dtype, rank, dims, data);
     versus_tensor(&v, SN_INT64, 1, (int64_t[]){1}, &take);
     eval_attr(&v.e, sni_attr_of_int("axis", axis));
     eval_attr(&v.e, sni_attr_of_int("largest", (flags & 4) != 0));
@@ -70,15 +86,23 @@ static void topk_case(int rank, const int64_t *dims, int64_t axis, int64_t take,
 
 static void best_match(void **state) {
     (void)state;
-    for (int flags = 0; flags < 8; flags++) {
-        topk_case(1, (int64_t[]){1}, 0, 1, flags);
-        topk_case(1, (int64_t[]){4000}, 0, 900, flags);
-        topk_case(1, (int64_t[]){4000}, 0, 3, flags);
-        topk_case(1, (int64_t[]){333}, -1, 333, flags);
-        topk_case(1, (int64_t[]){33}, 0, 0, flags);
-        topk_case(3, (int64_t[]){3, 50, 7}, 1, 20, flags);
-        topk_case(3, (int64_t[]){3, 50, 7}, -1, 7, flags);
-        topk_case(2, (int64_t[]){0, 9}, 1, 4, flags);
+    static const sn_dtype types[] = {SN_FLOAT32, SN_FLOAT64, SN_INT32, SN_INT64};
+    for (int at = 0; at < 4 * 16; at++) {
+        sn_dtype dtype = types[at % 4];
+        int flags = at / 4;
+        static const int64_t takes[] = {1, 3, 5, 10, 24, 100, 900, 3999, 4000};
+        topk_case(dtype, 1, (int64_t[]){1}, 0, 1, flags);
+        for (size_t t = 0; t < sizeof takes / sizeof *takes; t++)
+            topk_case(dtype, 1, (int64_t[]){4000}, 0, takes[t], flags);
+        for (int64_t n = 2; n < 70; n += 7) topk_case(dtype, 1, (int64_t[]){n}, 0, n / 2, flags);
+        topk_case(dtype, 1, (int64_t[]){333}, -1, 333, flags);
+        topk_case(dtype, 1, (int64_t[]){8999}, -1, 21, flags);
+        topk_case(dtype, 1, (int64_t[]){33}, 0, 0, flags);
+        topk_case(dtype, 3, (int64_t[]){3, 50, 7}, 1, 20, flags);
+        topk_case(dtype, 3, (int64_t[]){2, 90, 37}, 1, 4, flags);
+        topk_case(dtype, 3, (int64_t[]){3, 50, 7}, -1, 7, flags);
+        topk_case(dtype, 2, (int64_t[]){70, 33}, 0, 2, flags);
+        topk_case(dtype, 2, (int64_t[]){0, 9}, 1, 4, flags);
     }
 }
 
