@@ -281,9 +281,9 @@ static inline vf tanh_vf(vf x) {
     vf t = max_vf((vf)((vu)x | 0x80000000u), splat(-9.1f)); /* from where on it is 1 */
     vf shifted = t * splat(2.88539008f) + magic, n = shifted - magic;
     vf h = t - n * splat(0.346573590f), square = h * h;
-    vf low = h * splat(0.66666317f) + splat(1.0f);
-    vf p = h * splat(0.1338076f) + splat(0.333334118f);
-    p = square * splat(0.0444976389f) + p;
+    vf low = h * splat(0.666661859f) + splat(0.99999994f);
+    vf p = h * splat(0.133860186f) + splat(0.333339483f);
+    p = square * splat(0.0443861f) + p;
     p = p * square + low;
     p = p * square + h;
     vf scale = (vf)(((vu)shifted << 23) + (127u << 23));

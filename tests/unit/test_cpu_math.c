@@ -68,6 +68,7 @@ static void errors_are_bounded(void **state) {
         {"log of tiny numbers", SNI_ACT_LOG, log, 1e-44f, 1e-38f, false, 2},
         {"tanh", SNI_ACT_TANH, tanh, -10, 10, true, 2},
         {"tanh near 0", SNI_ACT_TANH, tanh, 1e-20f, 1, false, 2},
+        {"tanh where it bends", SNI_ACT_TANH, tanh, 0.1f, 1, true, 2},
         {"erf", SNI_ACT_ERF, erf, -5, 5, true, 2},
         {"erf near 0", SNI_ACT_ERF, erf, 1e-20f, 1, false, 2},
         {"sigmoid", SNI_ACT_SIGMOID, sigmoid, -80, 80, true, 3},
