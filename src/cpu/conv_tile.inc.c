@@ -82,6 +82,26 @@ static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels
         }
 }
 
+/* The same for plain input whose taps of a row lie side by side, `taps` of them (0: any number): a
+ * few channels, whose weights are near. */
+static INLINE void add_taps(const sni_conv_tile *t, int taps, int64_t step, int pixels, int vectors,
+                            tile_sums sum) {
+    const int64_t x_row = t->x_row, w_row = t->w_row, w_out = t->w_out;
+    for (int64_t b = 0; b < t->blocks; b++) {
+        const float *x = t->x + b * t->x_block, *w = t->w + b * t->w_block;
+        for (int64_t r = t->rows; r > 0; r--, x += x_row, w += w_row) {
+            UNROLL
+            for (int i = 0; i < taps; i++) {
+                const float *at = x + i;
+                __asm__("" : "+r"(at)); /* else inputs that taps share are kept, on the stack */
+                add_channel(at, w + i * BLOCK, step, w_out, pixels, vectors, sum);
+            }
+            for (int64_t i = 0; !taps && i < t->channels; i++)
+                add_channel(x + i, w + i * BLOCK, step, w_out, pixels, vectors, sum);
+        }
+    }
+}
+
 /* The same where the channels of a tap are those of a list. */
 static INLINE void add_listed(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
     const int64_t channels = t->channels, w_out = t->w_out;
@@ -193,6 +213,10 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
     }
     if (step == LISTED)
         add_listed(t, pixels, vectors, sum);
+    else if (step < BLOCK && t->taps == 1 && t->channels == 3)
+        add_taps(t, 3, step, pixels, vectors, sum);
+    else if (step < BLOCK && t->taps == 1)
+        add_taps(t, 0, step, pixels, vectors, sum);
     else
         add_products(t, step, pixels, vectors, sum);
     if (t->finish && t->unclear && any_nan(pixels, vectors, sum)) {

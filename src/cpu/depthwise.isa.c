@@ -98,6 +98,39 @@ INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pix
     }
 }
 
+#if LANES == 16
+/* Two rows of output of a 3x3 kernel at once, n and n + 1: all weights and sums are in registers,
+ * and each input is loaded once for up to six products. */
+INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, int64_t from,
+                      int64_t to) {
+    const int64_t line = r->x_line;
+    const bool bounded = r->least > -INFINITY || r->most < INFINITY;
+    const float *x = r->x + (r->top + from - r->x_first) * line + (r->left + first) * BLOCK;
+    vb w[9], start = {0};
+    if (r->bias) start = VB_CONST(r->bias);
+    UNROLL
+    for (int i = 0; i < 9; i++) w[i] = VB_CONST(r->w + i * BLOCK);
+    for (int64_t n = from; n < to; n += 2, x += 2 * line) {
+        vb sum[2 * MOST_PIXELS];
+        UNROLL
+        for (int o = 0; o < 2 * pixels; o++) sum[o] = start;
+        UNROLL
+        for (int row = 0; row < 4; row++) UNROLL
+        for (int i = 0; i < pixels + 2; i++) {
+            vb v = VB_CONST(x + row * line + i * BLOCK);
+            __asm__("" : "+v"(v)); /* else it is loaded for each product */
+            UNROLL
+            for (int o = 0; o < 2 * pixels; o++) {
+                int tap = i - o % pixels, k = row - o / pixels;
+                if (tap >= 0 && tap < 3 && k >= 0 && k < 3) sum[o] += v * w[k * 3 + tap];
+            }
+        }
+        finish_pixels(r, pixels, bounded, n * r->y_line + first * BLOCK, sum);
+        finish_pixels(r, pixels, bounded, (n + 1) * r->y_line + first * BLOCK, sum + pixels);
+    }
+}
+#endif
+
 INLINE void add_any(const sni_depthwise_rows *r, int pixels, const float *x, const float *w,
                     int64_t at, vb *sum) {
     for (int64_t tap = 0; tap < r->taps; tap++, w += BLOCK) {
@@ -128,6 +161,23 @@ INLINE void run_any(const sni_depthwise_rows *r, int pixels, int64_t first, int6
     }
 }
 
+/* The same where all columns are in the picture. */
+INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pixels, int64_t first,
+                      int64_t from, int64_t to) {
+#if LANES == 16
+    if (taps == 3 && stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
+        for (; from < to && r->top + from < 0; from++)
+            run_fixed(r, taps, stride, pixels, false, first, from, from + 1);
+        int64_t whole = lesser(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
+        if (pairs > 0) {
+            run_pairs(r, pixels, first, from, from + 2 * pairs);
+            from += 2 * pairs;
+        }
+    }
+#endif
+    run_fixed(r, taps, stride, pixels, false, first, from, to);
+}
+
 INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, int64_t first,
                       int64_t from, int64_t to) {
     int64_t at = r->left + first * r->stride_w;
@@ -137,7 +187,7 @@ INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pix
     else if (edge)
         run_fixed(r, taps, stride, pixels, true, first, from, to);
     else
-        run_fixed(r, taps, stride, pixels, false, first, from, to);
+        run_inner(r, taps, stride, pixels, first, from, to);
 }
 
 /* Rows [from, to) in groups of nearly the same size. */

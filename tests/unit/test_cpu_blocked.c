@@ -278,6 +278,31 @@ static void plain_input_matches(void **state) {
                 conv_case(&shapes[i], mode | PLAIN, mode & 1 ? "Relu" : NULL);
 }
 
+/* First convolutions of pictures: rows of every number of tiles, pixels at either end whose kernel
+ * reaches over the edge, kernels wider than the picture. */
+static void few_channels_match(void **state) {
+    (void)state;
+    static const int64_t kernels[] = {3, 3, 2, 5, 3}, pads[] = {1, 0, 1, 2, 4};
+    for (int64_t w = 1; w <= 61; w += 4)
+        for (int64_t stride = 1; stride <= 3; stride++) {
+            int i = (int)((w / 4 + stride) % 5);
+            shape s = {1 + w % 2,
+                       1 + w / 4 % 4,
+                       w % 3 ? 16 : 40,
+                       1,
+                       6,
+                       w,
+                       {kernels[i], kernels[i]},
+                       {stride, stride},
+                       {pads[i], pads[i], pads[i], pads[i]},
+                       {1, 1}};
+            if (s.w + 2 * pads[i] < kernels[i]) s.pads[1] = s.pads[3] = kernels[i];
+            conv_case(&s, PLAIN | (w % 8 < 4 ? BIAS : ADDED), stride & 1 ? "Relu" : "Silu");
+            s.dilation[1] = 2;
+            if (s.w + s.pads[1] + s.pads[3] > 2 * kernels[i]) conv_case(&s, PLAIN | BIAS, NULL);
+        }
+}
+
 /* Few rows and many, bands that hold the whole picture and ones that do not, rows of the output
  * that see padding alone. */
 static void expanded_depthwise_matches(void **state) {
@@ -495,21 +520,14 @@ static void phases_match(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocked_matches),
-        cmocka_unit_test(plain_input_matches),
-        cmocka_unit_test(expanded_depthwise_matches),
-        cmocka_unit_test(overwriting_matches),
-        cmocka_unit_test(groups_stay_apart),
-        cmocka_unit_test(slopes_match),
-        cmocka_unit_test(factors_match),
-        cmocka_unit_test(means_match),
-        cmocka_unit_test(squeeze_matches),
-        cmocka_unit_test(pools_match),
-        cmocka_unit_test(pictures_match),
-        cmocka_unit_test(moves_match),
-        cmocka_unit_test(picked_matches),
-        cmocka_unit_test(winograd_matches),
-        cmocka_unit_test(phases_match),
+        cmocka_unit_test(blocked_matches),     cmocka_unit_test(plain_input_matches),
+        cmocka_unit_test(few_channels_match),  cmocka_unit_test(expanded_depthwise_matches),
+        cmocka_unit_test(overwriting_matches), cmocka_unit_test(groups_stay_apart),
+        cmocka_unit_test(slopes_match),        cmocka_unit_test(factors_match),
+        cmocka_unit_test(means_match),         cmocka_unit_test(squeeze_matches),
+        cmocka_unit_test(pools_match),         cmocka_unit_test(pictures_match),
+        cmocka_unit_test(moves_match),         cmocka_unit_test(picked_matches),
+        cmocka_unit_test(winograd_matches),    cmocka_unit_test(phases_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,21 @@ static void test_epilogues(void **state) {
     }
 }
 
+/* 3x3 over pictures of every height and width that pairs of rows and groups of columns begin or end
+ * in, with padding above and below that differs. */
+static void test_pairs_of_rows(void **state) {
+    (void)state;
+    for (int64_t h = 1; h <= 9; h++)
+        for (int64_t w = 1; w <= 29; w += 1 + random_below(2)) {
+            conv_case c = case_of(1 + random_below(20), h, w, 3, 3, 1, 1, 1);
+            c.g.pad_top = h < 3 ? 2 : random_below(3);
+            c.g.pad_bottom = random_below(3);
+            c.e.act = random_below(2) ? SNI_ACT_RELU : SNI_ACT_NONE;
+            conv_case_init(&c, random_below(2), random_below(2));
+            check(&c);
+        }
+}
+
 /* Wide kernels, kernels wider than the picture, padding that covers whole rows. */
 static void test_extremes(void **state) {
     (void)state;
@@ -126,9 +141,9 @@ static void test_not_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows),     cmocka_unit_test(test_dilation),
-        cmocka_unit_test(test_epilogues),   cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_not_numbers),
+        cmocka_unit_test(test_windows),       cmocka_unit_test(test_dilation),
+        cmocka_unit_test(test_epilogues),     cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_pairs_of_rows), cmocka_unit_test(test_not_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,7 +367,8 @@ typedef struct item {
     int64_t panel;
     const float *next;        /* the weights after these; NULL: none */
     uintptr_t fetch_step;     /* elements with each channel */
-    int64_t fetched, segment; /* elements of them fetched so far, of an output block */
+    int64_t fetched, segment; /* elements of an output block fetched so far, and all */
+    int64_t fetched_blocks;
     sni_conv_tile tile;
     sni_conv_epilogue epilogue;
 } item;
@@ -375,15 +376,15 @@ typedef struct item {
 /* Has a tile of so many channels and taps fetch its share of the weights that come next. */
 static void fetch_ahead(item *it, int64_t steps) {
     sni_conv_tile *t = &it->tile;
-    int64_t at = it->fetched / it->segment;
-    if (!it->next || at >= it->width) {
+    if (!it->next || it->fetched_blocks >= it->width) {
         t->ahead = (uintptr_t)t->w;
         t->ahead_step = 0;
         return;
     }
-    t->ahead = (uintptr_t)(it->next + at * t->w_out + it->fetched % it->segment);
+    t->ahead = (uintptr_t)(it->next + it->fetched_blocks * t->w_out + it->fetched);
     t->ahead_step = it->fetch_step * sizeof(float);
     it->fetched += steps * (int64_t)it->fetch_step;
+    for (; it->fetched >= it->segment; it->fetched -= it->segment) it->fetched_blocks++;
 }
 
 /* Has the first tile of output channels fetch input: that of the next pixels of a flat picture, or
@@ -404,6 +405,25 @@ static void fetch_input(item *it, int64_t pixels) {
     t->x_ahead_tap = (uintptr_t)((j->pointwise ? t->x_tap : j->block * j->block) * size);
     t->x_ahead_row = (uintptr_t)(t->x_row * size);
     t->x_ahead_block = (uintptr_t)(t->x_block * size);
+}
+
+/* Runs the tile as it stands. Plain input has few weights, which are near. */
+static void run_placed(item *it, int64_t pixels) {
+    const direct_job *j = it->job;
+    sni_conv_tile *t = &it->tile;
+    if (!j->plain) {
+        fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
+        fetch_input(it, pixels);
+    }
+    j->kernels->tile[j->step][it->width][pixels](t);
+}
+
+/* Moves the tile `pixels` on, along its row. */
+static void move_tile(item *it, int64_t pixels) {
+    const direct_job *j = it->job;
+    if (it->tile.rows > 0) it->tile.x += pixels * j->x_pixel;
+    it->tile.y += pixels * j->block;
+    if (it->epilogue.residual) it->epilogue.residual += pixels * j->block;
 }
 
 /* Taps [from, to) of the tile's pixels [lo, hi) that start at output column `column`. */
@@ -431,12 +451,10 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
         t->channels = t->last = along ? t->taps : 1;
         t->taps = none ? 0 : along ? 1 : to - from;
     }
-    fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
-    fetch_input(it, hi - lo);
     t->add = add;
     t->finish = finish;
     it->epilogue.residual = j->epilogue.residual ? j->epilogue.residual + y : NULL;
-    j->kernels->tile[j->step][it->width][hi - lo](t);
+    run_placed(it, hi - lo);
 }
 
 /* Zeros where the sums of a tile will be. */
@@ -508,6 +526,45 @@ static void run_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
     if (unclear) run_apart(it, column, pixels);
 }
 
+/* Columns of output all of whose taps are in the picture. */
+typedef struct inner {
+    int64_t from, to;
+} inner;
+
+static inner inner_columns(const sni_conv_geometry *g) {
+    int64_t last = g->in_w - 1 + g->pad_left - (g->kernel_w - 1) * g->dilation_w;
+    int64_t from = least(ceil_div(g->pad_left, g->stride_w), g->out_w);
+    int64_t to = last < 0 ? 0 : least(last / g->stride_w + 1, g->out_w);
+    return (inner){.from = from, .to = greatest(from, to)};
+}
+
+/* Columns [from, to) of a row, in tiles of nearly the same size. */
+static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first, bool last) {
+    const direct_job *j = it->job;
+    if (from >= to) return;
+    if (j->weights->merged > 1) in.to = in.from; /* tiles that are looked through one by one */
+    int64_t tiles = ceil_div(to - from, j->kernels->pixels[it->width]);
+    int64_t each = (to - from) / tiles, more = (to - from) % tiles, placed = 0;
+    for (int64_t pixels; from < to; from += pixels) {
+        pixels = each + (more-- > 0);
+        if (from < in.from || from + pixels > in.to) {
+            run_tile(it, from, pixels, first, last);
+            placed = 0;
+        } else if (placed) {
+            move_tile(it, placed);
+            run_placed(it, pixels);
+            placed = pixels;
+        } else {
+            run_taps(it, from, 0, j->g.kernel_w, 0, pixels, !first, last);
+            placed = pixels;
+        }
+    }
+}
+
+/* Of plain input few taps are in the padding, and those of a tile take as long as the others do:
+ * its pixels stand alone. */
+enum { FEW_TAPS = 3 };
+
 static void run_span(item *it, int64_t span, bool first, bool last) {
     const direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
@@ -519,12 +576,14 @@ static void run_span(item *it, int64_t span, bool first, bool last) {
     int64_t to = top >= g->in_h ? 0 : least(g->kernel_h, ceil_div(g->in_h - top, g->dilation_h));
     it->from_h = from;
     it->tile.rows = to > from ? to - from : 0;
-    int64_t tiles = ceil_div(width, j->kernels->pixels[it->width]);
-    for (int64_t i = 0; i < tiles; i++) {
-        int64_t pixels = width / tiles + (i < width % tiles);
-        run_tile(it, column, pixels, first, last);
-        column += pixels;
+    inner in = inner_columns(g);
+    if (j->flat || !j->plain || g->kernel_w > FEW_TAPS) {
+        run_columns(it, column, column + width, in, first, last);
+        return;
     }
+    for (int64_t i = 0; i < in.from; i++) run_tile(it, i, 1, first, last);
+    run_columns(it, in.from, in.to, in, first, last);
+    for (int64_t i = in.to; i < width; i++) run_tile(it, i, 1, first, last);
 }
 
 static void set_distances(item *it) {
@@ -546,6 +605,7 @@ static void set_distances(item *it) {
         t->x_tap = t->x_block;
         t->w_tap = t->w_block;
     }
+    t->ahead = t->x_ahead = (uintptr_t)it->panels;
     t->epilogue = &it->epilogue;
 }
 
@@ -555,7 +615,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
     const direct_job *j = it->job;
     int64_t out = it->first_out + (next ? it->width : 0);
     it->next = NULL;
-    it->fetched = 0;
+    it->fetched = it->fetched_blocks = 0;
     it->segment = it->in * it->tile.w_block;
     if (out + it->width > j->out_blocks || (j->factors && !next)) return;
     it->next = j->weights->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
