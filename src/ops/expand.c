@@ -1,5 +1,6 @@
 /* Expand: a tensor broadcast to a shape. Tile: a tensor repeated along its axes. */
 #include "base/checked.h"
+#include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
@@ -88,33 +89,134 @@ static sn_status tile_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, rank, dims);
 }
 
-/* The input goes into the corner of the output; then each axis, the last first, is completed by
- * copies of what is there. */
-static sn_status tile_ref(sni_kernel *k) {
-    const sni_tensor *x = sni_in(k, 0);
-    sni_tensor *y = sni_out(k, 0);
-    if (y->count == 0) return SN_OK;
-    size_t width = sni_dtype_width(x->dtype);
-    int64_t from[SN_MAX_RANK], to[SN_MAX_RANK];
-    sni_strides(x->rank, x->dims, from);
-    sni_strides(y->rank, y->dims, to);
-    sni_copy_box(k, x->rank, x->dims, y->data, to, x->data, from, width);
-    for (int axis = x->rank - 1; axis >= 0; axis--) {
-        int64_t times = y->dims[axis] / x->dims[axis];
-        size_t block = (size_t)(x->dims[axis] * to[axis]) * width;
-        if (times == 1) continue;
-        SN_TRY(sni_poll(k));
-        sni_walk w;
-        sni_walk_init(&w, axis, x->dims, 1, (const int64_t *[]){to});
-        do {
-            unsigned char *first = sni_element(y->data, w.offset[0], width);
-            for (int64_t done = 1; done < times;) {
-                int64_t n = done < times - done ? done : times - done;
-                memcpy(first + (size_t)done * block, first, (size_t)n * block);
-                done += n;
-            }
-        } while (sni_walk_next(&w));
+enum {
+    TILE_GRAIN = 1 << 15, /* bytes worth a thread */
+    SMALL_BLOCK = 4096,   /* bytes; what is copied is doubled up to here */
+};
+
+typedef struct tile_job {
+    const sni_tensor *x;
+    sni_tensor *y;
+    int first; /* axis that is repeated */
+    size_t width;
+    int64_t from[SN_MAX_RANK], to[SN_MAX_RANK]; /* strides */
+} tile_job;
+
+/* Completes `times` blocks of which the first is there. */
+static void repeat_block(unsigned char *first, size_t block, int64_t times) {
+    int64_t most = (SMALL_BLOCK - 1) / (int64_t)block + 1;
+    for (int64_t done = 1; done < times;) {
+        int64_t n = done < most ? done : most;
+        if (n > times - done) n = times - done;
+        memcpy(first + (size_t)done * block, first, (size_t)n * block);
+        done += n;
     }
+}
+
+/* The same for `bytes` that come from elsewhere, a constant at every call. */
+static inline void spread_bytes(unsigned char *to, const unsigned char *from, size_t bytes,
+                                int64_t times) {
+    unsigned char row[16];
+    memcpy(row, from, bytes);
+    for (int64_t i = 0; i < times; i++) memcpy(to + (size_t)i * bytes, row, bytes);
+}
+
+static void spread_row(unsigned char *to, const unsigned char *from, size_t bytes, int64_t times) {
+    switch (bytes) {
+    case 1:
+        memset(to, *from, (size_t)times);
+        break;
+    case 2:
+        spread_bytes(to, from, 2, times);
+        break;
+    case 3:
+        spread_bytes(to, from, 3, times);
+        break;
+    case 4:
+        spread_bytes(to, from, 4, times);
+        break;
+    case 8:
+        spread_bytes(to, from, 8, times);
+        break;
+    case 12:
+        spread_bytes(to, from, 12, times);
+        break;
+    case 16:
+        spread_bytes(to, from, 16, times);
+        break;
+    default:
+        memcpy(to, from, bytes);
+        repeat_block(to, bytes, times);
+    }
+}
+
+/* The input's rows of one slice go into the corner of the output's, each repeated at once; then
+ * each axis before, the last first, is completed by copies of what is there. */
+static void tile_slice(const tile_job *j, int64_t slice) {
+    const sni_tensor *x = j->x, *y = j->y;
+    int last = x->rank - 1, rank = last - j->first;
+    int64_t in = sni_tensor_span(x, j->first, x->rank), out = sni_tensor_span(y, j->first, y->rank);
+    const unsigned char *src = sni_element(x->data, slice * in, j->width);
+    unsigned char *dst = sni_element(y->data, slice * out, j->width);
+    const int64_t *dims = x->dims + j->first, *from = j->from + j->first, *to = j->to + j->first;
+    size_t bytes = (size_t)x->dims[last] * j->width;
+    int64_t times = y->dims[last] / x->dims[last];
+    sni_walk w;
+    sni_walk_init(&w, rank, dims, 2, (const int64_t *[]){to, from});
+    do {
+        unsigned char *at = sni_element(dst, w.offset[0], j->width);
+        const unsigned char *row = sni_element(src, w.offset[1], j->width);
+        spread_row(at, row, bytes, times);
+    } while (sni_walk_next(&w));
+    for (int a = rank - 1; a >= 0; a--) {
+        times = y->dims[j->first + a] / dims[a];
+        if (times == 1) continue;
+        sni_walk_init(&w, a, dims, 1, (const int64_t *[]){to});
+        do
+            repeat_block(sni_element(dst, w.offset[0], j->width),
+                         (size_t)(dims[a] * to[a]) * j->width, times);
+        while (sni_walk_next(&w));
+    }
+}
+
+static void tile_slices(void *ctx, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) tile_slice(ctx, i);
+}
+
+/* Bytes of copies of all of the input, one after another. */
+static void tile_bytes(void *ctx, int64_t begin, int64_t end) {
+    const tile_job *j = ctx;
+    int64_t whole = (int64_t)sni_tensor_bytes(j->x);
+    unsigned char *to = j->y->data;
+    for (int64_t at = begin; at < end;) {
+        int64_t from = at % whole, n = whole - from < end - at ? whole - from : end - at;
+        memcpy(to + at, (const unsigned char *)j->x->data + from, (size_t)n);
+        at += n;
+    }
+}
+
+static sn_status tile_ref(sni_kernel *k) {
+    tile_job j = {.x = sni_in(k, 0), .y = sni_out(k, 0)};
+    const sni_tensor *x = j.x;
+    if (j.y->count == 0) return SN_OK;
+    int repeated = 0;
+    j.width = sni_dtype_width(x->dtype);
+    j.first = x->rank;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        if (j.y->dims[i] == x->dims[i]) continue;
+        j.first = i;
+        repeated++;
+    }
+    int64_t bytes = (int64_t)sni_tensor_bytes(j.y), slices = sni_tensor_span(x, 0, j.first);
+    if (repeated == 0 || (repeated == 1 && slices == 1 && sni_tensor_bytes(x) >= SMALL_BLOCK)) {
+        sni_parallel_for(k->threads, bytes, TILE_GRAIN, tile_bytes, &j);
+        return SN_OK;
+    }
+    while (j.first > 0 && bytes / slices < SMALL_BLOCK)
+        slices = sni_tensor_span(x, 0, --j.first); /* too little for a slice of its own */
+    sni_strides(x->rank, x->dims, j.from);
+    sni_strides(j.y->rank, j.y->dims, j.to);
+    sni_parallel_for(k->threads, slices, TILE_GRAIN / (bytes / slices) + 1, tile_slices, &j);
     return SN_OK;
 }
 

@@ -11,6 +11,8 @@ static void FN(move)(void *to, int64_t to_stride, const void *from, int64_t from
             for (int64_t i = 0; i < n; i++) dst[i * to_stride] = v;
     } else if (to_stride == 1 && from_stride == 2) {
         for (int64_t i = 0; i < n; i++) dst[i] = src[2 * i];
+    } else if (to_stride == 1 && from_stride == -1) {
+        for (int64_t i = 0; i < n; i++) dst[i] = src[-i];
     } else if (to_stride == 1) {
         for (int64_t i = 0; i < n; i++) dst[i] = src[i * from_stride];
     } else {

@@ -2,6 +2,7 @@
  * CenterCropPad: the same on both sides of some axes, until they have a given length. */
 #include "base/checked.h"
 #include "base/threadpool.h"
+#include "ops/compute.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
@@ -9,7 +10,10 @@
 
 enum { CONSTANT, REFLECT, EDGE, WRAP };
 
-enum { REPEAT_GRAIN = 16384 }; /* elements worth a thread */
+enum {
+    PAD_GRAIN = 32768, /* elements worth a thread */
+    SHORT_ROW = 256,   /* bytes; many such rows are put into a tensor that is filled already */
+};
 
 /* Writes the part of `x` that shifts into `y` when element 0 of x comes to position shift[axis] of
  * y; the rest of `y` stays. */
@@ -102,8 +106,9 @@ static int64_t mirrored(int32_t mode, int64_t i, int64_t n) {
     if (mode == EDGE) return i < 0 ? 0 : n - 1;
     int64_t period = mode == WRAP ? n : 2 * (n - 1);
     if (period == 0) return 0;
-    i %= period;
+    if (i < -period || i >= 2 * period) i %= period;
     if (i < 0) i += period;
+    if (i >= period) i -= period;
     return i < n ? i : period - i;
 }
 
@@ -127,56 +132,175 @@ static axis_part fill_map(int32_t mode, int64_t length, int64_t before, int64_t 
     return (axis_part){start, end, skip};
 }
 
-typedef struct repeat_job {
-    const sni_tensor *x;
-    sni_tensor *y;
-    int64_t *map[SN_MAX_RANK], strides[SN_MAX_RANK];
-    axis_part part; /* of a row */
-    size_t width;
-} repeat_job;
+/* A stretch of a row before or after what lies as in the input: its elements come from every
+ * `step`th one (-1, 0 or 1) from `from` on. */
+typedef struct stretch {
+    int64_t to, from, step, n;
+} stretch;
 
-/* Rows of y. */
-static void repeat_rows(void *ctx, int64_t begin, int64_t end) {
-    const repeat_job *j = ctx;
-    int last = j->x->rank - 1;
-    int64_t n = j->y->dims[last];
-    const int64_t *map = j->map[last];
-    for (int64_t r = begin; r < end; r++) {
-        int64_t rest = r, row = 0;
-        for (int d = last - 1; d >= 0; d--) {
-            row += j->map[d][rest % j->y->dims[d]] * j->strides[d];
-            rest /= j->y->dims[d];
+typedef struct pad_job {
+    const sni_tensor *x;
+    const unsigned char *value; /* of mode constant; NULL: elements are repeated */
+    unsigned char *data;
+    int rank;
+    int64_t in[SN_MAX_RANK], out[SN_MAX_RANK], strides[SN_MAX_RANK];
+    int64_t *map[SN_MAX_RANK]; /* where elements are repeated, of all axes but the last */
+    axis_part part[SN_MAX_RANK];
+    const stretch *stretches; /* of the last axis */
+    int64_t n_stretches;
+    size_t width;
+    bool even;   /* all bytes of the value are the same */
+    bool single; /* elements of stretches are copied one by one */
+} pad_job;
+
+static void fill_run(const pad_job *j, unsigned char *to, int64_t n) {
+    if (n <= 0) return;
+    if (n == 1)
+        sni_copy_element(to, j->value, j->width);
+    else if (j->even)
+        memset(to, j->value[0], (size_t)n * j->width);
+    else
+        sni_fill(to, j->value, n, j->width);
+}
+
+/* The input's row of row r of the output; NULL: there is none. */
+static const unsigned char *row_of(const pad_job *j, int64_t r) {
+    int64_t row = 0;
+    for (int d = j->rank - 2; d >= 0; d--) {
+        int64_t at = r % j->out[d];
+        r /= j->out[d];
+        if (j->value) {
+            if (at < j->part[d].start || at >= j->part[d].end) return NULL;
+            at += j->part[d].skip - j->part[d].start;
+        } else {
+            at = j->map[d][at];
         }
-        const unsigned char *src = sni_element(j->x->data, row, j->width);
-        unsigned char *dst = sni_element(j->y->data, r * n, j->width);
-        for (int64_t i = 0; i < j->part.start; i++)
+        row += at * j->strides[d];
+    }
+    return sni_element(j->x->data, row, j->width);
+}
+
+/* Elements [begin, end) of one row. */
+static void pad_row(const pad_job *j, const unsigned char *src, unsigned char *dst, int64_t begin,
+                    int64_t end) {
+    const axis_part *p = &j->part[j->rank - 1];
+    int64_t start = p->start > begin ? p->start : begin, stop = p->end < end ? p->end : end;
+    if (j->value && (!src || start >= stop)) {
+        fill_run(j, sni_element(dst, begin, j->width), end - begin);
+        return;
+    }
+    if (start < stop)
+        memcpy(sni_element(dst, start, j->width),
+               sni_element(src, p->skip + start - p->start, j->width),
+               (size_t)(stop - start) * j->width);
+    if (j->value) {
+        fill_run(j, sni_element(dst, begin, j->width), start - begin);
+        fill_run(j, sni_element(dst, stop, j->width), end - stop);
+        return;
+    }
+    if (j->single) {
+        const int64_t *map = j->map[j->rank - 1];
+        for (int64_t i = begin; i < start; i++)
             sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
                              j->width);
-        if (j->part.end > j->part.start)
-            memcpy(sni_element(dst, j->part.start, j->width),
-                   sni_element(src, j->part.skip, j->width),
-                   (size_t)(j->part.end - j->part.start) * j->width);
-        for (int64_t i = j->part.end; i < n; i++)
+        for (int64_t i = stop; i < end; i++)
             sni_copy_element(sni_element(dst, i, j->width), sni_element(src, map[i], j->width),
                              j->width);
+        return;
+    }
+    for (int64_t i = 0; i < j->n_stretches; i++) {
+        const stretch *s = &j->stretches[i];
+        int64_t first = s->to > begin ? s->to : begin;
+        int64_t last = s->to + s->n < end ? s->to + s->n : end;
+        int64_t from = s->from + (first - s->to) * s->step;
+        if (first < last)
+            sni_copy_strided(sni_element(dst, first, j->width), 1, sni_element(src, from, j->width),
+                             s->step, last - first, j->width);
     }
 }
 
-/* Modes that repeat elements of the input: a map per axis, then rows. */
-static sn_status pad_repeat(sni_kernel *k, const int64_t *before, const int64_t *after) {
-    const pad_params *p = k->params;
-    repeat_job j = {.x = sni_in(k, 0), .y = sni_out(k, 0)};
-    int last = j.x->rank - 1;
-    j.width = sni_dtype_width(j.x->dtype);
-    sni_strides(j.x->rank, j.x->dims, j.strides);
-    for (int i = 0; i <= last; i++) {
-        SN_TRY(sni_scratch_i64(k, j.y->dims[i], &j.map[i]));
-        j.part = fill_map(p->mode, j.x->dims[i], before[i], after[i], j.y->dims[i], j.map[i]);
-        for (int64_t at = j.part.start; i < last && at < j.part.end; at++)
-            j.map[i][at] = at - j.part.start + j.part.skip;
+/* Elements of y, whatever rows they are in. */
+static void pad_elements(void *ctx, int64_t begin, int64_t end) {
+    const pad_job *j = ctx;
+    int64_t n = j->out[j->rank - 1], row = begin / n;
+    unsigned char *dst = sni_element(j->data, row * n, j->width);
+    end -= row * n;
+    for (begin -= row * n; begin < end; begin = 0, end -= n, row++) {
+        pad_row(j, row_of(j, row), dst, begin, end < n ? end : n);
+        dst += (size_t)n * j->width;
     }
-    int64_t n = j.y->dims[last];
-    sni_parallel_for(k->threads, j.y->count / n, REPEAT_GRAIN / n + 1, repeat_rows, &j);
+}
+
+/* Stretches of a map of n elements outside its part. */
+static int64_t find_stretches(const int64_t *map, axis_part part, int64_t n, stretch *to) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n;) {
+        if (i == part.start && part.end > part.start) {
+            i = part.end;
+            continue;
+        }
+        int64_t limit = i < part.start ? part.start : n, run = 1, step = 1;
+        if (i + 1 < limit) step = map[i + 1] - map[i];
+        if (step < -1 || step > 1) step = 1;
+        while (i + run < limit && map[i + run] == map[i] + run * step) run++;
+        to[count++] = (stretch){i, map[i], step, run};
+        i += run;
+    }
+    return count;
+}
+
+/* Modes that repeat elements of the input: a map for each axis. */
+static sn_status map_axes(sni_kernel *k, pad_job *j, const int64_t *before, const int64_t *after) {
+    const pad_params *p = k->params;
+    int last = j->rank - 1;
+    for (int i = 0; i <= last; i++) {
+        SN_TRY(sni_scratch_i64(k, j->out[i], &j->map[i]));
+        j->part[i] = fill_map(p->mode, j->in[i], before[i], after[i], j->out[i], j->map[i]);
+        for (int64_t at = j->part[i].start; i < last && at < j->part[i].end; at++)
+            j->map[i][at] = at - j->part[i].start + j->part[i].skip;
+    }
+    int64_t pads = j->out[last] - (j->part[last].end - j->part[last].start);
+    void *room = NULL;
+    SN_TRY(sni_scratch_array(k, pads, sizeof(stretch), &room));
+    j->n_stretches = find_stretches(j->map[last], j->part[last], j->out[last], room);
+    j->stretches = room;
+    j->single = pads <= 4 && j->part[last].end > j->part[last].start;
+    return SN_OK;
+}
+
+/* A value around the input: axes without pads are one with the axis before them. */
+static void merge_axes(pad_job *j, const int64_t *before, const int64_t *after) {
+    int rank = 0;
+    for (int i = 0; i < j->rank; i++) {
+        int64_t length = j->in[i], out = j->out[i];
+        int64_t skip = before[i] < 0 ? -before[i] : 0, start = before[i] > 0 ? before[i] : 0;
+        int64_t end = start + length - skip + (after[i] < 0 ? after[i] : 0);
+        if (start > out) start = out;
+        if (end > out) end = out;
+        if (end < start) end = start;
+        if (rank > 0 && before[i] == 0 && after[i] == 0) {
+            axis_part *p = &j->part[rank - 1];
+            *p = (axis_part){p->start * length, p->end * length, p->skip * length};
+            j->in[rank - 1] *= length;
+            j->out[rank - 1] *= length;
+            continue;
+        }
+        j->part[rank] = (axis_part){start, end, skip};
+        j->in[rank] = length;
+        j->out[rank++] = out;
+    }
+    j->rank = rank;
+}
+
+/* A value everywhere, then the input. */
+static sn_status fill_around(sni_kernel *k, const unsigned char *value, const int64_t *before) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0);
+    sni_fill(y->data, value, y->count, sni_dtype_width(y->dtype));
+    /* A pad beyond the other end of the axis leaves nothing of it. */
+    for (int i = 0; i < x->rank; i++)
+        if (before[i] < -x->dims[i] || before[i] >= y->dims[i]) return SN_OK;
+    put_shifted(k, x, y, before);
     return SN_OK;
 }
 
@@ -194,15 +318,31 @@ static sn_status pad_ref(sni_kernel *k) {
         after[axis] = sni_index_at(pads, j + n);
     }
     if (y->count == 0) return SN_OK;
-    if (p->mode != CONSTANT && x->rank > 0) return pad_repeat(k, before, after);
     static const unsigned char zero[16];
-    if (value && value->count != 1)
+    if (p->mode == CONSTANT && value && value->count != 1)
         return SNI_KERNEL_FAIL(k, "constant_value has %" PRId64 " elements, not 1", value->count);
-    sni_fill(y->data, value ? value->data : zero, y->count, sni_dtype_width(y->dtype));
-    /* A pad beyond the other end of the axis leaves nothing of it. */
-    for (int i = 0; i < x->rank; i++)
-        if (before[i] < -x->dims[i] || before[i] >= y->dims[i]) return SN_OK;
-    put_shifted(k, x, y, before);
+    pad_job job = {.x = x, .data = y->data, .rank = x->rank};
+    job.width = sni_dtype_width(x->dtype);
+    for (int i = 0; i < x->rank; i++) {
+        job.in[i] = x->dims[i];
+        job.out[i] = y->dims[i];
+    }
+    if (x->rank == 0) { /* nothing can be added to a single element */
+        memcpy(y->data, x->data, job.width);
+        return SN_OK;
+    }
+    if (p->mode == CONSTANT) {
+        job.value = value ? value->data : zero;
+        job.even = true;
+        for (size_t i = 1; i < job.width; i++) job.even = job.even && job.value[i] == job.value[0];
+        merge_axes(&job, before, after);
+        if ((size_t)job.out[job.rank - 1] * job.width <= SHORT_ROW)
+            return fill_around(k, job.value, before);
+    } else {
+        SN_TRY(map_axes(k, &job, before, after));
+    }
+    sni_strides(job.rank, job.in, job.strides);
+    sni_parallel_for(k->threads, y->count, PAD_GRAIN, pad_elements, &job);
     return SN_OK;
 }
 
