@@ -134,9 +134,12 @@ typedef struct line {
     int64_t batch, channels, m, in, kernel, stride, before, after, more;
 } line;
 
-static void transpose_case(const line *l, bool bias, bool chosen) {
+/* One in `special` numbers of the input is odd; 0: none. */
+static void transpose_case(const line *l, bool bias, bool chosen, int special) {
     versus_start(&v, "", "ConvTranspose");
+    v.special = special;
     versus_tensor(&v, SN_FLOAT32, 3, (int64_t[]){l->batch, l->channels, l->in}, NULL);
+    v.special = 0;
     versus_weight(&v, SN_FLOAT32, 3, (int64_t[]){l->channels, l->m, l->kernel}, NULL);
     if (bias) versus_weight(&v, SN_FLOAT32, 1, &l->m, NULL);
     eval_ints(&v.e, "strides", &l->stride, 1);
@@ -148,18 +151,26 @@ static void transpose_case(const line *l, bool bias, bool chosen) {
     if (chosen) assert_string_equal(v.impl, "conv_transpose_f32");
 }
 
+static const line lines[] = {
+    {1, 32, 16, 50, 16, 8, 4, 4, 0}, {2, 33, 20, 17, 4, 2, 1, 1, 0}, {1, 3, 40, 31, 5, 1, 2, 2, 0},
+    {1, 16, 9, 16, 7, 3, 2, 0, 2},   {1, 20, 3, 1, 10, 5, 0, 0, 4},  {1, 8, 6, 40, 11, 4, 9, 10, 3},
+    {3, 5, 5, 2, 3, 3, 1, 2, 0},     {1, 16, 8, 3, 4, 2, 5, 3, 1},   {1, 4, 2, 600, 2, 2, 0, 0, 1},
+    {2, 16, 16, 60, 3, 2, 1, 1, 1},
+};
+enum { LINES = sizeof lines / sizeof *lines };
+
 static void transposed_match(void **state) {
     (void)state;
-    static const line lines[] = {
-        {1, 32, 16, 50, 16, 8, 4, 4, 0}, {2, 33, 20, 17, 4, 2, 1, 1, 0},
-        {1, 3, 40, 31, 5, 1, 2, 2, 0},   {1, 16, 9, 16, 7, 3, 2, 0, 2},
-        {1, 20, 3, 1, 10, 5, 0, 0, 4},   {1, 8, 6, 40, 11, 4, 9, 10, 3},
-        {3, 5, 5, 2, 3, 3, 1, 2, 0},     {1, 16, 8, 3, 4, 2, 5, 3, 1},
-        {1, 4, 2, 600, 2, 2, 0, 0, 1},
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        for (int bias = 0; bias < 2; bias++) transpose_case(&lines[i], bias, false);
-    transpose_case(&lines[0], true, true);
+    for (size_t i = 0; i < LINES; i++)
+        for (int bias = 0; bias < 2; bias++) transpose_case(&lines[i], bias, false, 0);
+    transpose_case(&lines[0], true, true, 0);
+}
+
+/* As odd_numbers_match, where the stride divides the kernel and where it does not. */
+static void transposed_odd_numbers_match(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LINES; i++)
+        for (int bias = 0; bias < 2; bias++) transpose_case(&lines[i], bias, false, 150);
 }
 
 int main(void) {
@@ -168,6 +179,7 @@ int main(void) {
         cmocka_unit_test(odd_numbers_match),
         cmocka_unit_test(chosen_by_shape),
         cmocka_unit_test(transposed_match),
+        cmocka_unit_test(transposed_odd_numbers_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

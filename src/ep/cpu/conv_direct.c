@@ -101,6 +101,13 @@ void sni_conv_direct_pack(void *state, const sni_loose_float *w) {
     pack(state, w, sni_cpu_kernels_get()->block);
 }
 
+float sni_conv_direct_weight(const void *state, int64_t out, int64_t in, int64_t tap) {
+    const direct_weights *d = state;
+    int64_t block = sni_cpu_kernels_get()->block, in_blocks = sni_blocks(d->in, d->in_block);
+    int64_t row = (out / block * in_blocks + in / d->in_block) * d->taps + tap;
+    return d->panels[(row * d->in_block + in % d->in_block) * block + out % block];
+}
+
 void sni_conv_direct_end(void *state, float *bias, float *slopes) {
     direct_weights *d = state;
     d->bias = bias;

@@ -1,12 +1,15 @@
 /* conv_transpose.c - transposed convolution over one axis: the outputs of each remainder by the
  * stride are a convolution with every so-many-th tap. All remainders together are one convolution
- * of stride 1 with (M * stride) channels, whose rows are woven together at the end. */
+ * of stride 1 with (M * stride) channels, whose rows are woven together at the end. Where the
+ * stride does not divide the kernel, the last remainders have a first tap of weight 0, and outputs
+ * that it makes NaN, as 0 times infinity is, are summed again without it. */
 #include "base/threadpool.h"
 #include "cpu/conv.h"
 #include "ep/cpu/blocked.h"
 #include "ep/cpu/slices.h"
 #include "ops/compute.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { MOST_TAPS = 4096, LEAST_PIXELS = 16 };
@@ -92,9 +95,11 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
  * off. */
 typedef struct weave_job {
     const sni_cpu_kernels *kernels;
-    const float *rows, *bias; /* bias: of channel and remainder; NULL: none */
+    const sni_sliced *w;
+    const float *x, *rows, *bias; /* bias: of channel and remainder; NULL: none */
     float *y;
-    int64_t channels, stride, places, begin, out;
+    int64_t channels, stride, in, places, begin, out;
+    int64_t whole; /* remainders before this have all taps */
 } weave_job;
 
 /* Element i of an output row. */
@@ -102,6 +107,41 @@ static float woven(const weave_job *j, const float *rows, int64_t row, int64_t i
     int64_t place = (i + j->begin) / j->stride, rest = (i + j->begin) % j->stride;
     if (place < j->places) return rows[rest * j->places + place];
     return j->bias ? j->bias[row % j->channels * j->stride] : 0;
+}
+
+/* Sums tell, in vectors, whether there may be NaN among n numbers. */
+static bool may_have_nan(const float *y, int64_t n) {
+    enum { SUMS = 16 };
+    float sums[SUMS] = {0}, all = 0;
+    int64_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int j = 0; j < SUMS; j++) sums[j] += y[i + j];
+    for (; i < n; i++) all += y[i];
+    for (int j = 0; j < SUMS; j++) all += sums[j];
+    return isnan(all);
+}
+
+/* Element (row, place) of a remainder whose first tap has no weight. */
+static float sum_apart(const weave_job *j, int64_t row, int64_t rest, int64_t place) {
+    int64_t taps = j->w->form.kernel_w, out = row % j->channels * j->stride + rest;
+    float sum = j->bias ? j->bias[out] : 0;
+    for (int64_t c = 0; c < j->w->form.channels; c++) {
+        const float *x = j->x + (row / j->channels * j->w->form.channels + c) * j->in;
+        for (int64_t tap = 1; tap < taps; tap++) {
+            int64_t at = place + tap - (taps - 1);
+            if (at >= 0 && at < j->in)
+                sum += x[at] * sni_conv_direct_weight(j->w->direct, out, c, tap);
+        }
+    }
+    return sum;
+}
+
+static void mend_row(const weave_job *j, int64_t row, float *y) {
+    for (int64_t i = 0; i < j->out; i++) {
+        int64_t place = (i + j->begin) / j->stride, rest = (i + j->begin) % j->stride;
+        if (isnan(y[i]) && rest >= j->whole && place < j->places)
+            y[i] = sum_apart(j, row, rest, place);
+    }
 }
 
 static void weave(void *ctx, int64_t begin, int64_t end) {
@@ -117,6 +157,7 @@ static void weave(void *ctx, int64_t begin, int64_t end) {
         for (; i < first; i++) y[i] = woven(j, rows, row, i);
         if (to > from) j->kernels->turn_matrix(rows + from, j->places, s, to - from, y + first, s);
         for (i = last; i < j->out; i++) y[i] = woven(j, rows, row, i);
+        if (j->whole < s && may_have_nan(y, j->out)) mend_row(j, row, y);
     }
 }
 
@@ -145,15 +186,20 @@ static sn_status run(sni_kernel *k) {
                             .dilation_w = 1,
                             .pad_w = taps - 1};
     SN_TRY(sni_slices_run(k, s, &call, &(sni_epilogue){0}));
+    int64_t stride = window.stride[0], more = w->dims[2] % stride;
     weave_job j = {.kernels = sni_cpu_kernels_get(),
+                   .w = s,
+                   .x = x->data,
                    .rows = rows,
                    .bias = s->bias,
                    .y = y->data,
                    .channels = y->dims[1],
-                   .stride = window.stride[0],
+                   .stride = stride,
+                   .in = x->dims[2],
                    .places = places,
                    .begin = window.begin[0],
-                   .out = y->dims[2]};
+                   .out = y->dims[2],
+                   .whole = more ? more : stride};
     sni_parallel_for(k->threads, y->dims[0] * y->dims[1], sni_cpu_grain(j.out), weave, &j);
     return SN_OK;
 }
