@@ -184,11 +184,12 @@ static bool has_faded(const sni_tensor *t) {
     return found && most > FLT_MIN * (float)((int64_t)1 << 40);
 }
 
-/* Puts a copy in which such weights are 0 in the place of what is lent. */
-static sn_status drop_faded(sni_loan *loan, sn_error *err) {
+/* Puts a copy in which such weights are 0 in the place of what is lent; it is charged until the
+ * loan ends. */
+static sn_status drop_faded(sni_loan *loan, sni_budget *budget, sn_error *err) {
     sni_buffer *buffer;
     const sni_loose_float *from = loan->tensor.data;
-    SN_TRY(sni_buffer_new(sni_tensor_bytes(&loan->tensor), NULL, &buffer, err));
+    SN_TRY(sni_buffer_new(sni_tensor_bytes(&loan->tensor), budget, &buffer, err));
     float *to = (float *)(void *)buffer->data;
     for (int64_t i = 0; i < loan->tensor.count; i++) to[i] = fabsf(from[i]) < FLT_MIN ? 0 : from[i];
     sni_tensor copy = loan->tensor;
@@ -213,7 +214,7 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
     else
         sni_budget_give(c->pack->budget, charged);
     if (status == SN_OK && has_faded(&loan->tensor)) {
-        status = drop_faded(loan, err);
+        status = drop_faded(loan, c->pack->budget, err);
         if (status != SN_OK) sni_loan_end(loan);
     }
     if (status != SN_OK) return status;

@@ -1,8 +1,9 @@
-/* test_pack.c - memory of packed weights: zeros, side by side on shelves, and what is given back.
- */
+/* test_pack.c - memory of packed weights: zeros, side by side on shelves, what is given back, and
+ * what is charged. */
 #include "unit.h"
 
 #include "ep/ep.h"
+#include "graph/store.h"
 
 enum { PIECE = 300000, PIECES = 200, HUGE_PIECE = 9 << 20 };
 
@@ -70,11 +71,40 @@ static void works_without_a_shelf(void **state) {
     sni_pack_clear(&pack);
 }
 
+/* The copy in which faded weights are 0 counts against the limit for as long as it is lent. */
+static void copies_of_weights_are_charged(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    const int64_t count = COUNT;
+    sni_store *store;
+    sni_const *weights;
+    sn_error err = {0};
+    assert_int_equal(sni_store_new(NULL, 0, &store, &err), SN_OK);
+    assert_int_equal(sni_const_new(store, SN_FLOAT32, 1, &count, &weights, &err), SN_OK);
+    for (int i = 0; i < COUNT; i++) ((float *)weights->tensor.data)[i] = i % 2 ? 1e-40f : 1;
+    for (size_t limit = COUNT * sizeof(float) - 1; limit <= COUNT * sizeof(float); limit++) {
+        sni_budget budget = {.limit = limit};
+        sni_pack pack = {.budget = &budget};
+        sni_loans loans = {.count = 0};
+        sni_choice c = {.constants = &weights, .n_in = 1, .pack = &pack, .loans = &loans};
+        const sni_loan *loan;
+        bool fits = limit == COUNT * sizeof(float);
+        assert_int_equal(sni_pack_borrow(&c, 0, false, &loan, &err), fits ? SN_OK : SN_LIMIT);
+        assert_int_equal(budget.used, fits ? limit : 0);
+        for (int i = 0; fits && i < COUNT; i++)
+            assert_true(((const float *)loan->tensor.data)[i] == (i % 2 ? 0 : 1));
+        for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
+        assert_int_equal(budget.used, 0);
+    }
+    sni_store_release(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_apart),
         cmocka_unit_test(room_comes_back),
         cmocka_unit_test(works_without_a_shelf),
+        cmocka_unit_test(copies_of_weights_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
