@@ -3,6 +3,7 @@
 import ctypes
 import ctypes.util
 import os
+import threading
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 
 MAX_RANK = 16
@@ -280,13 +281,52 @@ def text(raw):
     return raw.decode("utf-8", "surrogateescape") if raw else ""
 
 
+def write_through(take, function, *arguments):
+    """Calls a writing function, which hands its output to `take` piece by piece, each a buffer that
+    lives as long as the call. What `take` raises stops it and is raised here."""
+    raised = []
+
+    def receive(_, data, size):
+        try:
+            take((ctypes.c_char * size).from_address(data) if size else b"")
+        except BaseException as e:
+            raised.append(e)
+        return len(raised)
+
+    try:
+        call(function, *arguments, WRITE_FN(receive), None)
+    except Error:
+        if not raised:
+            raise
+    if raised:
+        raise raised[0]
+
+
 def written(function, *arguments):
     """All that a writing function writes, as bytes."""
     pieces = []
-
-    def take(_, data, size):
-        pieces.append(ctypes.string_at(data, size))
-        return 0
-
-    call(function, *arguments, WRITE_FN(take), None)
+    write_through(lambda piece: pieces.append(bytes(piece)), function, *arguments)
     return b"".join(pieces)
+
+
+def write_file(path, function, *arguments):
+    """Has a writing function write a file, which appears under its name when it is complete: until
+    then, and if anything fails, what was there before stays."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe
+        with open(path, "wb") as file:
+            write_through(file.write, function, *arguments)
+        return
+    part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
+    try:
+        with open(part, "wb") as file:
+            write_through(file.write, function, *arguments)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException as e:
+        if os.path.exists(part):
+            os.unlink(part)
+        if isinstance(e, OSError) and e.filename == part:
+            e.filename, e.filename2 = path, None
+        raise

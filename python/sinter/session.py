@@ -270,9 +270,9 @@ class Session:
         return changed.value
 
     def compile(self, path):
-        """Writes the session, with the weights that its runs so far have packed, as a compiled model."""
-        with open(path, "wb") as file:
-            file.write(_lib.written(lib.sn_session_compile, self.handle))
+        """Writes the session, with the weights that its runs so far have packed, as a compiled model.
+        The file is there when it is complete; if that fails, what stood under its name stays."""
+        _lib.write_file(path, lib.sn_session_compile, self.handle)
 
     def trim(self):
         """Frees memory that no run needs at the moment; returns the bytes."""

@@ -220,6 +220,34 @@ class Cache(unittest.TestCase):
         with self.assertRaisesRegex(sinter.InvalidArgument, "image"):
             session.tune({})
 
+    def test_compiling_fails(self):
+        """What was there stays, nothing is left beside it, and the error says what happened."""
+        session, path = sinter.Session(DIGITS), os.path.join(self.folder, "digits.sinter")
+        session(self.x)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("older")
+
+        def full(piece):
+            raise OSError(28, "No space left on device")
+
+        real, sinter._lib.write_through = sinter._lib.write_through, (
+            lambda take, *arguments: real(full, *arguments))
+        try:
+            with self.assertRaisesRegex(OSError, "No space left"):
+                session.compile(path)
+        finally:
+            sinter._lib.write_through = real
+        self.assertEqual(os.listdir(self.folder), ["digits.sinter"])
+        with open(path, encoding="ascii") as file:
+            self.assertEqual(file.read(), "older")
+        nowhere = os.path.join(self.folder, "none", "digits.sinter")
+        with self.assertRaisesRegex(FileNotFoundError, "none/digits.sinter'"):
+            session.compile(nowhere)
+        session.compile("/dev/null")
+        session.compile(path)
+        self.assertEqual(os.listdir(self.folder), ["digits.sinter"])
+        sinter.Session(path)(self.x)
+
     def test_limit(self):
         sinter.Session(DIGITS, cache_folder=self.folder, cache_limit=1)(self.x)
         self.assertEqual(self.files(), [])
