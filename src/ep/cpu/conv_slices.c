@@ -340,6 +340,25 @@ static sni_slices_call call_of(const sni_tensor *x, const sni_tensor *y, const s
     return c;
 }
 
+/* Rows (channels of images) of sums that are finished with what is added to them. */
+typedef struct finish_job {
+    const sni_cpu_kernels *kernels;
+    sni_epilogue epilogue; /* but for what is added and slopes */
+    const float *added, *slopes;
+    float *y;
+    int64_t m, pixels;
+} finish_job;
+
+static void finish_rows(void *ctx, int64_t begin, int64_t end) {
+    const finish_job *j = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        sni_epilogue e = j->epilogue;
+        e.residual = j->added + i * j->pixels;
+        if (j->slopes) e.row_slopes = j->slopes + i % j->m;
+        j->kernels->finish_tile(&e, j->y + i * j->pixels, j->pixels, 0, 1, 0, j->pixels);
+    }
+}
+
 /* What is added lies as the output does: sums are finished there then. */
 static sn_status run_conv(sni_kernel *k, const sni_epilogue *act) {
     const sni_sliced *s = k->state;
@@ -353,18 +372,16 @@ static sn_status run_conv(sni_kernel *k, const sni_epilogue *act) {
     sni_sliced bare = *s;
     bare.slopes = NULL;
     SN_TRY(sni_slices_run(k, &bare, &call, &(sni_epilogue){0}));
-    int64_t pixels = sni_tensor_span(y, 2, y->rank);
-    sni_epilogue e = *act;
-    if (s->slopes) {
-        e.act = SNI_ACT_LEAKY_RELU;
-        e.row_slopes = s->slopes;
-    }
-    e.residual_row = pixels;
-    for (int64_t n = 0; n < x->dims[0]; n++) {
-        e.residual = (const float *)added->data + n * s->form.m * pixels;
-        sni_cpu_kernels_get()->finish_tile(&e, (float *)y->data + n * s->form.m * pixels, pixels, 0,
-                                           s->form.m, 0, pixels);
-    }
+    finish_job j = {.kernels = sni_cpu_kernels_get(),
+                    .epilogue = *act,
+                    .added = added->data,
+                    .slopes = s->slopes,
+                    .y = y->data,
+                    .m = s->form.m,
+                    .pixels = sni_tensor_span(y, 2, y->rank)};
+    if (s->slopes) j.epilogue.act = SNI_ACT_LEAKY_RELU;
+    j.epilogue.residual_row = j.pixels;
+    sni_blocked_for(k, x->dims[0] * j.m, j.pixels, finish_rows, &j);
     return SN_OK;
 }
 
