@@ -19,21 +19,8 @@ enum {
 #include "ops/matmul_core.inc.c"
 #undef T
 #undef SUFFIX
-#define T double
-#define SUFFIX f64
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-#define T uint32_t
-#define SUFFIX u32
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-#define T uint64_t
-#define SUFFIX u64
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
+
+#include "ops/matmul_types.inc.c"
 
 static const sni_gemm_core *core_of(const sni_kernel *k, sn_dtype dtype) {
     const sni_gemm_core *lent = k->cores && k->cores->core ? k->cores->core(dtype) : NULL;

@@ -60,23 +60,7 @@ enum { MR = 6, TILE_VECTORS = 2 };
 #endif
 enum { TILE_BYTES = LANES * 4 };
 
-#define T double
-#define SUFFIX f64
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-
-#define T uint32_t
-#define SUFFIX u32
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-
-#define T uint64_t
-#define SUFFIX u64
-#include "ops/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
+#include "ops/matmul_types.inc.c"
 
 #include "ep/cpu/pool.inc.c"
 
