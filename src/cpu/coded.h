@@ -39,6 +39,11 @@ typedef void (*sni_coded_tile_fn)(int64_t k, const float *a, const float *b, con
                                   float *c, int64_t c_row, bool add, const float *fetch,
                                   int64_t lines);
 
+/* sni_gemm_tile_fn on a piece, which is written to `b` on the way, k rounded up to whole groups. */
+typedef void (*sni_coded_first_fn)(int64_t k, const float *a, const sni_coded_piece *piece,
+                                   float *b, float *c, int64_t c_row, bool add, const float *fetch,
+                                   int64_t lines);
+
 typedef struct sni_coded_kernels sni_coded_kernels;
 struct sni_coded_kernels {
     int group_bytes; /* 0: this tier codes nothing, and has no kernels */
@@ -52,6 +57,7 @@ struct sni_coded_kernels {
     /* gemm_row of sni_cpu_kernels, to the bit, on a piece. */
     void (*row)(int64_t k, const float *a, const sni_coded_piece *piece, float *c, bool add);
     const sni_coded_tile_fn *tiles;      /* by number of rows, 1 to mr */
+    const sni_coded_first_fn *firsts;    /* the same */
     const sni_coded_kernels *with_vbmi2; /* the same for a CPU that has it; NULL: none */
 };
 

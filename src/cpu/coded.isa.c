@@ -30,11 +30,12 @@ enum {
     KEPT_AT = QUADS / 2 * CODES,       /* where what is kept of a group begins */
     GROUP = KEPT_AT + QUADS * KEPT,
     LINES = GROUP / 64,
-    FURTHEST = 256,    /* floats from one of a list to the next */
-    SLAB = 4,          /* groups that are decoded before their list is looked at */
-    WAYS = 4,          /* as those of gemm_row */
-    NEAR = 4096,       /* bytes ahead that a row brings to the first-level cache */
-    DECODE_NEAR = 1024 /* the same of decoding */
+    FURTHEST = 256,     /* floats from one of a list to the next */
+    SLAB = 4,           /* groups that are decoded before their list is looked at */
+    WAYS = 4,           /* as those of gemm_row */
+    NEAR = 4096,        /* bytes ahead that a row brings to the first-level cache */
+    DECODE_NEAR = 1024, /* the same of decoding */
+    FIRST_AHEAD = 2     /* groups that a first tile decodes ahead of its products */
 };
 
 #endif
@@ -346,6 +347,7 @@ static const sni_coded_kernels kernels_vbmi2 = {
     .decode = decode_vbmi2,
     .row = row_vbmi2,
     .tiles = tiles,
+    .firsts = firsts_vbmi2,
 };
 #endif
 
@@ -357,6 +359,7 @@ const sni_coded_kernels PASTE(sni_coded_kernels_, TIER) = {
     .decode = decode,
     .row = row,
     .tiles = tiles,
+    .firsts = firsts,
 #if LANES == 16
     .with_vbmi2 = &kernels_vbmi2,
 #endif

@@ -76,3 +76,51 @@ TARGET static void NAME(row)(int64_t k, const float *a, const sni_coded_piece *p
         store(c + j * LANES, add ? load(c + j * LANES) + total : total);
     }
 }
+
+/* Writes the next group of *p as group g of those at b. */
+TARGET static inline __attribute__((always_inline)) void
+NAME(next_group)(sni_coded_piece *p, bits table, float *b, int g) {
+    float *to = b + g * SNI_CODED_ROWS * NR;
+    NAME(read_group)(p, table, DECODE_NEAR, p->groups, 0, to);
+    set_more(p, SNI_CODED_ROWS * NR, to);
+}
+
+/* tile() of gemm_core.inc.c that writes its B, a piece, to `b` as it goes. A group is decoded two
+ * groups before its products: behind those of another, which keep the multipliers at work, and so
+ * long before that what the list has set, a byte, has left the queue of stores (a load of more than
+ * that byte would have to wait for it). */
+TARGET static inline __attribute__((always_inline)) void
+NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, float *c,
+            int64_t c_row, bool add, const float *fetch, int64_t lines) {
+    vf sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) sum[i][j] = splat(0);
+    const float *right = b;
+    bits table = table_of(p.base);
+    tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
+    for (int g = 0; g < FIRST_AHEAD && g * SNI_CODED_ROWS < k; g++)
+        NAME(next_group)(&p, table, b, g);
+    for (; k >= SNI_CODED_ROWS; k -= SNI_CODED_ROWS, a += SNI_LEFT_STEPS * (MR - 1)) {
+        tile_block(rows, &a, &right, sum, &ahead);
+        if (k > FIRST_AHEAD * SNI_CODED_ROWS) NAME(next_group)(&p, table, b, FIRST_AHEAD);
+        b += SNI_CODED_ROWS * NR;
+    }
+    for (; k > 0; k--, a++, right += NR) tile_step(rows, a, right, sum);
+    tile_end(rows, sum, c, c_row, add);
+}
+
+#define TILE(rows)                                                                                 \
+    TARGET static void NAME(first_##rows)(int64_t k, const float *a, const sni_coded_piece *piece, \
+                                          float *b, float *c, int64_t c_row, bool add,             \
+                                          const float *fetch, int64_t lines) {                     \
+        NAME(first)(rows, k, a, *piece, b, c, c_row, add, fetch, lines);                           \
+    }
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+
+static const sni_coded_first_fn NAME(firsts)[SNI_MAX_MR + 1] = {
+#define TILE(rows) [rows] = NAME(first_##rows),
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+};

@@ -18,7 +18,7 @@ enum {
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
     STREAM = 1 << 21,     /* elements of a large operand that are packed at once */
     CODE_ROWS = 64,       /* of a panel that are packed and coded at once: whole groups */
-    FEW_PANELS = 5,       /* of rows that take up coded B some rows at a time: */
+    FEW_PANELS = 3,       /* of rows that take up coded B some rows at a time: */
     FEW_ROWS = 64         /* so many, whole groups */
 };
 
@@ -375,9 +375,11 @@ static const float *panel_of_b(const share *s, const float *b, int64_t p, int64_
     return s->coder ? (const void *)coded_piece(s, p, j).groups : b + (j - j0) * kc;
 }
 
-/* Most row panels of a block of A: as many as fill a quarter of the second-level cache. */
-static int64_t block_panels(const sni_cpu_kernels *k) {
-    int64_t most = (int64_t)(sni_cpu_cache(2) / 4 / ((size_t)k->kc * sizeof(float))) / k->mr;
+/* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
+ * it where each block decodes B anew. */
+static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    size_t room = sni_cpu_cache(2) / (g->coded_b ? 2 : 4);
+    int64_t most = (int64_t)(room / ((size_t)k->kc * sizeof(float))) / k->mr;
     return most < 1 ? 1 : most;
 }
 
@@ -448,8 +450,8 @@ static void add_edge(const share *s, const float *sums, int64_t i, int64_t rows,
     }
 }
 
-/* One tile, of which B is `b` or a coded `piece`; without `next`, A's single row is read where it
- * lies. */
+/* One tile, of which B is `b` or a coded `piece`, which is written to the share's block on the way;
+ * without `next`, A's single row is read where it lies. */
 static void run_tile(const share *s, const float *a, const float *b, const sni_coded_piece *piece,
                      int64_t kc, int64_t i, int64_t rows, int64_t j, int64_t cols, bool add,
                      const fetch *next) {
@@ -458,8 +460,11 @@ static void run_tile(const share *s, const float *a, const float *b, const sni_c
     int nr = kernels->nr;
     float edge[SNI_MAX_MR * SNI_MAX_NR], *c = g->c + i * g->c_row + j;
     bool whole = cols == nr;
-    if (piece)
+    if (piece && !next)
         s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
+    else if (piece)
+        s->coder->firsts[rows](kc, a, piece, s->b_block, whole ? c : edge, whole ? g->c_row : nr,
+                               whole && add, next->from, next->lines);
     else if (!next)
         kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
     else
@@ -502,14 +507,14 @@ static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_
 }
 
 /* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
- * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`. */
+ * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`.
+ * The first one decodes it where B is coded. */
 static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc, int64_t p,
                        int64_t kc, const float *a, const float *b, const float *after) {
     int nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
     int64_t lines = s->coder ? groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
-    int64_t before = s->coder ? 1 : 0; /* decoding fetches a part as well */
-    int64_t each = ceil_div(lines, count + before);
+    int64_t each = ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = smaller(nr, nc - j);
         if (s->coder && count <= FEW_PANELS) {
@@ -517,18 +522,16 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
             continue;
         }
         const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
-        const float *right = s->coder ? b : b + j * kc;
-        if (s->coder) {
-            sni_coded_piece piece = coded_piece(s, p, j0 + j);
-            fetch part = fetch_part(next, lines, each, 0);
-            s->coder->decode(&piece, kc, s->b_block, part.from, part.lines);
-        }
+        const float *right = s->coder ? s->b_block : b + j * kc;
+        sni_coded_piece piece = {0};
+        if (s->coder) piece = coded_piece(s, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
             int64_t row = s->rows * (i0 + i) + smaller(i0 + i, s->more_rows);
             int64_t rows = s->rows + (i0 + i < s->more_rows);
-            fetch part = fetch_part(next, lines, each, i + before);
-            run_tile(s, a + i * left_panel(s->kernels, kc), right, NULL, kc, row, rows, j0 + j,
-                     cols, p > 0 || s->g->add, &part);
+            fetch part = fetch_part(next, lines, each, i);
+            run_tile(s, a + i * left_panel(s->kernels, kc), right,
+                     s->coder && i == 0 ? &piece : NULL, kc, row, rows, j0 + j, cols,
+                     p > 0 || s->g->add, &part);
             if (last) finish_tile(s, row, rows, j0 + j, cols);
         }
     }
@@ -548,7 +551,7 @@ static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j
 
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
-    int64_t blocks = ceil_div(s->i1 - s->i0, block_panels(s->kernels));
+    int64_t blocks = ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
     int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = smaller(nc_most, s->n1 - j);
@@ -616,7 +619,7 @@ typedef struct job {
 
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_a || is_row(g)) return 0;
-    int64_t panels = smaller(ceil_div(g->m, k->mr), block_panels(k));
+    int64_t panels = smaller(ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * left_panel(k, block_depth(g->k)));
 }
 

@@ -26,14 +26,55 @@ static inline __attribute__((always_inline)) void tile_step(int rows, const floa
     }
 }
 
+/* What a tile fetches: the rows of C, the next lines of A and what it is asked for, a few lines
+ * at a time, all along: memory has its own pace, and what waits for it must not fill the places
+ * that the tile's own loads need. */
+typedef struct tile_ahead {
+    const float *c, *last, *fetch;
+    int64_t c_row, lines;
+    uint32_t each; /* lines of `fetch` along with SNI_LEFT_STEPS of k */
+} tile_ahead;
+
+static inline __attribute__((always_inline)) tile_ahead
+ahead_of(int rows, int64_t k, const float *c, int64_t c_row, const float *fetch, int64_t lines) {
+    uint32_t blocks = (uint32_t)(k / SNI_LEFT_STEPS); /* small numbers: a quick division */
+    return (tile_ahead){.c = c,
+                        .last = c + (rows - 1) * c_row,
+                        .fetch = fetch,
+                        .c_row = c_row,
+                        .lines = lines,
+                        .each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0};
+}
+
+/* SNI_LEFT_STEPS of k; *a moves on within its line, *b behind them. Several steps make one round of
+ * the loop: its counting would otherwise take the multipliers' place. */
+static inline __attribute__((always_inline)) void
+tile_block(int rows, const float **a, const float **b, vf sum[MR][NV], tile_ahead *f) {
+    for (uint32_t i = 0; i < f->each && f->lines > 0; i++, f->lines--, f->fetch += 16)
+        __builtin_prefetch(f->fetch, 0, 2);
+    UNROLL
+    for (int j = 0; j < NR; j += 16) __builtin_prefetch(f->c + j, 1);
+    f->c = f->c < f->last ? f->c + f->c_row : f->last;
+    UNROLL
+    for (int i = 0; i < rows; i++) __builtin_prefetch(*a + (MR + i) * SNI_LEFT_STEPS);
+    for (const float *end = *a + SNI_LEFT_STEPS; *a < end; *a += STEPS, *b += STEPS * NR) {
+        UNROLL
+        for (int s = 0; s < STEPS; s++) tile_step(rows, *a + s, *b + s * NR, sum);
+    }
+}
+
+static inline __attribute__((always_inline)) void tile_end(int rows, vf sum[MR][NV], float *c,
+                                                           int64_t c_row, bool add) {
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < NV; j++) {
+        float *at = c + i * c_row + j * LANES;
+        store(at, add ? load(at) + sum[i][j] : sum[i][j]);
+    }
+}
+
 /* `so_far` (rows x NR) are sums that go on as if they had never left the registers; NULL: none.
- * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory.
- * Several steps of k make one round of the loop: its counting would otherwise take the multipliers'
- * place.
- *
- * What is fetched, the rows of C and the next lines of A among it, comes a few lines at a time, all
- * along: memory has its own pace, and what waits for it must not fill the places that the tile's
- * own loads need. */
+ * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
                                                        const float *b, float *c, int64_t c_row,
                                                        bool add, const float *so_far,
@@ -42,27 +83,9 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
-    const float *ahead = c, *last = c + (rows - 1) * c_row;
-    uint32_t blocks = (uint32_t)(k / SNI_LEFT_STEPS); /* small numbers: a quick division */
-    uint32_t each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0;
-    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1)) {
-        for (uint32_t i = 0; i < each && lines > 0; i++, lines--, fetch += 16)
-            __builtin_prefetch(fetch, 0, 2);
-        UNROLL
-        for (int j = 0; j < NR; j += 16) __builtin_prefetch(ahead + j, 1);
-        ahead = ahead < last ? ahead + c_row : last;
-        UNROLL
-        for (int i = 0; i < rows; i++) __builtin_prefetch(a + (MR + i) * SNI_LEFT_STEPS);
-        for (const float *end = a + SNI_LEFT_STEPS; a < end; a += STEPS, b += STEPS * NR) {
-            UNROLL
-            for (int s = 0; s < STEPS; s++) tile_step(rows, a + s, b + s * NR, sum);
-        }
-    }
+    tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
+    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1))
+        tile_block(rows, &a, &b, sum, &ahead);
     for (; k > 0; k--, a++, b += NR) tile_step(rows, a, b, sum);
-    UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) {
-        float *at = c + i * c_row + j * LANES;
-        store(at, add ? load(at) + sum[i][j] : sum[i][j]);
-    }
+    tile_end(rows, sum, c, c_row, add);
 }
