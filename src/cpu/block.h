@@ -25,13 +25,22 @@ typedef int32_t vbi __attribute__((vector_size(BLOCK * sizeof(int32_t))));
 /* A block with x everywhere. */
 #define VB_SPLAT(x) ((x) - (vb){0})
 
-/* *v to [least, most]; NaN stays. */
-INLINE void clamp_vb(vb *v, const vb *least, const vb *most) {
+/* *v to least at the least; NaN stays. */
+INLINE void raise_vb(vb *v, const vb *least) {
 #if LANES != 4
-    *v = min_vf(max_vf(*v, *least), *most);
+    *v = max_vf(*v, *least);
 #else
     vbi low = *v < *least;
     *v = (vb)((low & (vbi)*least) | (~low & (vbi)*v));
+#endif
+}
+
+/* *v to [least, most]; NaN stays. */
+INLINE void clamp_vb(vb *v, const vb *least, const vb *most) {
+    raise_vb(v, least);
+#if LANES != 4
+    *v = min_vf(*v, *most);
+#else
     vbi high = *v > *most;
     *v = (vb)((high & (vbi)*most) | (~high & (vbi)*v));
 #endif

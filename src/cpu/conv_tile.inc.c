@@ -174,10 +174,15 @@ static INLINE void finish_sums(const sni_conv_tile *t, int pixels, int vectors, 
             sum[p][v] += load(e->residual + tile_at(t->y_block, p, v));
     }
     if (!act_bounds(e, &low, &high)) return;
-    vf least = splat(low), most = splat(high);
+    vf least = splat(low);
     UNROLL
     for (int p = 0; p < pixels; p++) UNROLL
-    for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(max_vf(sum[p][v], least), most);
+    for (int v = 0; v < vectors; v++) sum[p][v] = max_vf(sum[p][v], least);
+    if (e->act == SNI_ACT_RELU) return;
+    vf most = splat(high);
+    UNROLL
+    for (int p = 0; p < pixels; p++) UNROLL
+    for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(sum[p][v], most);
 }
 
 /* Has what finish_sums will add come near while the products are summed. */

@@ -6,7 +6,7 @@
 enum {
     MOST_PIXELS = LANES == 4 ? 4 : 8, /* outputs whose sums are in registers at once */
     MOST_TAPS = 7,                    /* of a kernel whose width is a constant */
-    NEAR = 6144                       /* floats of input that stay in the first cache */
+    NEAR = 12288                      /* floats of input that stay in the first cache */
 };
 
 INLINE int64_t lesser(int64_t a, int64_t b) {
@@ -36,10 +36,14 @@ INLINE void finish_pixels(const sni_depthwise_rows *r, int pixels, bool bounded,
         UNROLL
         for (int o = 0; o < pixels; o++) sum[o] += VB_CONST(residual + o * BLOCK);
     }
-    if (bounded) {
+    if (bounded && r->most < INFINITY) {
         const vb least = VB_SPLAT(r->least), most = VB_SPLAT(r->most);
         UNROLL
         for (int o = 0; o < pixels; o++) clamp_vb(&sum[o], &least, &most);
+    } else if (bounded) {
+        const vb least = VB_SPLAT(r->least);
+        UNROLL
+        for (int o = 0; o < pixels; o++) raise_vb(&sum[o], &least);
     }
     UNROLL
     for (int o = 0; o < pixels; o++) VB(y + o * BLOCK) = sum[o];

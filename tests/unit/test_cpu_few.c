@@ -1,5 +1,5 @@
-/* test_cpu_few.c - convolutions with few pixels, and the linear models of ai.onnx.ml, against the
- * reference kernels. */
+/* test_cpu_few.c - convolutions with few pixels, others with long kernels, and the linear models of
+ * ai.onnx.ml, against the reference kernels. */
 #include "versus.h"
 
 #include "ep/cpu/cpu_ep.h"
@@ -23,8 +23,11 @@ static const form forms[] = {
     {1, 2100, {1}, 40, {1}, 1, 1, 0, 1, 1},
 };
 
-/* mode: 1 bias, 2 activation, 4 something added. `kept`: chosen for another shape. */
-static void conv_case(const form *f, int mode, bool kept) {
+/* Implementations: the one that is chosen, or one that was for another shape. */
+enum { CHOSEN, FEW, PACKED };
+
+/* mode: 1 bias, 2 activation, 4 something added. */
+static void conv_case(const form *f, int mode, int by) {
     int64_t x[4] = {f->batch, f->channels}, w[4] = {f->m, f->channels / f->group};
     int64_t y[4] = {f->batch, f->m}, strides[2], dilations[2], pads[4];
     for (int i = 0; i < f->axes; i++) {
@@ -49,8 +52,22 @@ static void conv_case(const form *f, int mode, bool kept) {
     eval_attr(&v.e, sni_attr_of_int("group", f->group));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
     int64_t depth = w[1] * f->kernel[0] * (f->axes > 1 ? f->kernel[1] : 1);
-    if (kept) v.use = mode & 6 ? &sni_cpu_fused_conv_few : &sni_cpu_conv_few;
+    if (by == FEW) v.use = mode & 6 ? &sni_cpu_fused_conv_few : &sni_cpu_conv_few;
+    if (by == PACKED) v.use = mode & 6 ? &sni_cpu_fused_conv : &sni_cpu_conv;
     versus_run(&v, 1, 3e-7 * (double)(depth + 10));
+}
+
+/* Kernels whose neighbouring taps are gathered together: windows that overlap and that do not,
+ * padding, several channels and groups, kernels that end within a stretch of depth. */
+static void long_kernels_match(void **state) {
+    (void)state;
+    static const form longer[] = {
+        {1, 1, {2600}, 65, {512}, 16, 1, 0, 1, 1},   {2, 3, {900}, 19, {40}, 7, 1, 0, 1, 1},
+        {1, 2, {400}, 30, {11}, 2, 1, 5, 1, 1},      {1, 4, {700}, 12, {9}, 20, 1, 4, 2, 1},
+        {1, 3, {40, 70}, 18, {8, 8}, 2, 1, 3, 1, 2}, {1, 1, {5, 300}, 7, {1, 33}, 3, 1, 0, 1, 2},
+        {1, 2, {900}, 6, {31}, 3, 2, 9, 1, 1},       {1, 40, {200}, 33, {17}, 4, 1, 8, 1, 1}};
+    for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
+        for (int mode = 0; mode < 8; mode++) conv_case(&longer[i], mode, PACKED);
 }
 
 static void few_pixels_match(void **state) {
@@ -58,7 +75,7 @@ static void few_pixels_match(void **state) {
     int taken = 0;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         for (int mode = 0; mode < 8; mode++) {
-            conv_case(&forms[i], mode, false);
+            conv_case(&forms[i], mode, CHOSEN);
             taken += strcmp(v.impl, "conv_few_f32") == 0;
         }
     assert_true(taken >= 5 * 8);
@@ -72,9 +89,9 @@ static void many_pixels_match(void **state) {
         {1, 3, {13, 11}, 33, {3, 3}, 1, 1, 1, 1, 2}, {1, 4, {9, 65}, 3, {1, 1}, 1, 1, 0, 1, 2},
         {2, 8, {12, 20}, 16, {3, 2}, 2, 2, 2, 4, 2}, {1, 4, {65}, 5, {1}, 1, 1, 0, 1, 1}};
     for (size_t i = 0; i < sizeof many / sizeof *many; i++)
-        for (int mode = 0; mode < 8; mode++) conv_case(&many[i], mode, true);
+        for (int mode = 0; mode < 8; mode++) conv_case(&many[i], mode, FEW);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (int mode = 0; mode < 8; mode++) conv_case(&forms[i], mode, true);
+        for (int mode = 0; mode < 8; mode++) conv_case(&forms[i], mode, FEW);
 }
 
 /* ---- Linear models ---- */
@@ -121,6 +138,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_pixels_match),
         cmocka_unit_test(many_pixels_match),
+        cmocka_unit_test(long_kernels_match),
         cmocka_unit_test(linear_models_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
