@@ -11,6 +11,8 @@ typedef struct sni_choice {
     const void *params;
     int n_in;
     const sni_type *const *in;   /* NULL: left out */
+    const sni_type *left;        /* the first input as the graph knows it before any run has shapes;
+                                    NULL: not known */
     sni_const *const *constants; /* NULL entries: not part of the model */
     uint64_t matrix_bytes;       /* of all float32 matrices that are constants of the graph */
     struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */

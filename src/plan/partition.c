@@ -88,10 +88,12 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
         const sni_value *v = sni_graph_value(common->graph, n->in[i]);
         if (v && !v->is_input) constants[i] = v->constant;
     }
+    const sni_value *left = n->n_in > 0 ? sni_graph_value(common->graph, n->in[0]) : NULL;
     sni_choice c = {.node = n,
                     .params = n->params,
                     .n_in = n->n_in,
                     .in = in,
+                    .left = left ? &left->type : NULL,
                     .constants = constants,
                     .matrix_bytes = common->matrix_bytes};
     sni_prepared *list = common->prepared[n->id], *p = find_kept(list, &c);

@@ -273,15 +273,23 @@ static void node_free(node_case *t, sni_dense *state) {
     sni_store_release(t->store);
 }
 
-static bool is_coded(float *weights, int64_t rows, uint64_t bytes) {
+/* `known` rows by the graph, -1: any number. */
+static bool is_coded_of(float *weights, int64_t rows, sni_dim known, uint64_t bytes) {
     node_case t;
+    sni_dim dims[2] = {known, NODE_K};
+    sni_type left = {.has_shape = true, .rank = 2, .dims = dims};
     sni_dense *d;
     sn_error err;
     node_init(&t, weights, rows, bytes);
+    t.c.left = &left;
     assert_int_equal(node_pack(&t, &d, &err), SN_OK);
     bool coded = !d->panels;
     node_free(&t, d);
     return coded;
+}
+
+static bool is_coded(float *weights, int64_t rows, uint64_t bytes) {
+    return is_coded_of(weights, rows, rows, bytes);
 }
 
 static void few_rows_of_large_models_are_coded(void **state) {
@@ -294,6 +302,12 @@ static void few_rows_of_large_models_are_coded(void **state) {
     assert_false(is_coded(bells, 64, large));
     assert_false(is_coded(bells, -1, large)); /* not known */
     assert_false(is_coded(bits, 1, large));
+    assert_int_equal(is_coded_of(bells, 1, -1, large), has);
+    assert_false(is_coded_of(bells, 100, -1, large));
+    assert_int_equal(is_coded_of(bells, 256, -1, large), has);
+    assert_false(is_coded(bells, 256, large)); /* never fewer */
+    assert_false(is_coded_of(bells, 256, -1, 4 << 20));
+    assert_false(is_coded_of(bits, 256, -1, large));
     free(bells);
     free(bits);
 }

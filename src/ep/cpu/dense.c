@@ -10,6 +10,7 @@
 enum {
     SMALL_WORK = 1 << 15, /* multiply-accumulates not worth a second thread */
     CODE_LEAST = 1 << 20, /* bytes of weights that are worth it */
+    CODE_MANY = 256,      /* rows beside which decoding is nothing */
     CODE_MODEL = 64 << 20 /* bytes of the model's matrices that no cache keeps */
 };
 
@@ -57,15 +58,32 @@ static int64_t rows_of(const sni_choice *c, int64_t k) {
     return sni_choice_rank(c, 0) < 1 || k == 0 ? INT64_MAX : rows / k;
 }
 
+/* Whether the left operand can have so few rows or fewer in another run: that some dimension can be
+ * any number, and those that are known do not make it more. */
+static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
+    const sni_type *t = c->left;
+    int64_t least = 1;
+    bool any = false;
+    if (!t || !t->has_shape) return false;
+    for (int i = 0; i < t->rank; i++) {
+        any |= t->dims[i] < 0;
+        if (t->dims[i] >= 0 && !sni_mul_i64(least, t->dims[i], &least)) return false;
+    }
+    return any && least / k <= rows;
+}
+
 /* Codes pay where weights come from memory, which takes longer than decoding: for few rows, and
- * where the model has more weights than caches keep. A compiled model has decided it. */
+ * where the model has more weights than caches keep. Many rows lose next to nothing by them, so
+ * there, too, weights are coded that may meet few rows later. A compiled model has decided it. */
 static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
                         const sni_loan **loan, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
     size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
     *coded = size && given == size;
-    if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL ||
-        rows_of(c, p->k) > sni_coded_kernels_get()->rows)
+    int64_t rows = rows_of(c, p->k), few = sni_coded_kernels_get()->rows;
+    if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
+        return SN_OK;
+    if (rows > few && (rows < CODE_MANY || rows == INT64_MAX || !may_have(c, p->k, few)))
         return SN_OK;
     SN_TRY(borrow(c, i, loan, err));
     *coded = sni_gemm_uncoded_part((*loan)->tensor.data, p->k * p->n) < CODE_ESCAPES;
