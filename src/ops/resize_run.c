@@ -191,14 +191,6 @@ typedef struct gather_job {
 static void gather_row(const gather_job *j, const unsigned char *src, unsigned char *dst) {
     const tap_table *last = &j->tables[j->x->rank - 1];
     size_t width = sni_dtype_width(j->x->dtype);
-    if (j->identity) {
-        size_t bytes = (size_t)last->out * width;
-        if (bytes == 64) /* channels side by side */
-            memcpy(dst, src, 64);
-        else
-            memcpy(dst, src, bytes);
-        return;
-    }
     const int64_t *index = last->index;
     if (j->lanes.cores) {
         j->lanes.cores->pick((const float *)(const void *)src, last->in, j->lanes.at, last->out,
@@ -213,28 +205,52 @@ static void gather_row(const gather_job *j, const unsigned char *src, unsigned c
     }
 }
 
+/* `count` rows of so many bytes that are copied as they are, row i from src + index[i] * bytes on.
+ */
+static void copy_rows(const unsigned char *src, const int64_t *index, int64_t count, size_t bytes,
+                      unsigned char *dst) {
+    if (bytes == 64) /* channels side by side */
+        for (int64_t i = 0; i < count; i++) memcpy(dst + i * 64, src + index[i] * 64, 64);
+    else if (bytes == 32)
+        for (int64_t i = 0; i < count; i++) memcpy(dst + i * 32, src + index[i] * 32, 32);
+    else
+        for (int64_t i = 0; i < count; i++)
+            memcpy(dst + (size_t)i * bytes, src + (size_t)index[i] * bytes, bytes);
+}
+
 /* Output rows [begin, end). */
 static void gather_piece(void *ctx, int64_t begin, int64_t end) {
     const gather_job *j = ctx;
     size_t width = sni_dtype_width(j->x->dtype);
     int rank = j->x->rank;
-    int64_t row = j->tables[rank - 1].out;
+    int64_t row = j->tables[rank - 1].out, before = -1;
     const tap_table *lines = rank > 1 ? &j->tables[rank - 2] : NULL;
     int64_t many = lines ? lines->out : 1;
+    size_t bytes = (size_t)row * width;
     for (int64_t r = begin; r < end;) {
         int64_t rest = r / many, offset = 0, at = r % many;
         for (int d = rank - 3; d >= 0; d--) {
             offset += j->tables[d].index[rest % j->tables[d].out] * j->strides[d];
             rest /= j->tables[d].out;
         }
-        for (int64_t first = at; at < many && r < end; at++, r++) {
-            int64_t from = offset + (lines ? lines->index[at] * j->strides[rank - 2] : 0);
-            unsigned char *dst = (unsigned char *)j->y->data + (size_t)(r * row) * width;
-            if (at > first && lines->index[at] == lines->index[at - 1] && !j->identity)
-                memcpy(dst, dst - (size_t)row * width, (size_t)row * width);
-            else
-                gather_row(j, (const unsigned char *)j->x->data + (size_t)from * width, dst);
+        const unsigned char *src = (const unsigned char *)j->x->data + (size_t)offset * width;
+        unsigned char *dst = (unsigned char *)j->y->data + (size_t)r * bytes;
+        int64_t count = many - at < end - r ? many - at : end - r;
+        if (offset == before && at == 0 && r - many >= begin) { /* the rows before these again */
+            memcpy(dst, dst - (size_t)many * bytes, (size_t)count * bytes);
+        } else if (j->identity && lines) {
+            copy_rows(src, lines->index + at, count, bytes, dst);
+        } else {
+            for (int64_t i = 0; i < count; i++, dst += bytes) {
+                int64_t from = lines ? lines->index[at + i] * j->strides[rank - 2] : 0;
+                if (i > 0 && lines->index[at + i] == lines->index[at + i - 1])
+                    memcpy(dst, dst - bytes, bytes);
+                else
+                    gather_row(j, src + (size_t)from * width, dst);
+            }
         }
+        before = offset;
+        r += count;
     }
 }
 

@@ -122,8 +122,45 @@ static void resize_matches(void **state) {
     resize_case(SN_INT32, 4, (int64_t[]){1, 2, 20, 40}, 1.7f, "nearest", "asymmetric", false);
     resize_case(SN_FLOAT64, 4, (int64_t[]){1, 2, 20, 40}, 1.7f, "linear", "asymmetric", false);
     resize_case(SN_FLOAT32, 4, (int64_t[]){1, 0, 20, 40}, 2, "linear", "half_pixel", false);
+    resize_case(SN_FLOAT32, 5, (int64_t[]){1, 3, 17, 19, 8}, 2, "nearest", "half_pixel", false);
     resize_case(SN_FLOAT32, 5, (int64_t[]){1, 2, 6, 9, 21}, 2, "linear", "half_pixel", false);
     resize_case(SN_FLOAT32, 4, (int64_t[]){1, 16, 100, 90}, 2, "linear", "half_pixel", false);
+}
+
+/* (2, 3, 4, 5, last) floats, each its own number, to `up` times as many rows and `wide` times as
+ * many columns. */
+static void nearest_case(int64_t last, int64_t up, int64_t wide) {
+    int64_t dims[5] = {2, 3, 4, 5, last}, n = 5, count = 2 * 3 * 4 * 5 * last;
+    float scales[5] = {1, 1, (float)up, (float)wide, 1}, *x = malloc((size_t)count * sizeof *x);
+    eval e;
+    assert_non_null(x);
+    for (int64_t i = 0; i < count; i++) x[i] = (float)i;
+    eval_start(&e, "Resize", 13);
+    eval_input(&e, SN_FLOAT32, 5, dims, x);
+    eval_input(&e, SN_FLOAT32, 0, NULL, NULL);
+    eval_input(&e, SN_FLOAT32, 1, &n, scales);
+    eval_attr(&e, sni_attr_of_string("mode", "nearest"));
+    eval_attr(&e, sni_attr_of_string("coordinate_transformation_mode", "asymmetric"));
+    eval_attr(&e, sni_attr_of_string("nearest_mode", "floor"));
+    assert_int_equal(eval_run(&e, 1), SN_OK);
+    assert_int_equal(e.out[0].tensor.count, count * up * wide);
+    const float *y = e.out[0].tensor.data;
+    for (int64_t i = 0; i < count * up * wide; i++) {
+        int64_t column = i / last % (5 * wide), row = i / last / (5 * wide) % (4 * up);
+        int64_t plane = i / last / (5 * wide) / (4 * up);
+        int64_t from = ((plane * 4 + row / up) * 5 + column / wide) * last + i % last;
+        assert_true(y[i] == (float)from);
+    }
+    eval_end(&e);
+    free(x);
+}
+
+static void nearest_picks(void **state) {
+    (void)state;
+    static const int64_t lasts[] = {16, 8, 1, 5, 33};
+    for (int i = 0; i < 5; i++)
+        for (int64_t up = 1; up <= 3; up++)
+            for (int64_t wide = 1; wide <= 3; wide++) nearest_case(lasts[i], up, wide);
 }
 
 /* ---- GridSample ---- */
@@ -200,7 +237,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resize_matches),    cmocka_unit_test(rotary_matches),
         cmocka_unit_test(sample_matches),    cmocka_unit_test(where_matches),
-        cmocka_unit_test(transpose_matches),
+        cmocka_unit_test(transpose_matches), cmocka_unit_test(nearest_picks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
