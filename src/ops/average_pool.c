@@ -1,5 +1,6 @@
 /* AveragePool and GlobalAveragePool: the mean of the elements under each window; and the same of
  * 8-bit tensors, QLinearAveragePool and QLinearGlobalAveragePool. */
+#include "base/threadpool.h"
 #include "ops/pool.h"
 #include "ops/qlinear.h"
 #include "ops/wide.h"
@@ -59,7 +60,7 @@ static sn_status global_linear_infer(sni_infer *c) {
 }
 
 /* The pool of the numbers that the bytes stand for. */
-static sn_status run_linear(sni_kernel *k, sni_pool_fn fn, bool global) {
+static sn_status linear_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0), x_shape, y_shape;
     sni_layout layout = layout_of(k->params);
@@ -72,18 +73,55 @@ static sn_status run_linear(sni_kernel *k, sni_pool_fn fn, bool global) {
     SN_TRY(sni_scratch_array(k, y->count, sizeof(float), &out));
     sni_channels_first(x, layout, &x_shape);
     sni_channels_first(y, layout, &y_shape);
-    SN_TRY(sni_pool_planes(k, fn, global, &x_shape, in, &y_shape, out, NULL));
-    qy.zero_first = !global; /* as ONNX Runtime has it */
+    SN_TRY(sni_pool_planes(k, average_f32, false, &x_shape, in, &y_shape, out, NULL));
+    qy.zero_first = true; /* as ONNX Runtime has it */
     sni_quantize_into(k, out, &qy, layout, y);
     return SN_OK;
 }
 
-static sn_status linear_ref(sni_kernel *k) {
-    return run_linear(k, average_f32, false);
+/* Means of whole planes of bytes, as numbers. */
+typedef struct byte_means {
+    const sni_qscale *q;
+    const uint8_t *x;
+    float *means; /* by image and channel */
+    int64_t channels, pixels;
+    bool last; /* channels come last */
+} byte_means;
+
+static void mean_planes(void *ctx, int64_t begin, int64_t end) {
+    const byte_means *j = ctx;
+    int flip = j->q->dtype == SN_INT8 ? 128 : 0; /* int8 v is (v ^ 128) - 128 as a uint8 */
+    int64_t step = j->last ? j->channels : 1;
+    for (int64_t plane = begin; plane < end; plane++) {
+        int64_t first = j->last ? plane / j->channels * j->pixels * step + plane % j->channels
+                                : plane * j->pixels;
+        int64_t sum = 0;
+        for (int64_t i = 0; i < j->pixels; i++) sum += j->x[first + i * step] ^ flip;
+        sum -= (flip + j->q->zero) * j->pixels;
+        j->means[plane] = (float)((double)sum * (double)j->q->scale / (double)j->pixels);
+    }
 }
 
 static sn_status global_linear_ref(sni_kernel *k) {
-    return run_linear(k, global_average_f32, true);
+    enum { GRAIN = 16384 }; /* elements worth a thread */
+    const sni_tensor *x = sni_in(k, 0);
+    sni_tensor *y = sni_out(k, 0), shape;
+    sni_layout layout = layout_of(k->params);
+    sni_qscale qx, qy;
+    void *means = NULL;
+    SN_TRY(sni_qscale_get(k, 1, x->dtype, &qx));
+    SN_TRY(sni_qscale_get(k, 3, y->dtype, &qy));
+    SN_TRY(sni_scratch_array(k, y->count, sizeof(float), &means));
+    sni_channels_first(x, layout, &shape);
+    byte_means j = {.q = &qx,
+                    .x = x->data,
+                    .means = means,
+                    .channels = shape.dims[1],
+                    .pixels = sni_tensor_span(&shape, 2, shape.rank),
+                    .last = layout == SNI_CHANNELS_LAST};
+    sni_parallel_for(k->threads, y->count, GRAIN / (j.pixels + 1) + 1, mean_planes, &j);
+    sni_quantize_into(k, means, &qy, layout, y);
+    return SN_OK;
 }
 
 #define CHANNELS_LAST \
