@@ -6,9 +6,9 @@
 #include <math.h>
 
 enum {
-    PLAIN_CHANNELS = 7,
+    PLAIN_CHANNELS = 7, /* a convolution reads so few channels as they are */
     MOST_OPERANDS = 8
-}; /* a convolution reads so few channels as they are */
+};
 
 static bool given(const sni_node *n, int32_t i) {
     return i < n->n_in && n->in[i] != SNI_NO_ID;
@@ -373,7 +373,6 @@ static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
     return SN_OK;
 }
 
-/* Resize over the picture alone. */
 /* Pixels of a value; 0 if they are not known. */
 static int64_t pixels_of(const sni_layout *l, int32_t id) {
     const sni_type *t = &sni_graph_value(l->g, id)->type;
@@ -393,6 +392,7 @@ static bool grows_for_plain(const sni_layout *l, const sni_node *n) {
     return pixels_of(l, n->in[0]) < pixels_of(l, n->out[0]);
 }
 
+/* Resize over the picture alone. */
 static sn_status layout_resize(sni_layout *l, sni_node *n) {
     const sni_resize_params *p = n->params;
     if (grows_for_plain(l, n)) return SN_OK;

@@ -50,34 +50,37 @@ static bool phases_accepts(const sni_choice *c) {
            g.kernel_h <= 7 && g.kernel_w >= 5 && g.kernel_w <= 7;
 }
 
-/* The geometry of a choice over phases and its form; false where the direct sums are quicker. */
-static bool phases_choose(const sni_choice *c, sni_conv_geometry *phases, sni_wino_form *form) {
-    sni_conv_geometry g;
+/* A choice as it is, over phases, and by which form. */
+typedef struct phases_choice {
+    sni_conv_geometry g, phases;
+    sni_wino_form form;
+} phases_choice;
+
+/* False where the direct sums are quicker. */
+static bool phases_choose(const sni_choice *c, phases_choice *out) {
+    sni_conv_geometry *g = &out->g, *phases = &out->phases;
     bool plain;
-    if (!sni_blocked_geometry(c, &g, &plain) || g.pad_top < 0 || g.pad_left < 0 || g.n < 1 ||
-        g.out_h < 1 || g.out_w < 1)
+    if (!sni_blocked_geometry(c, g, &plain) || g->pad_top < 0 || g->pad_left < 0 || g->n < 1 ||
+        g->out_h < 1 || g->out_w < 1)
         return false;
-    *phases = phases_of(&g);
-    if (!sni_wino_choose(phases, form)) return false;
+    *phases = phases_of(g);
+    if (!sni_wino_choose(phases, &out->form)) return false;
     double copied =
-        (double)g.n * (double)phases->in_channels * (double)(phases->in_h * phases->in_w);
-    return sni_wino_cost(phases, form) + copied < sni_wino_cost(&g, NULL);
+        (double)g->n * (double)phases->in_channels * (double)(phases->in_h * phases->in_w);
+    return sni_wino_cost(phases, &out->form) + copied < sni_wino_cost(g, NULL);
 }
 
 static bool phases_pays(const sni_choice *c) {
-    sni_conv_geometry phases;
-    sni_wino_form form;
-    return phases_choose(c, &phases, &form);
+    phases_choice p;
+    return phases_choose(c, &p);
 }
 
 /* Points along the axes, and where the taps begin. */
 static uint32_t phases_form(const sni_choice *c) {
-    sni_conv_geometry g, phases;
-    sni_wino_form form;
-    bool plain;
-    if (!phases_choose(c, &phases, &form) || !sni_blocked_geometry(c, &g, &plain)) return 0;
-    return (uint32_t)(shift_of(g.pad_top) << 9 | shift_of(g.pad_left) << 8 | form.t_h << 4 |
-                      form.t_w);
+    phases_choice p;
+    if (!phases_choose(c, &p)) return 0;
+    return (uint32_t)(shift_of(p.g.pad_top) << 9 | shift_of(p.g.pad_left) << 8 | p.form.t_h << 4 |
+                      p.form.t_w);
 }
 
 /* The taps of one channel of one filter, (kernel_h, kernel_w), to those of its four phases. */
@@ -92,32 +95,28 @@ static void split_taps(const sni_conv_geometry *g, const sni_conv_geometry *phas
         }
 }
 
-static sn_status pack(const sni_choice *c, const sni_conv_geometry *phases,
-                      const sni_wino_form *form, float *points, sn_error *err) {
-    sni_conv_geometry g;
+static sn_status pack(const sni_choice *c, const phases_choice *p, float *points, sn_error *err) {
+    const sni_conv_geometry *g = &p->g, *phases = &p->phases;
     const sni_loose_float *w;
-    bool plain;
-    sni_blocked_geometry(c, &g, &plain);
     SN_TRY(sni_cpu_loose(c, 1, &w, err));
-    int64_t filters = g.out_channels * g.in_channels, taps = g.kernel_h * g.kernel_w;
+    int64_t filters = g->out_channels * g->in_channels, taps = g->kernel_h * g->kernel_w;
     int64_t split = PHASES * phases->kernel_h * phases->kernel_w;
     float *all = calloc((size_t)(filters * split), sizeof *all);
-    if (!all) return sni_fail(err, SN_NO_MEMORY, "no memory for the weights of a convolution");
-    for (int64_t i = 0; i < filters; i++) split_taps(&g, phases, w + i * taps, all + i * split);
-    sni_wino_pack(phases, form, (const sni_loose_float *)all, points, 0);
+    if (!all) return sni_fail_memory(err);
+    for (int64_t i = 0; i < filters; i++) split_taps(g, phases, w + i * taps, all + i * split);
+    sni_wino_pack(phases, &p->form, all, points, 0);
     free(all);
     return SN_OK;
 }
 
 static sn_status phases_prepare(const sni_choice *c, void **state, sn_error *err) {
-    sni_conv_geometry phases;
+    phases_choice p;
     phases_weights made = {0};
     bool filled;
-    if (!phases_choose(c, &phases, &made.form))
-        return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
-    SN_TRY(
-        sni_cpu_floats(c, sni_wino_packed_size(&phases, &made.form), &made.points, &filled, err));
-    if (!filled) SN_TRY(pack(c, &phases, &made.form, made.points, err));
+    if (!phases_choose(c, &p)) return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
+    made.form = p.form;
+    SN_TRY(sni_cpu_floats(c, sni_wino_packed_size(&p.phases, &p.form), &made.points, &filled, err));
+    if (!filled) SN_TRY(pack(c, &p, made.points, err));
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
     return sni_cpu_keep(&made, sizeof made, state, err);
