@@ -200,49 +200,30 @@ INLINE void out_rows(int t, int m, const sni_wino_output *s, const float *tile) 
 }
 
 /* The pairs of points and outputs per axis: kernels of 3, 4, 5 and 7. */
+#define EACH_PAIR(pair)                                                                     \
+    pair(1, 1) pair(4, 2) pair(6, 4) pair(6, 3) pair(6, 2) pair(8, 6) pair(8, 5) pair(8, 4) \
+        pair(8, 2) pair(10, 8) pair(10, 7) pair(10, 6) pair(10, 4)
+
 static void output(const sni_wino_output *s) {
     float tile[POINTS * POINTS * BLOCK] __attribute__((aligned(64)));
     switch (s->t_h * 16 + s->m_h) {
-#define CASE(t, m)                                         \
+#define COLUMNS(t, m)                                      \
     case t * 16 + m:                                       \
         out_columns(t, m, s->t_w, s->from, s->step, tile); \
         break;
-        CASE(1, 1)
-        CASE(4, 2)
-        CASE(6, 4)
-        CASE(6, 3)
-        CASE(6, 2)
-        CASE(8, 6)
-        CASE(8, 5)
-        CASE(8, 4)
-        CASE(8, 2)
-        CASE(10, 8)
-        CASE(10, 7)
-        CASE(10, 6)
-        CASE(10, 4)
-#undef CASE
+        EACH_PAIR(COLUMNS)
+#undef COLUMNS
     }
     switch (s->t_w * 16 + s->m_w) {
-#define CASE(t, m)               \
+#define ROWS(t, m)               \
     case t * 16 + m:             \
         out_rows(t, m, s, tile); \
         break;
-        CASE(1, 1)
-        CASE(4, 2)
-        CASE(6, 4)
-        CASE(6, 3)
-        CASE(6, 2)
-        CASE(8, 6)
-        CASE(8, 5)
-        CASE(8, 4)
-        CASE(8, 2)
-        CASE(10, 8)
-        CASE(10, 7)
-        CASE(10, 6)
-        CASE(10, 4)
-#undef CASE
+        EACH_PAIR(ROWS)
+#undef ROWS
     }
 }
+#undef EACH_PAIR
 
 /* ---- Products ---- */
 

@@ -8,41 +8,31 @@
 #define CARRIER uint64_t
 #endif
 
+/* A number of another type; booleans are 0 and 1. */
+#if defined(T_BOOL)
+#define AS(type, v) ((v) != 0)
+#else
+#define AS(type, v) ((type)(v))
+#endif
+
 static void FN(load)(const void *src, void *carrier, size_t n) {
     const T *s = src;
     CARRIER *d = carrier;
-    for (size_t i = 0; i < n; i++) {
-#if defined(T_BOOL)
-        d[i] = s[i] != 0;
-#else
-        d[i] = (CARRIER)s[i];
-#endif
-    }
+    for (size_t i = 0; i < n; i++) d[i] = AS(CARRIER, s[i]);
 }
 
 static void FN(store_i64)(const void *carrier, void *dst, size_t n) {
     const int64_t *s = carrier;
     T *d = dst;
-    for (size_t i = 0; i < n; i++) {
-#if defined(T_BOOL)
-        d[i] = s[i] != 0;
-#else
-        d[i] = (T)s[i];
-#endif
-    }
+    for (size_t i = 0; i < n; i++) d[i] = AS(T, s[i]);
 }
 
 static void FN(store_u64)(const void *carrier, void *dst, size_t n) {
     const uint64_t *s = carrier;
     T *d = dst;
-    for (size_t i = 0; i < n; i++) {
-#if defined(T_BOOL)
-        d[i] = s[i] != 0;
-#else
-        d[i] = (T)s[i];
-#endif
-    }
+    for (size_t i = 0; i < n; i++) d[i] = AS(T, s[i]);
 }
+#undef AS
 
 static T FN(from_f64)(double v) {
 #if defined(T_BOOL)

@@ -157,7 +157,7 @@ static sn_status qattention_infer(sni_infer *c) {
 
 /* ---- Running ---- */
 
-/* (rows, columns) += bias (columns), or the bias alone; NULL: 0. */
+/* Every row of (rows, columns) becomes the bias; NULL: zeros. */
 static void start_rows(sn_dtype dtype, void *out, int64_t rows, int64_t columns, const void *bias) {
     size_t width = sni_dtype_width(dtype), bytes = (size_t)columns * width;
     for (int64_t r = 0; r < rows && bytes; r++) {
@@ -167,6 +167,23 @@ static void start_rows(sn_dtype dtype, void *out, int64_t rows, int64_t columns,
         else
             memset(row, 0, bytes);
     }
+}
+
+/* (rows, K) times weights that lie as w (K, columns) does. */
+static sni_gemm product_of(const sni_tensor *w, int64_t rows, const void *from, const void *weights,
+                           void *to) {
+    int64_t depth = w->dims[0], columns = w->dims[1];
+    return (sni_gemm){.m = rows,
+                      .n = columns,
+                      .k = depth,
+                      .a = from,
+                      .a_row = depth,
+                      .a_col = 1,
+                      .b = weights,
+                      .b_row = columns,
+                      .b_col = 1,
+                      .c = to,
+                      .c_row = columns};
 }
 
 /* Input times weights plus bias: (batches * queries, columns) in `dtype`. */
@@ -180,18 +197,8 @@ static sn_status project(sni_kernel *k, sn_dtype dtype, const void **out) {
     SN_TRY(sni_in_as(k, sni_in(k, 2), dtype, &bias));
     SN_TRY(sni_scratch_matrix(k, rows, columns, sni_dtype_width(dtype), &y));
     start_rows(dtype, y, rows, columns, bias);
-    sni_gemm g = {.m = rows,
-                  .n = columns,
-                  .k = w->dims[0],
-                  .a = from,
-                  .a_row = w->dims[0],
-                  .a_col = 1,
-                  .b = weights,
-                  .b_row = columns,
-                  .b_col = 1,
-                  .c = y,
-                  .c_row = columns,
-                  .add = true};
+    sni_gemm g = product_of(w, rows, from, weights, y);
+    g.add = true;
     SN_TRY(sni_gemm_run(k, dtype, &g));
     *out = y;
     return SN_OK;
@@ -211,17 +218,7 @@ static sn_status project_integers(sni_kernel *k, const float **out) {
     SN_TRY(sni_as_f32(k, w_scale, &scales));
     SN_TRY(sni_scratch_matrix(k, rows, columns, sizeof(int32_t), &sums));
     SN_TRY(sni_scratch_matrix(k, rows, columns, sizeof(float), &y));
-    sni_gemm g = {.m = rows,
-                  .n = columns,
-                  .k = w->dims[0],
-                  .a = from,
-                  .a_row = w->dims[0],
-                  .a_col = 1,
-                  .b = weights,
-                  .b_row = columns,
-                  .b_col = 1,
-                  .c = sums,
-                  .c_row = columns};
+    sni_gemm g = product_of(w, rows, from, weights, sums);
     SN_TRY(sni_gemm_run(k, SN_INT32, &g));
     float scale = (float)sni_number_at(sni_in(k, quantized.scale), 0);
     for (int64_t i = 0; i < rows * columns; i++) {
