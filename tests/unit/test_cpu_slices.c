@@ -110,6 +110,10 @@ static void chosen_by_shape(void **state) {
         {{3, 2, 8, 12, {5, 7, 8}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
          4,
          "conv_f32"},
+        /* more products than a kernel may ask for pieces of memory */
+        {{3, 2, 70, 140, {3, 4, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         70,
+         "conv_f32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const form *f = &cases[i].f;

@@ -50,6 +50,9 @@ static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
                       .fill = g->fill ? fill_panel : NULL};
     SN_TRY(sni_poll(k));
     if (!g->fill) return sni_dense_many(k, &f, count, gemm_locate, &c);
+    size_t size = sni_gemm_scratch_size(&f, k->threads);
+    float *scratch = size ? sni_scratch(k, size * sizeof *scratch) : NULL;
+    if (size && !scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     for (int64_t i = 0; i < count; i++) { /* the panels of each are made by many threads */
         sni_gemm one = *g;
         one.product = i;
@@ -57,7 +60,8 @@ static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
         f.a = one.a;
         f.c = one.c;
         f.fill_ctx = &one;
-        SN_TRY(sni_dense_run(k, &f));
+        sni_gemm_f32_run(&f, k->threads, scratch);
+        SN_TRY(sni_poll(k));
     }
     return SN_OK;
 }

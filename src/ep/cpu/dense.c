@@ -208,10 +208,13 @@ sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
     stack_job j = {.g = g, .locate = locate, .ctx = ctx, .count = count, .parts = k->threads};
     if (count <= 0 || g->m <= 0 || g->n <= 0) return SN_OK;
     if (count < k->threads) {
+        size_t size = sni_gemm_scratch_size(g, k->threads);
+        j.scratch = size ? sni_scratch(k, size * sizeof *j.scratch) : NULL;
+        if (size && !j.scratch) return no_scratch(k);
         for (int64_t i = 0; i < count; i++) {
             sni_gemm_f32 one = *g;
             locate(ctx, i, &one);
-            SN_TRY(sni_dense_run(k, &one));
+            sni_gemm_f32_run(&one, k->threads, j.scratch);
         }
         return SN_OK;
     }
