@@ -5,13 +5,14 @@ Prints three figures of a Transformer of the zoo (bert_base, minilm_l6) or any o
 random order:
   steady   cost of a run in a session that sees all lengths, as a part of that in one made for the length alone; for a
            session that sees the shortest length first and for one that sees the longest first: weights are packed
-           for the first one
+           for the first one. The least of many runs in turns; on a machine that does other things meanwhile, single
+           lengths come out 3 % apart, and 5 % with fewer than ten runs of each
   memory   resident bytes after so many random shapes, as a part of those of the largest shape alone
   first    what the first run of a shape costs more than its second, in ms. Single runs differ from each other, and a
            run that follows one of another length finds other things in the caches: so beside it stand the same
            difference for lengths that the session knows, and what the second run costs more than the third.
-and fails if one of them is worse than it should be (1.05, 1.2, 2 ms in the median, 2 ms over lengths that are known
-at the 90th percentile). Costs are time on the clock; --cpu takes the processors' time, for machines that do other
+and fails if one of them is worse than it should be (1.05 at each length, 1.2, 2 ms in the median, 2 ms over lengths that
+are known at the 90th percentile). Costs are time on the clock; --cpu takes the processors' time, for machines that do other
 things meanwhile.
 """
 
@@ -82,16 +83,20 @@ def in_child(settings, lengths):
     return float(out.stdout)
 
 
+STEADY_SECONDS, MOST_RUNS = 2.5, 60  # of a length, where the number of runs that is asked for takes less
+
+
 def steady(model, shuffled, sample, runs):
-    """For each length of the sample: cost among all others, and in a session of its own."""
+    """For each length of the sample: cost among all others, and in a session of its own. In turns, so that what else
+    the machine does meets both; short lengths, of which a single run says little, as often as time allows."""
     session, ratios = model.session(), []
     for length in shuffled:
         once(session, model.feeds(session, length))
     for length in sample:
         fixed = model.session()
         feeds = model.feeds(session, length)
-        mixed, alone = [], []
-        for _ in range(runs):
+        mixed, alone, start = [], [], time.perf_counter()
+        while len(mixed) < runs or (len(mixed) < MOST_RUNS and time.perf_counter() - start < STEADY_SECONDS):
             once(session, model.feeds(session, random.choice(shuffled)))  # another shape in between
             mixed.append(once(session, feeds))
             once(fixed, feeds)  # its weights are in the caches as much as the other's
@@ -136,6 +141,7 @@ def parse():
     parser.add_argument("--most", type=int, default=512)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, help="of each length of the figure for steady cost")
+    parser.add_argument("--lengths", help="of the figure for steady cost, as 1,64,96")
     parser.add_argument("--new", type=int, help="lengths of the figure for first runs")
     parser.add_argument("--cpu", action="store_true", help="time of the processors, not of the clock")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
@@ -144,7 +150,8 @@ def parse():
     settings.shapes = shapes if settings.shapes is None else settings.shapes
     settings.runs = runs if settings.runs is None else settings.runs
     settings.new = new if settings.new is None else settings.new
-    settings.sample = [n for n in SAMPLES.get(settings.model, SAMPLES["minilm_l6"]) if n <= settings.most]
+    settings.sample = [int(n) for n in settings.lengths.split(",")] if settings.lengths else [
+        n for n in SAMPLES.get(settings.model, SAMPLES["minilm_l6"]) if n <= settings.most]
     if not os.path.isfile(settings.model):
         settings.model = os.path.join(settings.zoo, settings.model, "model.onnx")
     return settings
@@ -166,7 +173,7 @@ def main():
         for first in (1, settings.most):
             ratios = [r for _, r in steady(model, [first] + shuffled, settings.sample, settings.runs)]
             ratio = statistics.geometric_mean(ratios)
-            good &= ratio <= 1.05
+            good &= max(ratios) <= 1.05
             print("steady: %.3f of a session made for the length, %.3f at worst, when length %d came first (at most 1.05)"
                   % (ratio, max(ratios), first), flush=True)
     if settings.new:
