@@ -58,12 +58,6 @@ static uint64_t deadline_in(uint64_t limit_ns) {
     return limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns;
 }
 
-static sn_status check_deadline(void *ctx, sn_error *err) {
-    const uint64_t *deadline = ctx;
-    if (sni_now_ns() < *deadline) return SN_OK;
-    return sni_fail(err, SN_TIMEOUT, "making the session reached its time limit");
-}
-
 /* Bytes of plans to keep: what the caller says, or in proportion to the model, so that the plans of
  * a small one do not outweigh its tensors. */
 static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
@@ -93,13 +87,11 @@ static sn_status make_form(sn_session *s, const sn_model *source, bool settled, 
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
     if (settled) sni_graph_settle_inputs(f->graph);
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
-    uint64_t deadline = deadline_in(o->prepare_limit_ns);
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
                                .n_disabled = o->disabled_rule_count,
                                .portable = o->portable,
-                               .poll = deadline ? check_deadline : NULL,
-                               .poll_ctx = &deadline};
+                               .deadline_ns = deadline_in(o->prepare_limit_ns)};
     SN_TRY(sni_optimize_with(f->graph, &options, report, err));
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);

@@ -1,13 +1,14 @@
 /* threadpool.c - one pool of worker threads for the whole process. */
 #include "base/threadpool.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 enum {
     PIECES_PER_THREAD = 4, /* more than one lets a quick thread help a slow one */
@@ -78,12 +79,6 @@ static void pool_prepare(void) {
 
 /* ---- Waiting ---- */
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -94,13 +89,13 @@ static void relax(void) {
 
 /* Spins until ready(arg) or `limit` nanoseconds have passed. True if it got ready. */
 static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit) {
-    int64_t end = now_ns() + limit;
+    int64_t end = (int64_t)sni_now_ns() + limit;
     do {
         for (int i = 0; i < 16; i++) {
             if (ready(arg)) return true;
             relax();
         }
-    } while (now_ns() < end);
+    } while ((int64_t)sni_now_ns() < end);
     return false;
 }
 

@@ -10,7 +10,8 @@
 enum {
     PIECE = 1 << 13, /* products of blocks that are worth a thread's while */
     WARM = 4096,     /* outputs that are finished while they are near */
-    ROW_PIXELS = 48  /* pixels for each thread from which on they share out rows */
+    ROW_PIXELS = 48, /* pixels for each thread from which on they share out rows */
+    MOST_TAPS = 1024 /* of a window: larger ones are left to loops that can be stopped */
 };
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -22,7 +23,8 @@ static int64_t larger(int64_t a, int64_t b) {
 }
 
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
-    return g->groups == g->in_channels && g->in_channels == g->out_channels;
+    return g->groups == g->in_channels && g->in_channels == g->out_channels &&
+           g->kernel_h * g->kernel_w <= MOST_TAPS;
 }
 
 /* ---- Weights ---- */

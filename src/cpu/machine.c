@@ -1,11 +1,11 @@
 /* machine.c - what this machine can do at best, measured. */
 #include "cpu/machine.h"
 
+#include "base/clock.h"
 #include "base/threadpool.h"
 #include "cpu/kernels.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     TRIES = 8,
@@ -22,9 +22,7 @@ typedef struct trial {
 } trial;
 
 static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (double)sni_now_ns() * 1e-9;
 }
 
 static void work(void *ctx, int64_t begin, int64_t end) {

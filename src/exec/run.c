@@ -33,12 +33,6 @@ typedef struct activation {
     sn_error *err;
 } activation;
 
-uint64_t sni_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ---- What kernels may ask for ---- */
 
 static size_t scratch_room(const activation *a) {
@@ -102,9 +96,9 @@ static sn_status poll_run(const sni_run *run, sn_error *err) {
     return SN_OK;
 }
 
-static sn_status host_poll(sni_kernel *k) {
+static sn_status host_poll(const sni_kernel *k, sn_error *err) {
     const activation *a = k->host_ctx;
-    return poll_run(a->run, k->err);
+    return poll_run(a->run, err);
 }
 
 static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
@@ -118,7 +112,7 @@ static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
         return sni_fail(k->err, SN_INVALID_MODEL,
                         "its subgraph has %d inputs and %d outputs where %d and %d are needed",
                         g->n_inputs, g->n_outputs, n_in, n_out);
-    SN_TRY(host_poll(k));
+    SN_TRY(sni_poll(k));
     int32_t total = g->n_inputs + g->n_captures;
     const sni_datum **all = calloc((size_t)total + 1, sizeof *all);
     if (!all) return sni_fail_memory(k->err);

@@ -2,6 +2,7 @@
 #ifndef SNI_EXEC_RUN_H
 #define SNI_EXEC_RUN_H
 
+#include "base/clock.h"
 #include "exec/program.h"
 
 /* What holds for a whole run, subgraphs included. */
@@ -18,8 +19,6 @@ typedef struct sni_run {
     void (*on_value)(void *ctx, const char *name, const char *op, const sni_datum *value);
     void *on_value_ctx;
 } sni_run;
-
-uint64_t sni_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Runs a program. `in` has the graph's inputs and then its captures; NULL: left to its default.
  * `out` has one entry per graph output: NONE receives a value the caller clears; a tensor with

@@ -22,6 +22,7 @@ static void FN(sum_window)(const sni_pool *pool, int64_t plane, int64_t row, T *
         const T *src = x + r.in_row * w->in[last];
         for (int64_t i = 0; i < pool->n_spans; i++) {
             const sni_pool_span *s = &pool->spans[i];
+            if (sni_pool_stopping(pool)) return;
             if (s->lo < s->hi)
                 FN(add_row)(y + s->lo, src + s->lo * stride + s->shift, s->hi - s->lo, stride);
         }

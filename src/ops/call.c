@@ -1,6 +1,8 @@
 /* call.c - running one node outside a plan. */
 #include "ops/call.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 
 sn_status sni_call_kernel(sni_kernel *k) {
@@ -120,6 +122,7 @@ sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const
 
 typedef struct eval_host {
     sni_arena *text;
+    uint64_t deadline_ns;
     sni_buffer *scratch[64]; /* freed when the node is done */
     int n_scratch;
 } eval_host;
@@ -141,9 +144,10 @@ static char *eval_text(sni_kernel *k, size_t bytes) {
     return p;
 }
 
-static sn_status eval_poll(sni_kernel *k) {
-    (void)k;
-    return SN_OK;
+static sn_status eval_poll(const sni_kernel *k, sn_error *err) {
+    const eval_host *h = k->host_ctx;
+    if (!h->deadline_ns || sni_now_ns() < h->deadline_ns) return SN_OK;
+    return sni_fail(err, SN_TIMEOUT, "the time for making constants is over");
 }
 
 static sn_status eval_subgraph(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
@@ -153,13 +157,13 @@ static sn_status eval_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
 }
 
 sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out,
-                   sni_budget *budget, sni_arena *text, sn_error *err) {
+                   const sni_eval_limits *limits, sni_arena *text, sn_error *err) {
     static const sni_host host = {.alloc = sni_call_alloc,
                                   .scratch = eval_scratch,
                                   .text = eval_text,
                                   .poll = eval_poll,
                                   .subgraph = eval_subgraph};
-    eval_host ctx = {.text = text};
+    eval_host ctx = {.text = text, .deadline_ns = limits ? limits->deadline_ns : 0};
     sni_arena arena;
     sni_arena_init(&arena, 0);
     sn_status status = SN_OK;
@@ -177,7 +181,7 @@ sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out
                     .in = in,
                     .out = outs,
                     .threads = 1,
-                    .budget = budget,
+                    .budget = limits ? limits->budget : NULL,
                     .host = &host,
                     .host_ctx = &ctx,
                     .err = err};

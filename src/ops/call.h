@@ -25,9 +25,14 @@ sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const
 /* Checks and runs the kernel of a call whose outputs are ready. */
 sn_status sni_call_kernel(sni_kernel *k);
 
-/* One node on its own, for folding constants: no subgraphs, no cancellation. `out` has n->n_out
- * NONE entries; the caller clears them. Text of strings goes to `text`. */
+typedef struct sni_eval_limits {
+    sni_budget *budget;   /* NULL: none */
+    uint64_t deadline_ns; /* of sni_now_ns(); 0: none. SN_TIMEOUT after it */
+} sni_eval_limits;
+
+/* One node on its own, for folding constants: no subgraphs. `out` has n->n_out NONE entries; the
+ * caller clears them. `limits` may be NULL. Text of strings goes to `text`. */
 sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out,
-                   sni_budget *budget, sni_arena *text, sn_error *err);
+                   const sni_eval_limits *limits, sni_arena *text, sn_error *err);
 
 #endif

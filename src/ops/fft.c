@@ -9,6 +9,7 @@
 #include <math.h>
 
 #define LONGEST ((int64_t)1 << 30)
+#define POLL_POINTS ((int64_t)1 << 18) /* of a thread between two polls */
 
 static const double pi = 3.14159265358979323846;
 
@@ -138,6 +139,7 @@ typedef struct line_job {
     const plan *p;
     double *memory; /* per piece: n complex numbers of buffer, m of work */
     int64_t pieces;
+    int64_t first, last; /* the lines to transform now */
 } line_job;
 
 static void run_pieces(void *ctx, int64_t begin, int64_t end) {
@@ -145,9 +147,9 @@ static void run_pieces(void *ctx, int64_t begin, int64_t end) {
     const sni_fft_job *job = l->job;
     for (int64_t piece = begin; piece < end; piece++) {
         double *buffer = l->memory + 2 * piece * (l->p->n + l->p->m);
-        int64_t share = (job->lines + l->pieces - 1) / l->pieces;
-        int64_t first = piece * share, last = first + share;
-        for (int64_t i = first; i < last && i < job->lines; i++) {
+        int64_t share = (l->last - l->first + l->pieces - 1) / l->pieces;
+        int64_t first = l->first + piece * share;
+        for (int64_t i = first; i < first + share && i < l->last; i++) {
             job->load(job->ctx, i, buffer);
             transform(l->p, buffer, buffer + 2 * l->p->n);
             job->store(job->ctx, i, buffer);
@@ -163,6 +165,11 @@ sn_status sni_fft_run(sni_kernel *k, const sni_fft_job *job) {
     l.pieces = k->threads > 0 ? k->threads : sni_threads_available();
     if (l.pieces > job->lines || job->n * job->lines < 4096) l.pieces = 1;
     SN_TRY(complex_array(k, l.pieces * (p.n + p.m), &l.memory));
-    sni_parallel_for(k->threads, l.pieces, 1, run_pieces, &l);
+    int64_t batch = l.pieces * (POLL_POINTS / p.m + 1);
+    for (; l.first < job->lines; l.first = l.last) {
+        SN_TRY(sni_poll(k));
+        l.last = job->lines - l.first > batch ? l.first + batch : job->lines;
+        sni_parallel_for(k->threads, l.pieces, 1, run_pieces, &l);
+    }
     return SN_OK;
 }

@@ -23,6 +23,7 @@ static void FN(lp)(const sni_pool *pool, int64_t plane, int64_t row) {
     for (bool more = sni_window_rows_first(w, &r, row); more; more = sni_window_rows_next(w, &r)) {
         const T *src = x + r.in_row * w->in[last];
         for (int64_t tap = from; tap < to; tap++) {
+            if (sni_pool_stopping(pool)) return;
             sni_window_span(w, tap, &lo, &hi, &shift);
             for (int64_t o = lo; o < hi; o++) y[o] += FN(power)(src[o * stride + shift], p);
         }

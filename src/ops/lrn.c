@@ -1,6 +1,6 @@
 /* LRN: each element divided by a power of the squares of its neighbours across channels. */
-#include "base/threadpool.h"
 #include "ops/compute.h"
+#include "ops/long_work.h"
 
 #include <math.h>
 
@@ -41,9 +41,10 @@ static sn_status lrn_ref(sni_kernel *k) {
              .bias = (double)p->bias};
     SN_TRY(sni_in_as(k, x, dtype, &l.x));
     SN_TRY(sni_out_as(k, y, dtype, &l.y));
+    double taps = (double)(l.size < l.channels ? l.size : l.channels) + 16; /* 16: the power */
     if (x->count)
-        sni_parallel_for(k->threads, x->dims[0] * l.channels, 2048 / l.plane + 1,
-                         dtype == SN_FLOAT64 ? images_f64 : images_f32, &l);
+        SN_TRY(sni_long_for(k, x->dims[0] * l.channels, 2048 / l.plane + 1, taps * (double)l.plane,
+                            dtype == SN_FLOAT64 ? images_f64 : images_f32, &l));
     sni_out_done(k, y, dtype, l.y);
     return SN_OK;
 }

@@ -27,6 +27,7 @@ static void FN(max_window)(const sni_pool *pool, int64_t plane, int64_t row) {
         for (int64_t i = 0; i < pool->n_spans; i++) {
             const sni_pool_span *s = &pool->spans[i];
             if (s->lo >= s->hi) continue;
+            if (sni_pool_stopping(pool)) return;
             if (!indices) {
                 FN(raise_row)(y + s->lo, src + s->lo * stride + s->shift, s->hi - s->lo, stride);
                 continue;

@@ -334,7 +334,7 @@ typedef struct sni_host {
     sn_status (*alloc)(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims);
     void *(*scratch)(sni_kernel *k, size_t bytes);
     char *(*text)(sni_kernel *k, size_t bytes);
-    sn_status (*poll)(sni_kernel *k);
+    sn_status (*poll)(const sni_kernel *k, sn_error *err); /* by any thread of the kernel */
     sn_status (*subgraph)(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
                           sni_datum *out, int n_out);
     int (*ahead)(const sni_kernel *k, sni_span *spans);
@@ -388,8 +388,12 @@ static inline int sni_ahead(const sni_kernel *k, sni_span *spans) {
 }
 
 /* SN_CANCELLED or SN_TIMEOUT when the run should stop: for loops that may take long. */
-static inline sn_status sni_poll(sni_kernel *k) {
-    return k->host->poll(k);
+static inline sn_status sni_poll(const sni_kernel *k) {
+    return k->host->poll(k, k->err);
+}
+/* The same asked by a thread of the kernel, which leaves its work undone; the kernel then polls. */
+static inline bool sni_stopping(const sni_kernel *k) {
+    return k->host->poll(k, NULL) != SN_OK;
 }
 
 /* Runs one of the node's subgraphs on its inputs in order (captures are bound by the engine).

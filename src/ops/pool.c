@@ -1,8 +1,8 @@
 /* The walk of all pools over their output rows. */
 #include "ops/pool.h"
 
-#include "base/threadpool.h"
 #include "ops/compute.h"
+#include "ops/long_work.h"
 
 #include <math.h>
 
@@ -75,10 +75,12 @@ static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_te
     p->in_plane = sni_window_in_rows(&p->window) * p->window.in[p->window.rank - 1];
     if (y->count == 0) return SN_OK;
     if (!global) SN_TRY(find_spans(k, p));
-    int64_t work = sni_window_tap_rows(&p->window) * p->window.out[p->window.rank - 1];
+    int last = p->window.rank - 1;
+    int64_t work = sni_window_tap_rows(&p->window) * p->window.out[last];
     int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
-    sni_parallel_for(k->threads, x->dims[0] * x->dims[1] * p->out_rows, grain, pool_piece, job);
-    return SN_OK;
+    double row = (double)work * (double)p->window.kernel[last];
+    if (sni_long_work(row)) p->watch = k;
+    return sni_long_for(k, x->dims[0] * x->dims[1] * p->out_rows, grain, row, pool_piece, job);
 }
 
 sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,

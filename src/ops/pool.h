@@ -28,8 +28,14 @@ typedef struct sni_pool {
     int64_t out_rows, in_plane;
     const sni_pool_span *spans; /* of the taps along the last axis that meet the input */
     int64_t n_spans;
-    const float *taps; /* that count for the mean, along the last axis, of each output */
+    const float *taps;       /* that count for the mean, along the last axis, of each output */
+    const sni_kernel *watch; /* NULL unless a row takes long: whether to stop is asked tap by tap */
 } sni_pool;
+
+/* Whether the rest of a row is not wanted any more. */
+static inline bool sni_pool_stopping(const sni_pool *pool) {
+    return pool->watch && sni_stopping(pool->watch);
+}
 
 /* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */
 typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);

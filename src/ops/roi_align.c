@@ -2,6 +2,7 @@
 #include "ops/roi_align.h"
 
 #include "ops/compute.h"
+#include "ops/long_work.h"
 
 #include <limits.h>
 #include <math.h>
@@ -13,6 +14,7 @@ typedef struct align {
     int64_t channels, h, w, out_h, out_w, ratio;
     double scale;
     bool half, max;
+    const sni_kernel *kernel;
 } align;
 
 #define BODY "ops/roi_align.inc.c"
@@ -53,7 +55,8 @@ static sn_status roi_ref(sni_kernel *k) {
                .ratio = p->sampling_ratio,
                .scale = (double)p->spatial_scale,
                .half = p->half_pixel == 0,
-               .max = p->mode == 1};
+               .max = p->mode == 1,
+               .kernel = k};
     SN_TRY(sni_in_as(k, x, dtype, &a.x));
     SN_TRY(sni_in_as(k, rois, dtype, &a.rois));
     SN_TRY(sni_out_as(k, y, dtype, &a.y));
@@ -66,6 +69,7 @@ static sn_status roi_ref(sni_kernel *k) {
         if (!(dtype == SN_FLOAT64 ? region_f64(&a, r) : region_f32(&a, r)))
             return SNI_KERNEL_FAIL(k, "region %lld is too large, or not finite", (long long)r);
     }
+    SN_TRY(sni_poll(k)); /* the last region may have been left */
     sni_out_done(k, y, dtype, a.y);
     return SN_OK;
 }

@@ -30,7 +30,8 @@ static T FN(sample)(const align *a, const T *plane, T y, T x) {
     return most;
 }
 
-/* Region r of (regions, channels, out_h, out_w). False if it cannot be sampled. */
+/* Region r of (regions, channels, out_h, out_w). False if it cannot be sampled. Leaves it when the
+ * run should stop. */
 static bool FN(region)(const align *a, int64_t r) {
     const T *roi = (const T *)a->rois + 4 * r;
     T shift = a->half ? (T)0.5 : 0, scale = (T)a->scale;
@@ -43,19 +44,22 @@ static bool FN(region)(const align *a, int64_t r) {
     int64_t nx = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_x);
     int64_t ny = a->ratio > 0 ? a->ratio : (int64_t)MATH(ceil)(step_y);
     T count = (T)(nx > 0 && ny > 0 ? nx * ny : 1);
+    bool slow = sni_long_work((double)nx * (double)ny * (double)(a->out_h * a->out_w) * 16);
     for (int64_t c = 0; c < a->channels; c++) {
         const T *plane = (const T *)a->x + (a->batch[r] * a->channels + c) * a->h * a->w;
         T *dst = (T *)a->y + (r * a->channels + c) * a->out_h * a->out_w;
         for (int64_t i = 0; i < a->out_h * a->out_w; i++) {
             T sum = 0, most = -(T)INFINITY;
             T top = y0 + (T)(i / a->out_w) * step_y, left = x0 + (T)(i % a->out_w) * step_x;
-            for (int64_t sy = 0; sy < ny; sy++)
+            for (int64_t sy = 0; sy < ny; sy++) {
+                if (slow && sni_stopping(a->kernel)) return true;
                 for (int64_t sx = 0; sx < nx; sx++) {
                     T v = FN(sample)(a, plane, top + ((T)sy + (T)0.5) * step_y / (T)ny,
                                      left + ((T)sx + (T)0.5) * step_x / (T)nx);
                     sum += v;
                     most = v > most ? v : most;
                 }
+            }
             dst[i] = !a->max ? sum / count : nx > 0 && ny > 0 ? most : 0;
         }
     }

@@ -1,5 +1,6 @@
 /* fold.c - nodes whose inputs are all part of the model are computed once, here. */
 #include "base/checked.h"
+#include "base/clock.h"
 #include "ops/call.h"
 #include "ops/tensor_util.h"
 #include "opt/opt.h"
@@ -173,7 +174,12 @@ static sn_status fold(sni_rewrite *r, sni_node *n, sni_datum *in, const sni_datu
     /* A node that fails on its constants fails when it is run, where it can be named; a run may
      * never get there. */
     sni_budget budget = {.limit = r->fold_limit * 4};
-    *folded = sni_eval(n, ins, out, &budget, &r->store->arena, NULL) == SN_OK;
+    uint64_t start = sni_now_ns();
+    sni_eval_limits limits = {&budget, start + *r->fold_ns_left};
+    if (r->deadline_ns && r->deadline_ns < limits.deadline_ns) limits.deadline_ns = r->deadline_ns;
+    *folded = sni_eval(n, ins, out, &limits, &r->store->arena, NULL) == SN_OK;
+    uint64_t taken = sni_now_ns() - start;
+    *r->fold_ns_left -= taken < *r->fold_ns_left ? taken : *r->fold_ns_left;
     if (!*folded) return SN_OK;
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;
@@ -190,7 +196,7 @@ sn_status sni_pass_fold_constants(sni_rewrite *r) {
             SN_TRY(fold_repeated(r, n));
             continue;
         }
-        if (!is_foldable(r, n) || !charge(r, n)) continue;
+        if (!*r->fold_ns_left || !is_foldable(r, n) || !charge(r, n)) continue;
         sni_datum *data = calloc((size_t)(n->n_in + n->n_out) + 1, sizeof *data);
         const sni_datum **ins = calloc((size_t)n->n_in + 1, sizeof *ins);
         bool folded = false;

@@ -22,11 +22,13 @@ typedef enum sni_stage {
 typedef struct sni_rewrite {
     sni_graph *graph;
     sni_stage stage;
-    sni_store *store;  /* owns what passes make; the graph's own */
-    size_t fold_limit; /* bytes of one constant that folding may make */
-    size_t *fold_left; /* bytes that folding may still read and write, over all passes */
-    size_t *made_left; /* bytes of constants above fold_limit that may wait until needed */
-    size_t count;      /* times the pass fired: it adds to this */
+    sni_store *store;       /* owns what passes make; the graph's own */
+    size_t fold_limit;      /* bytes of one constant that folding may make */
+    size_t *fold_left;      /* bytes that folding may still read and write, over all passes */
+    size_t *made_left;      /* bytes of constants above fold_limit that may wait until needed */
+    uint64_t *fold_ns_left; /* time that folding may still take, over all passes */
+    uint64_t deadline_ns;   /* when the session must be made; 0: no such moment */
+    size_t count;           /* times the pass fired: it adds to this */
     sn_error *err;
 } sni_rewrite;
 
@@ -68,10 +70,8 @@ typedef struct sni_opt_options {
     int level;
     const char *const *disabled;
     size_t n_disabled;
-    bool portable; /* without passes and rules that make operators of ai.sinter */
-    /* Asked between passes: SN_OK, or the failure to end with. NULL: never. */
-    sn_status (*poll)(void *ctx, sn_error *err);
-    void *poll_ctx;
+    bool portable;        /* without passes and rules that make operators of ai.sinter */
+    uint64_t deadline_ns; /* of sni_now_ns(): SN_TIMEOUT after it; 0: none */
 } sni_opt_options;
 
 sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *options, sni_opt_report *report,

@@ -1,4 +1,5 @@
 /* pipeline.c - which passes there are, and their order. */
+#include "base/clock.h"
 #include "ops/group.h"
 #include "opt/rewrite.h"
 
@@ -10,6 +11,8 @@ enum {
     FOLD_TOTAL = 512 << 20, /* bytes that folding may read and write in one session */
     MADE_TOTAL = 512 << 20  /* bytes of larger constants that one number makes, in one session */
 };
+
+#define FOLD_NS 5000000000u /* that folding may take in one session */
 
 /* Every round runs those of the stages so far, then the rules of the same. */
 static const sni_pass passes[] = {
@@ -39,6 +42,7 @@ typedef struct pipeline {
     const sni_rule_set *rules;
     bool *off; /* passes, then rules */
     size_t fold_left, made_left;
+    uint64_t fold_ns_left;
     sn_error *err;
 } pipeline;
 
@@ -145,6 +149,8 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
                      .fold_limit = FOLD_LIMIT,
                      .fold_left = &p->fold_left,
                      .made_left = &p->made_left,
+                     .fold_ns_left = &p->fold_ns_left,
+                     .deadline_ns = p->options->deadline_ns,
                      .err = p->err};
     sni_rule_run run = {stage, p->off + PASSES, p->report->counts + PASSES, p->report};
     sn_status status = pass ? pass->run(&r) : sni_apply_rules(&r, &run);
@@ -158,7 +164,8 @@ static sn_status run_round(pipeline *p, sni_graph *g, sni_stage stage, size_t *f
         const sni_pass *pass = i < PASSES ? &passes[i] : NULL;
         size_t count = 0;
         if (pass && (p->off[i] || pass->stage > stage)) continue;
-        if (p->options->poll) SN_TRY(p->options->poll(p->options->poll_ctx, p->err));
+        if (p->options->deadline_ns && sni_now_ns() >= p->options->deadline_ns)
+            return sni_fail(p->err, SN_TIMEOUT, "making the session reached its time limit");
         sn_status status = run_pass(p, pass, stage, g, 0, &count);
         if (status != SN_OK)
             return sni_fail_context(p->err, status, "pass %s", pass ? pass->name : "rules");
@@ -208,6 +215,7 @@ sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_repo
                   .options = o,
                   .fold_left = FOLD_TOTAL,
                   .made_left = o->portable ? 0 : MADE_TOTAL,
+                  .fold_ns_left = FOLD_NS,
                   .err = err};
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;

@@ -106,8 +106,8 @@ static void quit(const sn_error *err) {
     exit(1);
 }
 
-static sn_status no_poll(sni_kernel *k) {
-    (void)k;
+static sn_status no_poll(const sni_kernel *k, sn_error *err) {
+    (void)k, (void)err;
     return SN_OK;
 }
 

@@ -77,7 +77,7 @@ static inline void fuzz_model(const sn_model *model, bool run) {
     sn_session_options_init(&options, sizeof options);
     options.threads = 1;
     options.memory_limit = 16 << 20;
-    options.time_limit_ns = 200000000;
+    options.time_limit_ns = options.prepare_limit_ns = 200000000;
     for (int optimize = 0; optimize <= 3; optimize += 3) {
         sn_session *session = NULL;
         sn_error err;

@@ -170,6 +170,33 @@ class Native(unittest.TestCase):
         with self.assertRaises(sinter.Cancelled):
             s.run(feeds, cancel=cancel)
 
+    def test_large_windows_stop_in_time(self):
+        """Work that grows with attributes and not with memory: hours of it, were it not stopped."""
+        line, plane = np.ones((1, 1, 1500000), np.float32), np.ones((1, 1, 1200, 1200), np.float32)
+        rois = np.tile(np.float32([0, 0, 90, 90]), (2000, 1))
+        feeds = {"r": rois, "i": np.zeros(len(rois), np.int64), "w": np.ones((1, 1, 600, 600), np.float32)}
+        for x, call in (
+            (line, "AveragePool <kernel_shape = [750000]> (x)"),
+            (line, "MaxPool <kernel_shape = [750000]> (x)"),
+            (plane, "MaxPool <kernel_shape = [600, 600]> (x)"),
+            (plane, "LpPool <kernel_shape = [600, 600], p = 3> (x)"),
+            (np.ones((1, 400000, 1, 4), np.float32), "LRN <size = 400001> (x)"),
+            (plane, "Conv <pads = [300, 300, 300, 300]> (x, w)"),
+            (plane, "RoiAlign <output_height = 20, output_width = 20, sampling_ratio = 1000> (x, r, i)"),
+        ):
+            dims = "N,C,W" if x.ndim == 3 else "N,C,H,W"
+            text = (f"g (float[{dims}] x, float[1,1,600,600] w, float[R,4] r, int64[R] i) => (float y) "
+                    f"{{ y = {call} }}")
+            for optimize in (0, 3):
+                with self.assertRaisesRegex(sinter.TimedOut, call.split()[0], msg=call):
+                    session(text, optimize=optimize).run({"x": x, **feeds}, time_limit=0.05)
+
+    def test_folding_stops_in_time(self):
+        text = ("g (float[1] t) => (float[A,B,C] y) <int64[3] s = {1, 1, 1500000}> "
+                "{ x = ConstantOfShape <value = float[1] {1}> (s) y = MaxPool <kernel_shape = [750000]> (x) }")
+        with self.assertRaises(sinter.TimedOut):
+            session(text, prepare_limit=0.1)
+
     def test_errors_name_the_cause(self):
         s = sinter.Session(DIGITS)
         with self.assertRaisesRegex(sinter.InvalidArgument, "image"):

@@ -136,8 +136,8 @@ static inline void *versus_scratch(sni_kernel *k, size_t bytes) {
     return h->scratch[h->n++] = versus_guarded(bytes);
 }
 
-static inline sn_status versus_poll(sni_kernel *k) {
-    (void)k;
+static inline sn_status versus_poll(const sni_kernel *k, sn_error *err) {
+    (void)k, (void)err;
     return SN_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "cpu/blocked.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
+#include "ops/long_work.h"
 #include "ops/pool.h"
 #include "ops/reduce.h"
 
@@ -37,12 +38,14 @@ typedef struct pool_job {
     const float *columns; /* a mean: elements under each pixel's window along its row */
     const float *rows;    /* and along columns, by output row */
     int64_t block, blocks, parts;
+    const sni_kernel *watch; /* NULL unless all of it takes long */
 } pool_job;
 
 /* Rows [from, to) of a plane of output. */
 static void pool_rows(const pool_job *j, int64_t plane, int64_t from_row, int64_t to_row) {
     const sni_window *w = &j->window;
     for (int64_t o = from_row; o < to_row; o++) {
+        if (j->watch && sni_stopping(j->watch)) return;
         int64_t top = o * w->stride[0] - w->begin[0], step = w->dilation[0];
         int64_t from = top >= 0 ? 0 : (-top + step - 1) / step;
         int64_t to = top >= w->in[0] ? 0 : (w->in[0] - top + step - 1) / step;
@@ -99,9 +102,11 @@ static sn_status run_pool(sni_kernel *k, bool mean) {
     if (mean) SN_TRY(count_elements(k, &j));
     int64_t pixels = j.window.out[0] * j.window.out[1];
     j.parts = sni_blocked_parts(k, x->dims[0], pixels, j.window.out[0]);
+    double taps = (double)(j.window.kernel[0] * j.window.kernel[1]);
+    if (sni_long_work(taps * (double)y->count / (double)j.block)) j.watch = k;
     sni_blocked_for(k, x->dims[0] * j.blocks * j.parts,
                     pixels * j.block * j.window.kernel[0] / j.parts, pool_parts, &j);
-    return SN_OK;
+    return j.watch ? sni_poll(k) : SN_OK;
 }
 
 static sn_status max_pool_run(sni_kernel *k) {

@@ -6,6 +6,7 @@
 #include "ep/cpu/cpu_ep.h"
 #include "ep/cpu/loops.h"
 #include "ops/fused.h"
+#include "ops/long_work.h"
 #include "ops/wide.h"
 
 #include <stdlib.h>
@@ -451,6 +452,7 @@ typedef struct depthwise_job {
     float *y;
     int64_t channels;
     sni_epilogue epilogue;
+    const sni_kernel *watch; /* NULL unless a plane takes long */
 } depthwise_job;
 
 /* Outputs of a row whose tap lies inside the input, and the place of the first. */
@@ -471,6 +473,7 @@ static void depthwise_row(const depthwise_job *j, const float *x, const float *w
             int64_t lo, hi, shift = b * p->dilation_w - p->pad_w;
             float weight = w[a * p->kernel_w + b];
             const float *from = x + row * p->w;
+            if (j->watch && sni_stopping(j->watch)) return;
             tap_span(p, b, &lo, &hi);
             if (p->stride_w == 1 && hi > lo)
                 j->kernels->axpy(weight, from + lo + shift, y + lo, hi - lo);
@@ -539,10 +542,10 @@ static sn_status run_depthwise(sni_kernel *k, sni_epilogue epilogue) {
     int64_t work = job.p.out_h * job.p.out_w * job.p.kernel_h * job.p.kernel_w;
     bool scales = is_pointwise(&job.p);
     int64_t grain = scales ? sni_cpu_grain(work) : work > 0 ? 32768 / work + 1 : 1;
-    if (y->count)
-        sni_parallel_for(k->threads, conv.batch * conv.out_channels, grain,
-                         scales ? scale_planes : depthwise_planes, &job);
-    return SN_OK;
+    if (y->count == 0) return SN_OK;
+    if (sni_long_work((double)work)) job.watch = k;
+    return sni_long_for(k, conv.batch * conv.out_channels, grain, (double)work,
+                        scales ? scale_planes : depthwise_planes, &job);
 }
 
 static sn_status depthwise_run(sni_kernel *k) {

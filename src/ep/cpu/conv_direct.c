@@ -4,6 +4,7 @@
 #include "cpu/blocked.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
+#include "ops/long_work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,8 @@ sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *e
 enum {
     PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
     FEW = 12,             /* pixels that take no longer than fetching the weights */
-    ROW_PIXELS = 48       /* pixels for each thread from which all of them read all weights */
+    ROW_PIXELS = 48,      /* pixels for each thread from which all of them read all weights */
+    TILE_VECTORS = 16     /* sums that a tile has in registers, about */
 };
 
 /* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter)
@@ -734,6 +736,13 @@ static bool weights_are_fewer(const direct_job *j, const sni_tensor *factors) {
            j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
+/* Rounds of a tile that an item takes, about. */
+static double item_work(const direct_job *j) {
+    double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
+    double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
+    return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
+}
+
 sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
                                const sni_tensor *factors) {
     const direct_weights *w = state;
@@ -757,8 +766,7 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
     }
     if (factors) SN_TRY(scale_picture(k, &j, factors));
     if (j.framed) SN_TRY(frame(k, &j));
-    sni_parallel_for(k->threads, j.items, j.grain, run_items, &j);
-    return SN_OK;
+    return sni_long_for(k, j.items, j.grain, item_work(&j), run_items, &j);
 }
 
 sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {

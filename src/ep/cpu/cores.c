@@ -10,20 +10,31 @@
 
 /* ---- Products ---- */
 
+#define PART_WORK 1e9 /* operations between two looks at the clock */
+enum {
+    FILL_WORK = 16,     /* operations that an element of the right operand takes to make */
+    LEAST_COLUMNS = 256 /* of a part */
+};
+
 typedef struct gemm_ctx {
     const sni_gemm *g;
     sni_gemm_locate_fn locate; /* NULL: one product */
     const void *ctx;
 } gemm_ctx;
 
-/* A panel of the right operand made by a reference kernel's function; it fills no columns beyond.
- */
+/* A product whose right operand is made by a reference kernel's function, from a column on. */
+typedef struct filled {
+    sni_gemm g;
+    int64_t first;
+} filled;
+
+/* A panel of the right operand; the reference kernel fills no columns beyond. */
 static void fill_panel(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
                        float *panel) {
-    const sni_gemm *g = ctx;
+    const filled *f = ctx;
     for (int64_t r = 0; cols < nr && r < rows; r++)
         for (int64_t i = cols; i < nr; i++) panel[r * nr + i] = 0;
-    g->fill(g->fill_ctx, g->product, k0, rows, n0, cols, panel, nr);
+    f->g.fill(f->g.fill_ctx, f->g.product, k0, rows, f->first + n0, cols, panel, nr);
 }
 
 static void gemm_locate(const void *ctx, int64_t i, sni_gemm_f32 *out) {
@@ -33,6 +44,40 @@ static void gemm_locate(const void *ctx, int64_t i, sni_gemm_f32 *out) {
     out->a = g.a;
     out->b = g.b;
     out->c = g.c;
+}
+
+/* How many columns are made and multiplied between two polls. */
+static int64_t part_columns(const sni_gemm_f32 *f) {
+    double column = FILL_WORK * (double)f->k + (double)f->m * (double)f->k;
+    double most = column > 0 ? PART_WORK / column : (double)f->n;
+    if (most >= (double)f->n) return f->n;
+    return most < LEAST_COLUMNS ? LEAST_COLUMNS : (int64_t)most / LEAST_COLUMNS * LEAST_COLUMNS;
+}
+
+/* Scratch that serves all parts of a product. */
+static sn_status part_scratch(sni_kernel *k, const sni_gemm_f32 *f, int64_t columns,
+                              float **scratch) {
+    sni_gemm_f32 part = *f, rest = *f;
+    part.n = columns;
+    rest.n = f->n % columns;
+    size_t size = sni_gemm_scratch_size(&part, k->threads);
+    size_t other = rest.n ? sni_gemm_scratch_size(&rest, k->threads) : 0;
+    if (other > size) size = other;
+    if (!size) return SN_OK;
+    *scratch = sni_scratch(k, size * sizeof **scratch);
+    return *scratch ? SN_OK : k->err ? k->err->status : SN_NO_MEMORY;
+}
+
+static sn_status run_filled(sni_kernel *k, filled *one, sni_gemm_f32 f, int64_t columns,
+                            float *scratch) {
+    int64_t n = f.n;
+    for (one->first = 0; one->first < n; one->first += columns) {
+        f.n = n - one->first < columns ? n - one->first : columns;
+        f.c = (float *)one->g.c + one->first;
+        sni_gemm_f32_run(&f, k->threads, scratch);
+        SN_TRY(sni_poll(k));
+    }
+    return SN_OK;
 }
 
 static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
@@ -50,18 +95,16 @@ static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
                       .fill = g->fill ? fill_panel : NULL};
     SN_TRY(sni_poll(k));
     if (!g->fill) return sni_dense_many(k, &f, count, gemm_locate, &c);
-    size_t size = sni_gemm_scratch_size(&f, k->threads);
-    float *scratch = size ? sni_scratch(k, size * sizeof *scratch) : NULL;
-    if (size && !scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    int64_t columns = part_columns(&f);
+    float *scratch = NULL;
+    SN_TRY(part_scratch(k, &f, columns, &scratch));
     for (int64_t i = 0; i < count; i++) { /* the panels of each are made by many threads */
-        sni_gemm one = *g;
-        one.product = i;
-        if (locate) locate(ctx, i, &one);
-        f.a = one.a;
-        f.c = one.c;
+        filled one = {*g, 0};
+        one.g.product = i;
+        if (locate) locate(ctx, i, &one.g);
+        f.a = one.g.a;
         f.fill_ctx = &one;
-        sni_gemm_f32_run(&f, k->threads, scratch);
-        SN_TRY(sni_poll(k));
+        SN_TRY(run_filled(k, &one, f, columns, scratch));
     }
     return SN_OK;
 }

@@ -6,6 +6,7 @@
 #include "ep/cpu/cpu_ep.h"
 #include "ep/cpu/loops.h"
 #include "ops/compute.h"
+#include "ops/long_work.h"
 
 #include <math.h>
 
@@ -27,6 +28,7 @@ typedef struct roi_job {
     int64_t channels, h, w, out_h, out_w, ratio, blocks;
     float scale;
     bool half, largest;
+    const sni_kernel *watch; /* NULL unless a region takes long */
 } roi_job;
 
 /* The regions' places and steps, in pixels of the image. */
@@ -93,6 +95,7 @@ static void pool_pixel(const roi_job *j, const region *g, int64_t pixel, const f
         float fy, fx;
         float v = top + ((float)sy + 0.5f) * g->step_y / (float)g->ny;
         if (!around(v, j->h, &y[0], &y[1], &fy)) continue;
+        if (j->watch && sni_stopping(j->watch)) return;
         for (int64_t sx = 0; sx < g->nx; sx++) {
             float u = left + ((float)sx + 0.5f) * g->step_x / (float)g->nx;
             if (!around(u, j->w, &x[0], &x[1], &fx)) continue;
@@ -164,9 +167,13 @@ static sn_status roi_run(sni_kernel *k) {
                  .half = p->half_pixel == 0,
                  .largest = p->mode != 0};
     region g;
-    for (int64_t r = 0; r < rois->dims[0]; r++) /* the reference says what is wrong */
+    double most = 0;                              /* samples of one result */
+    for (int64_t r = 0; r < rois->dims[0]; r++) { /* the reference says what is wrong */
         if (j.batch[r] < 0 || j.batch[r] >= x->dims[0] || !find_region(&j, r, &g))
             return k->node->op->ref(k);
+        double samples = g.nx > 0 && g.ny > 0 ? (double)g.nx * (double)g.ny : 0;
+        most = samples > most ? samples : most;
+    }
     void *room = NULL;
     SN_TRY(sni_scratch_matrix(k, 1, x->count, sizeof(float), &room));
     j.turned = room;
@@ -176,8 +183,9 @@ static sn_status roi_run(sni_kernel *k) {
     sni_parallel_for(k->threads, x->dims[0] * runs, sni_cpu_grain(PIXELS * j.channels), turn_piece,
                      &j);
     SN_TRY(sni_poll(k));
-    sni_parallel_for(k->threads, rois->dims[0] * j.blocks, 1, pool_piece, &j);
-    return SN_OK;
+    double work = most * (double)(j.out_h * j.out_w) * CHANNELS;
+    if (sni_long_work(work)) j.watch = k;
+    return sni_long_for(k, rois->dims[0] * j.blocks, 1, work, pool_piece, &j);
 }
 
 static bool roi_accepts(const sni_choice *c) {
