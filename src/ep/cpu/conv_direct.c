@@ -570,10 +570,6 @@ static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first
     }
 }
 
-/* Of plain input few taps are in the padding, and those of a tile take as long as the others do:
- * its pixels stand alone. */
-enum { FEW_TAPS = 3 };
-
 static void run_span(item *it, int64_t span, bool first, bool last) {
     const direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
@@ -585,14 +581,7 @@ static void run_span(item *it, int64_t span, bool first, bool last) {
     int64_t to = top >= g->in_h ? 0 : least(g->kernel_h, ceil_div(g->in_h - top, g->dilation_h));
     it->from_h = from;
     it->tile.rows = to > from ? to - from : 0;
-    inner in = inner_columns(g);
-    if (j->flat || !j->plain || g->kernel_w > FEW_TAPS) {
-        run_columns(it, column, column + width, in, first, last);
-        return;
-    }
-    for (int64_t i = 0; i < in.from; i++) run_tile(it, i, 1, first, last);
-    run_columns(it, in.from, in.to, in, first, last);
-    for (int64_t i = in.to; i < width; i++) run_tile(it, i, 1, first, last);
+    run_columns(it, column, column + width, inner_columns(g), first, last);
 }
 
 static void set_distances(item *it) {
