@@ -10,7 +10,6 @@
 enum {
     SMALL_WORK = 1 << 15, /* multiply-accumulates not worth a second thread */
     CODE_LEAST = 1 << 20, /* bytes of weights that are worth it */
-    CODE_MANY = 256,      /* rows beside which decoding is nothing */
     CODE_MODEL = 64 << 20 /* bytes of the model's matrices that no cache keeps */
 };
 
@@ -73,8 +72,8 @@ static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
 }
 
 /* Codes pay where weights come from memory, which takes longer than decoding: for few rows, and
- * where the model has more weights than caches keep. Many rows lose next to nothing by them, so
- * there, too, weights are coded that may meet few rows later. A compiled model has decided it. */
+ * where the model has more weights than caches keep. More rows lose at most 4 % by them, so weights
+ * that may meet few rows later are coded whatever comes first. A compiled model has decided it. */
 static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
                         const sni_loan **loan, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
@@ -83,8 +82,7 @@ static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense
     int64_t rows = rows_of(c, p->k), few = sni_coded_kernels_get()->rows;
     if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
         return SN_OK;
-    if (rows > few && (rows < CODE_MANY || rows == INT64_MAX || !may_have(c, p->k, few)))
-        return SN_OK;
+    if (rows > few && (rows == INT64_MAX || !may_have(c, p->k, few))) return SN_OK;
     SN_TRY(borrow(c, i, loan, err));
     *coded = sni_gemm_uncoded_part((*loan)->tensor.data, p->k * p->n) < CODE_ESCAPES;
     return SN_OK;
