@@ -268,16 +268,20 @@ static sn_status map_axes(sni_kernel *k, pad_job *j, const int64_t *before, cons
     return SN_OK;
 }
 
+/* Elements of `length` that a pad takes away: a negative one, of any size. */
+static int64_t cut_off(int64_t pad, int64_t length) {
+    return pad >= 0 ? 0 : pad < -length ? length : -pad;
+}
+
 /* A value around the input: axes without pads are one with the axis before them. */
 static void merge_axes(pad_job *j, const int64_t *before, const int64_t *after) {
     int rank = 0;
     for (int i = 0; i < j->rank; i++) {
         int64_t length = j->in[i], out = j->out[i];
-        int64_t skip = before[i] < 0 ? -before[i] : 0, start = before[i] > 0 ? before[i] : 0;
-        int64_t end = start + length - skip + (after[i] < 0 ? after[i] : 0);
+        int64_t skip = cut_off(before[i], length), kept = length - skip - cut_off(after[i], length);
+        int64_t start = before[i] > 0 ? before[i] : 0;
         if (start > out) start = out;
-        if (end > out) end = out;
-        if (end < start) end = start;
+        int64_t end = kept <= 0 ? start : kept < out - start ? start + kept : out;
         if (rank > 0 && before[i] == 0 && after[i] == 0) {
             axis_part *p = &j->part[rank - 1];
             *p = (axis_part){p->start * length, p->end * length, p->skip * length};

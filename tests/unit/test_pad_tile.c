@@ -101,6 +101,8 @@ static void pads_stand_where_they_should(void **state) {
     pad_case(SN_FLOAT32, "constant", 2, (int64_t[]){3, 0}, (int64_t[]){1, 2, 0, 300}, true);
     pad_case(SN_FLOAT32, "constant", 1, (int64_t[]){5}, (int64_t[]){-9, 400}, true);
     pad_case(SN_FLOAT32, "constant", 1, (int64_t[]){5}, (int64_t[]){400, -90}, false);
+    pad_case(SN_FLOAT32, "constant", 1, (int64_t[]){400}, (int64_t[]){INT64_MAX, 1 - INT64_MAX},
+             true);
 }
 
 static void tile_case(sn_dtype dtype, int rank, const int64_t *dims, const int64_t *times) {
