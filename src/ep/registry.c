@@ -6,6 +6,8 @@
 
 static const sni_impl *const impls[] = {
     /* clang-format off */
+    &sni_cpu_conv_line,
+    &sni_cpu_fused_conv_line,
     &sni_cpu_conv_depthwise,
     &sni_cpu_conv_few,
     &sni_cpu_conv_slices,

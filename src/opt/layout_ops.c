@@ -7,7 +7,12 @@
 
 enum {
     PLAIN_CHANNELS = 7, /* a convolution reads so few channels as they are */
-    MOST_OPERANDS = 8
+    MOST_OPERANDS = 8,
+    /* Pictures of so few channels before and after a convolution, and at least so wide, stay plain:
+     * blocks would be mostly empty. */
+    LINE_IN = 2,
+    LINE_OUT = 4,
+    LINE_WIDTH = 64,
 };
 
 static bool given(const sni_node *n, int32_t i) {
@@ -31,12 +36,15 @@ static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const in
            sni_blocked_merge(in, out, groups, l->block) > 0 || (has && sni_blocked_is_flat(p, w));
 }
 
-/* True for one tap by channel, which is a scale and a shift: it goes on with a region, but costs
- * less than the conversions of one of its own. */
+/* True for one tap by channel, which is a scale and a shift, and for few channels of a wide
+ * picture: they go on with a region, but cost less than the conversions of one of their own. */
 static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64_t *w) {
-    bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 &&
-                  ((const sni_conv_params *)n->params)->group == w[0];
-    return scales && !sni_layout_has(l, n->in[0]) && !(given(n, 3) && sni_layout_has(l, n->in[3]));
+    int64_t groups = ((const sni_conv_params *)n->params)->group;
+    bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 && groups == w[0];
+    bool lines = groups == 1 && w[1] <= LINE_IN && w[0] <= LINE_OUT &&
+                 l->g->values[n->in[0]]->type.dims[3] >= LINE_WIDTH;
+    return (scales || lines) && !sni_layout_has(l, n->in[0]) &&
+           !(given(n, 3) && sni_layout_has(l, n->in[3]));
 }
 
 static sn_status layout_conv(sni_layout *l, sni_node *n) {

@@ -94,6 +94,24 @@ static void many_pixels_match(void **state) {
         for (int mode = 0; mode < 8; mode++) conv_case(&forms[i], mode, FEW);
 }
 
+/* Few channels: rows of the input are summed as they lie, or laid out with pads and by phases. */
+static void lines_match(void **state) {
+    (void)state;
+    static const form lines[] = {
+        {1, 1, {4000}, 1, {3}, 1, 1, 0, 1, 1},      {1, 1, {1700}, 1, {400}, 1, 1, 0, 1, 1},
+        {2, 1, {333}, 8, {25}, 1, 1, 12, 1, 1},     {1, 2, {3301}, 1, {25}, 1, 1, 0, 1, 1},
+        {1, 1, {2000}, 13, {16}, 8, 1, 3, 1, 1},    {3, 6, {200}, 6, {17}, 1, 1, 8, 6, 1},
+        {1, 4, {500}, 14, {9}, 2, 3, 4, 2, 1},      {1, 1, {64, 96}, 1, {5, 5}, 1, 1, 2, 1, 2},
+        {2, 2, {20, 70}, 3, {3, 2}, 1, 2, 1, 1, 2}, {1, 1, {19, 201}, 4, {3, 7}, 3, 1, 2, 1, 2},
+        {1, 1, {64}, 3, {1}, 1, 1, 0, 1, 1},        {1, 1, {1537}, 7, {2}, 1, 5, 0, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int mode = 0; mode < 8; mode++) {
+            conv_case(&lines[i], mode, CHOSEN);
+            assert_string_equal(v.impl, "conv_line_f32");
+        }
+}
+
 /* ---- Linear models ---- */
 
 enum { MOST = 4096 };
@@ -136,9 +154,8 @@ static void linear_models_match(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_pixels_match),
-        cmocka_unit_test(many_pixels_match),
-        cmocka_unit_test(long_kernels_match),
+        cmocka_unit_test(few_pixels_match),    cmocka_unit_test(many_pixels_match),
+        cmocka_unit_test(long_kernels_match),  cmocka_unit_test(lines_match),
         cmocka_unit_test(linear_models_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

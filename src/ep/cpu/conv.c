@@ -3,7 +3,7 @@
  * operands change sides: channels of the output lie along the vectors then. */
 #include "base/threadpool.h"
 #include "cpu/gemm.h"
-#include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/conv_plane.h"
 #include "ep/cpu/loops.h"
 #include "ops/fused.h"
 #include "ops/long_work.h"
@@ -29,8 +29,7 @@ static bool can_fuse(const sni_choice *c) {
     return sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
 }
 
-/* The activation of a fused convolution, with slopes by channel for those of its first group. */
-static sni_epilogue epilogue_of(const sni_kernel *k) {
+sni_epilogue sni_conv_epilogue_of(const sni_kernel *k) {
     const sni_fused_conv_params *p = k->params;
     const sni_tensor *slopes = sni_in(k, 4);
     sni_epilogue e = {0};
@@ -44,15 +43,14 @@ static sni_epilogue epilogue_of(const sni_kernel *k) {
 
 /* ---- Dense and grouped ---- */
 
-static bool conv_accepts(const sni_choice *c) {
+bool sni_conv_accepts(const sni_choice *c) {
     return is_float_conv(c) &&
            (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
 }
 
 enum { MOST_SIZE = 1 << 20 }; /* of an axis, as far as costs go */
 
-/* Pixels of the output of an image; -1: not known. */
-static int64_t pixels_of(const sni_choice *c) {
+int64_t sni_conv_pixels(const sni_choice *c) {
     const sni_conv_params *params = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
     int axes = w->rank - 2;
@@ -73,7 +71,7 @@ static int64_t pixels_of(const sni_choice *c) {
 static double packed_cost(const sni_choice *c, bool right) {
     const sni_conv_params *params = c->params;
     int64_t nr = sni_cpu_kernels_get()->nr, m = c->constants[1]->tensor.dims[0] / params->group;
-    int64_t pixels = pixels_of(c), along = right ? m : pixels;
+    int64_t pixels = sni_conv_pixels(c), along = right ? m : pixels;
     if (pixels < 1) return -1;
     /* Patches by pixel and turned results cost about as much as the products. */
     return (double)((along + nr - 1) / nr * nr) * (double)(right ? 2 * pixels : m);
@@ -107,16 +105,9 @@ static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) 
     return pack_weights(c, false, state, err);
 }
 
-/* A convolution over two spatial axes; one axis is a picture one row high. */
-typedef struct plane {
-    int64_t h, w, out_h, out_w;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
-    const float *x; /* the group's first channel */
-} plane;
-
-static plane plane_of(const sni_window *w) {
+sni_plane sni_plane_of(const sni_window *w) {
     int last = w->rank - 1;
-    plane p = {.h = 1, .out_h = 1, .kernel_h = 1, .stride_h = 1, .dilation_h = 1};
+    sni_plane p = {.h = 1, .out_h = 1, .kernel_h = 1, .stride_h = 1, .dilation_h = 1};
     p.w = w->in[last];
     p.out_w = w->out[last];
     p.kernel_w = w->kernel[last];
@@ -134,9 +125,8 @@ static plane plane_of(const sni_window *w) {
     return p;
 }
 
-/* `count` elements of a row from position `at` on, `stride` apart; zeros outside [0, w). */
-static void copy_row(const float *row, int64_t w, int64_t at, int64_t stride, int64_t count,
-                     float *to) {
+void sni_plane_row(const float *row, int64_t w, int64_t at, int64_t stride, int64_t count,
+                   float *to) {
     int64_t i = 0;
     for (; i < count && at < 0; i++, at += stride) to[i] = 0;
     if (stride == 1) {
@@ -149,7 +139,7 @@ static void copy_row(const float *row, int64_t w, int64_t at, int64_t stride, in
 }
 
 /* Row `tap` of channel `channel` of the patches: what one tap sees for pixels [n0, n0 + cols). */
-static void fill_tap(const plane *p, const float *x, int64_t tap_h, int64_t tap_w, int64_t n0,
+static void fill_tap(const sni_plane *p, const float *x, int64_t tap_h, int64_t tap_w, int64_t n0,
                      int64_t cols, float *to) {
     int64_t out_h = n0 / p->out_w, out_w = n0 % p->out_w;
     for (int64_t done = 0; done < cols; out_h++, out_w = 0) {
@@ -157,7 +147,7 @@ static void fill_tap(const plane *p, const float *x, int64_t tap_h, int64_t tap_
         int64_t row = out_h * p->stride_h - p->pad_h + tap_h * p->dilation_h;
         int64_t at = out_w * p->stride_w - p->pad_w + tap_w * p->dilation_w;
         if (row >= 0 && row < p->h)
-            copy_row(x + row * p->w, p->w, at, p->stride_w, count, to + done);
+            sni_plane_row(x + row * p->w, p->w, at, p->stride_w, count, to + done);
         else
             for (int64_t i = 0; i < count; i++) to[done + i] = 0;
         done += count;
@@ -166,8 +156,8 @@ static void fill_tap(const plane *p, const float *x, int64_t tap_h, int64_t tap_
 
 /* Taps [tap_w, tap_w + count) of a row of the kernel at once, which are neighbours in the input, if
  * all of them are inside of it for every pixel; else false. */
-static bool fill_taps(const plane *p, const float *x, int64_t tap_h, int64_t tap_w, int64_t count,
-                      int64_t n0, int64_t cols, int nr, float *to) {
+static bool fill_taps(const sni_plane *p, const float *x, int64_t tap_h, int64_t tap_w,
+                      int64_t count, int64_t n0, int64_t cols, int nr, float *to) {
     int64_t out_h = n0 / p->out_w, out_w = n0 % p->out_w;
     int64_t row = out_h * p->stride_h - p->pad_h + tap_h * p->dilation_h;
     int64_t at = out_w * p->stride_w - p->pad_w + tap_w;
@@ -182,7 +172,7 @@ enum { TAPS = 8 }; /* from which on fill_taps is the quicker one */
 
 static void fill_patches(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols,
                          int nr, float *panel) {
-    const plane *p = ctx;
+    const sni_plane *p = ctx;
     int64_t taps = p->kernel_h * p->kernel_w;
     int64_t channel = k0 / taps, tap_h = k0 % taps / p->kernel_w, tap_w = k0 % p->kernel_w;
     for (int64_t r = 0, count; r < rows; r += count, panel += count * nr) {
@@ -204,7 +194,7 @@ static void fill_patches(const void *ctx, int64_t k0, int64_t rows, int64_t n0, 
 }
 
 /* True if every pixel's patch is the pixel itself. */
-static bool is_pointwise(const plane *p) {
+static bool is_pointwise(const sni_plane *p) {
     return p->kernel_h == 1 && p->kernel_w == 1 && p->stride_h == 1 && p->stride_w == 1 &&
            p->pad_h == 0 && p->pad_w == 0 && p->out_h == p->h && p->out_w == p->w;
 }
@@ -215,7 +205,7 @@ static sn_status run_packed(sni_kernel *k, sni_epilogue epilogue) {
     sni_tensor *y = sni_out(k, 0);
     sni_conv conv = {0};
     SN_TRY(sni_conv_init(k, &conv, x, sni_in(k, 1), y));
-    plane p = plane_of(&conv.window);
+    sni_plane p = sni_plane_of(&conv.window);
     int64_t pixels = p.out_h * p.out_w, in_pixels = p.h * p.w;
     int64_t channels = conv.in_channels / w->groups;
     if (y->count == 0) return SN_OK;
@@ -251,18 +241,18 @@ static sn_status conv_run(sni_kernel *k) {
 }
 
 static sn_status fused_run(sni_kernel *k) {
-    return run_packed(k, epilogue_of(k));
+    return run_packed(k, sni_conv_epilogue_of(k));
 }
 
-static bool fused_accepts(const sni_choice *c) {
-    return conv_accepts(c) && can_fuse(c);
+bool sni_conv_fused_accepts(const sni_choice *c) {
+    return sni_conv_accepts(c) && can_fuse(c);
 }
 
 const sni_impl sni_cpu_fused_conv = {
     .name = "conv_gemm_f32",
     .op = "FusedConv",
     .domain = "com.microsoft",
-    .accepts = fused_accepts,
+    .accepts = sni_conv_fused_accepts,
     .by_shape = true,
     .prepare = conv_prepare,
     .release = free,
@@ -273,7 +263,7 @@ const sni_impl sni_cpu_fused_conv = {
 const sni_impl sni_cpu_conv = {
     .name = "conv_gemm_f32",
     .op = "Conv",
-    .accepts = conv_accepts,
+    .accepts = sni_conv_accepts,
     .by_shape = true,
     .prepare = conv_prepare,
     .release = free,
@@ -288,7 +278,7 @@ enum { FEW_ROWS = 64 }; /* pixels that are multiplied at once */
 /* True if that fills less than half of what tiles with pixels along their vectors would. */
 static bool few_pays(const sni_choice *c) {
     double cost = packed_cost(c, true);
-    return cost > 0 && 2 * pixels_of(c) <= sni_cpu_kernels_get()->nr &&
+    return cost > 0 && 2 * sni_conv_pixels(c) <= sni_cpu_kernels_get()->nr &&
            cost <= packed_cost(c, false);
 }
 
@@ -297,7 +287,7 @@ static sn_status few_prepare(const sni_choice *c, void **state, sn_error *err) {
 }
 
 typedef struct few_job {
-    plane p; /* of an image's group */
+    sni_plane p; /* of an image's group */
     sni_gemm_f32 g;
     int64_t pixels, channels, rows; /* rows: most pixels of a block */
     int parts, threads;             /* that share the blocks; of one product */
@@ -308,15 +298,15 @@ typedef struct few_job {
 
 /* Patches of pixels [n0, n0 + rows), one after the other. */
 static void fill_rows(const few_job *j, int64_t n0, int64_t rows, float *to) {
-    const plane *p = &j->p;
+    const sni_plane *p = &j->p;
     for (int64_t n = n0; n < n0 + rows; n++) {
         int64_t top = n / p->out_w * p->stride_h - p->pad_h;
         int64_t left = n % p->out_w * p->stride_w - p->pad_w;
         for (int64_t i = 0; i < j->channels * p->kernel_h; i++, to += p->kernel_w) {
             int64_t row = top + i % p->kernel_h * p->dilation_h;
             if (row >= 0 && row < p->h)
-                copy_row(p->x + (i / p->kernel_h * p->h + row) * p->w, p->w, left, p->dilation_w,
-                         p->kernel_w, to);
+                sni_plane_row(p->x + (i / p->kernel_h * p->h + row) * p->w, p->w, left,
+                              p->dilation_w, p->kernel_w, to);
             else
                 memset(to, 0, (size_t)p->kernel_w * sizeof *to);
         }
@@ -377,7 +367,7 @@ static sn_status run_few(sni_kernel *k, sni_epilogue e) {
     sni_tensor *y = sni_out(k, 0);
     sni_conv conv = {0};
     SN_TRY(sni_conv_init(k, &conv, x, sni_in(k, 1), y));
-    few_job j = {.p = plane_of(&conv.window), .channels = conv.in_channels / w->groups};
+    few_job j = {.p = sni_plane_of(&conv.window), .channels = conv.in_channels / w->groups};
     j.pixels = j.p.out_h * j.p.out_w;
     if (y->count == 0) return SN_OK;
     SN_TRY(few_init(k, &j, w));
@@ -408,14 +398,14 @@ static sn_status few_run(sni_kernel *k) {
 }
 
 static sn_status fused_few_run(sni_kernel *k) {
-    return run_few(k, epilogue_of(k));
+    return run_few(k, sni_conv_epilogue_of(k));
 }
 
 const sni_impl sni_cpu_fused_conv_few = {
     .name = "conv_few_f32",
     .op = "FusedConv",
     .domain = "com.microsoft",
-    .accepts = fused_accepts,
+    .accepts = sni_conv_fused_accepts,
     .pays = few_pays,
     .by_shape = true,
     .prepare = few_prepare,
@@ -427,7 +417,7 @@ const sni_impl sni_cpu_fused_conv_few = {
 const sni_impl sni_cpu_conv_few = {
     .name = "conv_few_f32",
     .op = "Conv",
-    .accepts = conv_accepts,
+    .accepts = sni_conv_accepts,
     .pays = few_pays,
     .by_shape = true,
     .prepare = few_prepare,
@@ -440,13 +430,13 @@ const sni_impl sni_cpu_conv_few = {
 
 static bool depthwise_accepts(const sni_choice *c) {
     const sni_conv_params *p = c->params;
-    if (!conv_accepts(c)) return false;
+    if (!sni_conv_accepts(c)) return false;
     const sni_tensor *w = &c->constants[1]->tensor;
     return w->dims[1] == 1 && p->group == w->dims[0];
 }
 
 typedef struct depthwise_job {
-    plane p;
+    sni_plane p;
     const sni_cpu_kernels *kernels;
     const float *x, *w, *bias, *added; /* the last two may be NULL */
     float *y;
@@ -456,7 +446,7 @@ typedef struct depthwise_job {
 } depthwise_job;
 
 /* Outputs of a row whose tap lies inside the input, and the place of the first. */
-static void tap_span(const plane *p, int64_t tap, int64_t *lo, int64_t *hi) {
+static void tap_span(const sni_plane *p, int64_t tap, int64_t *lo, int64_t *hi) {
     int64_t shift = tap * p->dilation_w - p->pad_w;
     *lo = shift >= 0 ? 0 : (-shift + p->stride_w - 1) / p->stride_w;
     *hi = p->w > shift ? (p->w - shift + p->stride_w - 1) / p->stride_w : 0;
@@ -465,7 +455,7 @@ static void tap_span(const plane *p, int64_t tap, int64_t *lo, int64_t *hi) {
 
 static void depthwise_row(const depthwise_job *j, const float *x, const float *w, int64_t out_h,
                           float *y) {
-    const plane *p = &j->p;
+    const sni_plane *p = &j->p;
     for (int64_t a = 0; a < p->kernel_h; a++) {
         int64_t row = out_h * p->stride_h - p->pad_h + a * p->dilation_h;
         if (row < 0 || row >= p->h) continue;
@@ -507,7 +497,7 @@ static void scale_planes(void *ctx, int64_t begin, int64_t end) {
 
 static void depthwise_planes(void *ctx, int64_t begin, int64_t end) {
     const depthwise_job *j = ctx;
-    const plane *p = &j->p;
+    const sni_plane *p = &j->p;
     for (int64_t i = begin; i < end; i++) {
         int64_t channel = i % j->channels;
         const float *x = j->x + i * p->h * p->w;
@@ -530,7 +520,7 @@ static sn_status run_depthwise(sni_kernel *k, sni_epilogue epilogue) {
     sni_tensor *y = sni_out(k, 0);
     sni_conv conv = {0};
     SN_TRY(sni_conv_init(k, &conv, x, w, y));
-    depthwise_job job = {.p = plane_of(&conv.window),
+    depthwise_job job = {.p = sni_plane_of(&conv.window),
                          .kernels = sni_cpu_kernels_get(),
                          .x = x->data,
                          .w = w->data,
@@ -553,7 +543,7 @@ static sn_status depthwise_run(sni_kernel *k) {
 }
 
 static sn_status fused_depthwise_run(sni_kernel *k) {
-    return run_depthwise(k, epilogue_of(k));
+    return run_depthwise(k, sni_conv_epilogue_of(k));
 }
 
 static bool fused_depthwise_accepts(const sni_choice *c) {

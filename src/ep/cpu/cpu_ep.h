@@ -9,6 +9,7 @@
 extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
 extern const sni_impl sni_cpu_conv_few, sni_cpu_fused_conv_few;
+extern const sni_impl sni_cpu_conv_line, sni_cpu_fused_conv_line;
 extern const sni_impl sni_cpu_conv_slices, sni_cpu_fused_conv_slices, sni_cpu_conv_transpose;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;

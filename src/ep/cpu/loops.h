@@ -23,6 +23,15 @@ typedef struct sni_which_infinity {
     bool negative, positive;
 } sni_which_infinity;
 
+/* y[r y_row + i] = bias[r] + the sum over j of w[j rows + r] x[at[j] + i], for i < n. */
+typedef struct sni_line {
+    const float *w, *bias, *x; /* bias may be NULL */
+    const int64_t *at;
+    int64_t count, n, y_row;
+    int rows; /* a power of two, line_rows at most */
+    float *y;
+} sni_line;
+
 /* Tables are indexed by sn_dtype and have float32, int32 and int64. */
 typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
@@ -45,6 +54,8 @@ typedef struct sni_loops {
      * `count` is a multiple of 4. */
     void (*most_places)(const float *w, const int64_t *at, int64_t count, const float *x, int64_t n,
                         float *y, bool add);
+    void (*line)(const sni_line *l);
+    int line_rows;
     /* y = (x - center) * factor + shift; x may be y. */
     void (*center_row)(const float *x, float *y, int64_t n, float center, float factor,
                        float shift);

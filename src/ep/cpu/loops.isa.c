@@ -9,6 +9,8 @@
 
 #include "ep/cpu/largest.inc.c"
 
+#include "ep/cpu/line.inc.c"
+
 #include "ep/cpu/circle.inc.c"
 
 #include "ep/cpu/cast.inc.c"
@@ -110,6 +112,8 @@ const sni_loops PASTE(sni_loops_, TIER) = {
              [SN_UINT64] = &gemm_core_u64},
     .weigh_places = weigh_places,
     .most_places = most_places,
+    .line = line,
+    .line_rows = LINE_ROWS,
     .is_infinite = is_infinite,
     .abs_i32 = abs_i32,
     .quotient_i32 = quotient_i32,

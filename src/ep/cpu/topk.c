@@ -15,7 +15,7 @@ enum {
     GROUPS = 64,   /* at least */
     SPREAD = 3,    /* groups for each element that is wanted, ... */
     MEMBERS = 4,   /* ... of so many elements, or there are none */
-    DIGITS = 1500, /* entries from which on digits sort quicker than merging */
+    DIGITS = 700,  /* entries from which on digits sort quicker than merging */
     GRAIN = 16384, /* elements worth a thread */
     TURNED = 16,   /* lanes of another than the last axis that are laid out together */
 };
