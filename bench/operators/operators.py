@@ -64,6 +64,7 @@ def measure(settings, case, folder):
             w.times.clear()
         for _ in range(settings.rounds):
             for w in workers:
+                versus.settle(workers)
                 w.run(settings.seconds, 400)
         return [min(w.times) for w in workers], versus.difference(got[0], got[1])
     finally:
