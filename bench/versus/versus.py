@@ -163,8 +163,8 @@ def macs_of(settings, folder, case, data_set):
 
 
 def settle(workers):
-    """Waits until no worker's threads run: some spin for 35 ms of CPU time after a run's end, and would
-    have one of the CPUs while the next worker is measured."""
+    """Waits, a second at most, until no worker's threads run: some spin for 35 ms of CPU time after a run's
+    end, and would have one of the CPUs while the next worker is measured."""
     before, deadline = None, time.monotonic() + 1
     while (used := [w.cpu_ns() for w in workers]) != before and time.monotonic() < deadline:
         before = used
