@@ -23,10 +23,11 @@ typedef struct job {
     void (*fn)(void *ctx, int64_t begin, int64_t end);
     void *ctx;
     int64_t n, pieces;
-    atomic_int_least64_t next; /* first piece that nobody has taken yet */
-    int room;                  /* workers that may still join; under the pool's lock */
-    bool asleep;               /* the caller waits on `done`; under the pool's lock */
-    atomic_int active;         /* workers inside; changed under the lock, read without it */
+    atomic_int_least64_t claimed;    /* claims on a piece; those from `pieces` on found none left */
+    atomic_int_least64_t of_workers; /* claims by workers that found one */
+    int room;                        /* workers that may still join; under the pool's lock */
+    bool asleep;                     /* the caller waits on `done`; under the pool's lock */
+    atomic_int active;               /* workers inside; changed under the lock, read without it */
     struct job *before, *after;
 } job;
 
@@ -125,12 +126,25 @@ static void run_piece(const job *j, int64_t piece) {
     j->fn(j->ctx, begin, begin + size + (piece < longer));
 }
 
-static void run_pieces(job *j) {
+/* True if a piece is left, which the calling thread must then run. */
+static bool claim(job *j) {
+    return atomic_fetch_add_explicit(&j->claimed, 1, memory_order_relaxed) < j->pieces;
+}
+
+/* The caller runs pieces from the front, workers from the back: with as many claims as pieces they
+ * never meet. A thread thus finds most of what it read and wrote in the loop before in its own
+ * cache. */
+static void run_as_caller(job *j) {
     inside = true;
-    for (;;) {
-        int64_t piece = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
-        if (piece >= j->pieces) break;
-        run_piece(j, piece);
+    for (int64_t piece = 0; claim(j); piece++) run_piece(j, piece);
+    inside = false;
+}
+
+static void run_as_worker(job *j) {
+    inside = true;
+    while (claim(j)) {
+        int64_t nth = atomic_fetch_add_explicit(&j->of_workers, 1, memory_order_relaxed);
+        run_piece(j, j->pieces - 1 - nth);
     }
     inside = false;
 }
@@ -175,7 +189,7 @@ static void worker(void *crew_number) {
         job *j = join();
         if (j) {
             pthread_mutex_unlock(&pool.lock);
-            run_pieces(j);
+            run_as_worker(j);
             lock_pool();
             leave(j);
             continue;
@@ -335,6 +349,6 @@ void sni_parallel_for(int threads, int64_t n, int64_t grain,
     j.room = threads - 1 < pieces - 1 ? threads - 1 : (int)(pieces - 1);
     pthread_once(&pool_once, pool_prepare);
     post(&j);
-    run_pieces(&j);
+    run_as_caller(&j);
     finish(&j);
 }

@@ -65,6 +65,27 @@ static void pieces_do_not_depend_on_timing(void **state) {
     }
 }
 
+typedef struct owners {
+    pthread_t caller;
+    bool callers[N]; /* per element: the caller visited it */
+} owners;
+
+static void own(void *ctx, int64_t begin, int64_t end) {
+    owners *o = ctx;
+    for (int64_t i = begin; i < end; i++)
+        o->callers[i] = pthread_equal(pthread_self(), o->caller) != 0;
+}
+
+/* Whoever gets how many: what the caller runs lies before what the workers run. */
+static void callers_work_from_the_front(void **state) {
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        owners o = {.caller = pthread_self()};
+        sni_parallel_for(2 + round % 3, N, 10, own, &o);
+        for (int i = 1; i < N; i++) assert_true(o.callers[i - 1] || !o.callers[i]);
+    }
+}
+
 typedef struct sums {
     int64_t inner[64];
 } sums;
@@ -270,6 +291,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(covers_everything_once),
         cmocka_unit_test(pieces_do_not_depend_on_timing),
+        cmocka_unit_test(callers_work_from_the_front),
         cmocka_unit_test(nested_calls_work),
         cmocka_unit_test(limit_is_kept),
         cmocka_unit_test(many_callers_at_once),
