@@ -11,8 +11,9 @@
 /* Softmax along an axis of n elements that lie `step` apart: element i of lane (o, s) is at
  * (o * n + i) * step + s, for o < outer and s < step. */
 typedef struct sni_lanes {
-    const float *x;
-    float *y; /* may be x */
+    sn_dtype dtype; /* float32 or float64 */
+    const void *x;
+    void *y; /* may be x */
     int64_t outer, n, step;
     bool logarithm;
 } sni_lanes;

@@ -36,13 +36,15 @@ static void lane_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 /* Lends the lanes of a job to cores, which know Softmax and its logarithm. */
-static void run_cores(const sni_cores *cores, int threads, const lane_job *j, int64_t count) {
-    sni_lanes lanes = {.x = j->x,
+static void run_cores(const sni_cores *cores, int threads, const lane_job *j, int64_t count,
+                      sn_dtype dtype) {
+    sni_lanes lanes = {.dtype = dtype,
+                       .x = j->x,
                        .y = j->y,
                        .outer = count / j->n / j->step,
                        .n = j->n,
                        .step = j->step,
-                       .logarithm = j->fn == log_softmax_f32};
+                       .logarithm = j->fn == log_softmax_f32 || j->fn == log_softmax_f64};
     cores->softmax(threads, &lanes);
 }
 
@@ -60,9 +62,8 @@ static sn_status run_lanes(sni_kernel *k, const lane_fn table[SNI_DTYPE_COUNT]) 
     }
     SN_TRY(sni_in_as(k, x, dtype, &job.x));
     SN_TRY(sni_out_as(k, y, dtype, &job.y));
-    const sni_cores *cores = job.fn == hardmax_f32 ? NULL : sni_cores_for(k, dtype);
-    if (cores)
-        run_cores(cores, k->threads, &job, x->count);
+    if (k->cores && job.fn != hardmax_f32 && job.fn != hardmax_f64)
+        run_cores(k->cores, k->threads, &job, x->count, dtype);
     else
         sni_parallel_for(k->threads, x->count / job.n, 4096 / job.n + 1, lane_piece, &job);
     sni_out_done(k, y, dtype, job.y);

@@ -4,6 +4,7 @@
 
 #include "base/threadpool.h"
 #include "ep/cpu/dense.h"
+#include "ep/cpu/doubles.h"
 #include "ep/cpu/loops.h"
 #include "ep/cpu/moves.h"
 #include "ops/cores.h"
@@ -120,33 +121,51 @@ enum { GRAIN = 4096 }; /* elements worth a thread */
 static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    for (int64_t r = begin; r < end; r++) {
-        if (l->logarithm)
-            kernels->log_softmax_row(l->x + r * l->n, l->y + r * l->n, l->n);
-        else
-            kernels->softmax_row(l->x + r * l->n, l->y + r * l->n, l->n);
-    }
+    const float *x = l->x;
+    float *y = l->y;
+    for (int64_t r = begin; r < end; r++)
+        (l->logarithm ? kernels->log_softmax_row : kernels->softmax_row)(x + r * l->n, y + r * l->n,
+                                                                         l->n);
 }
 
-/* Groups of as many columns as a vector has lanes. */
+static void softmax_rows_f64(void *ctx, int64_t begin, int64_t end) {
+    const sni_lanes *l = ctx;
+    const sni_doubles *doubles = sni_doubles_get();
+    const double *x = l->x;
+    double *y = l->y;
+    for (int64_t r = begin; r < end; r++)
+        (l->logarithm ? doubles->log_softmax_row : doubles->softmax_row)(x + r * l->n, y + r * l->n,
+                                                                         l->n);
+}
+
+/* Columns that one call takes: as many as a vector has lanes. */
+static int64_t softmax_width(const sni_lanes *l) {
+    return l->dtype == SN_FLOAT64 ? sni_doubles_get()->lanes : sni_cpu_kernels_get()->lanes;
+}
+
 static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    int64_t width = kernels->lanes, groups = (l->step + width - 1) / width;
+    int64_t width = softmax_width(l), groups = (l->step + width - 1) / width;
     for (int64_t i = begin; i < end; i++) {
         int64_t column = i % groups * width, at = i / groups * l->n * l->step + column;
         int64_t count = l->step - column < width ? l->step - column : width;
-        kernels->softmax_columns(l->x + at, l->y + at, l->n, l->step, count, l->logarithm);
+        if (l->dtype == SN_FLOAT64)
+            sni_doubles_get()->softmax_columns((const double *)l->x + at, (double *)l->y + at, l->n,
+                                               l->step, count, l->logarithm);
+        else
+            sni_cpu_kernels_get()->softmax_columns((const float *)l->x + at, (float *)l->y + at,
+                                                   l->n, l->step, count, l->logarithm);
     }
 }
 
 static void core_softmax(int threads, const sni_lanes *l) {
     sni_lanes lanes = *l;
     if (l->step == 1) {
-        sni_parallel_for(threads, l->outer, GRAIN / l->n + 1, softmax_rows, &lanes);
+        sni_parallel_for(threads, l->outer, GRAIN / l->n + 1,
+                         l->dtype == SN_FLOAT64 ? softmax_rows_f64 : softmax_rows, &lanes);
         return;
     }
-    int64_t width = sni_cpu_kernels_get()->lanes, groups = (l->step + width - 1) / width;
+    int64_t width = softmax_width(l), groups = (l->step + width - 1) / width;
     sni_parallel_for(threads, l->outer * groups, GRAIN / (l->n * width) + 1, softmax_groups,
                      &lanes);
 }
@@ -189,6 +208,10 @@ static bool accepts(const sni_choice *c) {
            sni_choice_is(c, 0, SN_BFLOAT16);
 }
 
+static bool accepts_f64(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT64);
+}
+
 static bool accepts_wide(const sni_choice *c) {
     return c->in[0] && c->in[0]->kind == SN_KIND_TENSOR && sni_loops_get()->gemm[c->in[0]->dtype];
 }
@@ -200,12 +223,16 @@ static sn_status run(sni_kernel *k) {
 
 #define LENT(label, type, where) \
     { .name = label, .op = type, .domain = where, .accepts = accepts, .run = run }
+#define LENT_F64(label, type) \
+    { .name = label, .op = type, .accepts = accepts_f64, .run = run }
 #define LENT_WIDE(type, where) \
     { .name = "gemm_tiles", .op = type, .domain = where, .accepts = accepts_wide, .run = run }
 
 const sni_impl sni_cpu_lent[] = {
     LENT("softmax_f32", "Softmax", NULL),
     LENT("softmax_f32", "LogSoftmax", NULL),
+    LENT_F64("softmax_f64", "Softmax"),
+    LENT_F64("softmax_f64", "LogSoftmax"),
     LENT("norm_f32", "LayerNormalization", NULL),
     LENT("norm_f32", "RMSNormalization", NULL),
     LENT("norm_f32", "SimplifiedLayerNormalization", NULL),

@@ -1,8 +1,10 @@
-/* elementwise.c - functions of one and of two float32 tensors on the vector kernels. */
+/* elementwise.c - functions of one float32 or float64 tensor and of two float32 tensors on the
+ * vector kernels. */
 #include "ops/elementwise.h"
 
 #include "base/threadpool.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/doubles.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -66,6 +68,22 @@ static bool is_f32(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32);
 }
 
+static bool is_f64(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT64);
+}
+
+static void run_map_f64(sni_kernel *k, sni_unary_fn fn, double p0, double p1) {
+    const double params[2] = {p0, p1};
+    sni_elementwise m = {.n_in = 1,
+                         .in = {sni_in(k, 0)},
+                         .in_as = {SN_FLOAT64},
+                         .out = sni_out(k, 0),
+                         .out_as = SN_FLOAT64,
+                         .unary = fn,
+                         .params = params};
+    sni_elementwise_run(k->threads, &m);
+}
+
 static float attr_or(const sni_node *n, const char *name, float otherwise) {
     const sni_attr *a = name ? sni_node_attr(n, name) : NULL;
     return a && a->kind == SNI_ATTR_FLOAT ? a->u.f : otherwise;
@@ -93,6 +111,22 @@ static sn_status unary_run(sni_kernel *k) {
     return SN_OK;
 }
 
+static bool unary_accepts_f64(const sni_choice *c) {
+    sni_act act;
+    float p0, p1;
+    if (!is_f64(c) || !sni_cpu_unary(c->node, &act, &p0, &p1)) return false;
+    if (act == SNI_ACT_CELU && !(p0 > 0)) return false; /* e^x - 1 is for x <= 0 */
+    return sni_doubles_get()->map[act];
+}
+
+static sn_status unary_run_f64(sni_kernel *k) {
+    sni_act act = SNI_ACT_NONE;
+    float p0 = 0, p1 = 0;
+    sni_cpu_unary(k->node, &act, &p0, &p1);
+    run_map_f64(k, sni_doubles_get()->map[act], (double)p0, (double)p1);
+    return SN_OK;
+}
+
 /* ---- Clip ---- */
 
 static sn_status clip_run(sni_kernel *k) {
@@ -100,6 +134,15 @@ static sn_status clip_run(sni_kernel *k) {
     if ((low && low->count != 1) || (high && high->count != 1)) return k->node->op->ref(k);
     run_map(k, SNI_ACT_CLIP, low ? *(const float *)low->data : -INFINITY,
             high ? *(const float *)high->data : INFINITY);
+    return SN_OK;
+}
+
+static sn_status clip_run_f64(sni_kernel *k) {
+    const sni_tensor *low = sni_in(k, 1), *high = sni_in(k, 2);
+    if ((low && low->count != 1) || (high && high->count != 1)) return k->node->op->ref(k);
+    run_map_f64(k, sni_doubles_get()->map[SNI_ACT_CLIP],
+                low ? *(const double *)low->data : -INFINITY,
+                high ? *(const double *)high->data : INFINITY);
     return SN_OK;
 }
 
@@ -170,8 +213,10 @@ static sn_status binary_run(sni_kernel *k) {
     return SN_OK;
 }
 
-#define UNARY(type) \
-    { .name = "map_f32", .op = type, .accepts = is_f32, .run = unary_run }
+#define UNARY(type)                                                                       \
+    {.name = "map_f32", .op = type, .accepts = is_f32, .run = unary_run}, {               \
+        .name = "map_f64", .op = type, .accepts = unary_accepts_f64, .run = unary_run_f64 \
+    }
 #define BINARY(type) \
     { .name = "map_f32", .op = type, .accepts = binary_accepts, .run = binary_run }
 
@@ -205,6 +250,7 @@ const sni_impl sni_cpu_maps[] = {
     BINARY("Min"),
     BINARY("PRelu"),
     {.name = "map_f32", .op = "Clip", .accepts = is_f32, .run = clip_run},
+    {.name = "map_f64", .op = "Clip", .accepts = is_f64, .run = clip_run_f64},
     {.name = "map_f32", .op = "Pow", .accepts = pow_accepts, .run = pow_run},
     {0},
 };

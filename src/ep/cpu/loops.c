@@ -3,12 +3,15 @@
 
 #include "base/threadpool.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ep/cpu/doubles.h"
 
 #include <math.h>
 
 extern const sni_loops sni_loops_baseline;
+extern const sni_doubles sni_doubles_baseline;
 #ifdef SNI_X86
 extern const sni_loops sni_loops_avx2, sni_loops_avx512;
+extern const sni_doubles sni_doubles_avx2, sni_doubles_avx512;
 #endif
 
 const sni_loops *sni_loops_get(void) {
@@ -17,6 +20,14 @@ const sni_loops *sni_loops_get(void) {
     if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_loops_avx2;
 #endif
     return &sni_loops_baseline;
+}
+
+const sni_doubles *sni_doubles_get(void) {
+#ifdef SNI_X86
+    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_doubles_avx512;
+    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_doubles_avx2;
+#endif
+    return &sni_doubles_baseline;
 }
 
 static bool is_float(const sni_choice *c) {
@@ -46,6 +57,18 @@ SNI_LOOPS_REDUCTIONS(RUN)
     }
 SNI_LOOPS_UNARY(RUN)
 #undef RUN
+
+#define RUN(type, row)                                                                       \
+    static sn_status run_##type##_f64(sni_kernel *k) {                                       \
+        const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_FLOAT64] = sni_doubles_get()->row}; \
+        return sni_map_unary(k, table);                                                      \
+    }
+SNI_DOUBLES_UNARY(RUN)
+#undef RUN
+
+static bool is_f64(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_FLOAT64);
+}
 
 /* ---- Predicates and whole numbers ---- */
 
@@ -222,8 +245,11 @@ static sn_status batch_norm_run(sni_kernel *k) {
 
 #define UNARY(type, row) {.name = "map_f32", .op = #type, .accepts = is_float, .run = run_##type},
 
+#define UNARY_F64(type, row) \
+    {.name = "map_f64", .op = #type, .accepts = is_f64, .run = run_##type##_f64},
+
 const sni_impl sni_cpu_loops[] = {
-    SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY){
+    SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY) SNI_DOUBLES_UNARY(UNARY_F64){
         .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
     {.name = "infinite_f32", .op = "IsInf", .accepts = is_f32, .run = is_inf_run},
     {.name = "map_i32", .op = "Abs", .accepts = is_i32, .run = abs_i32_run},
