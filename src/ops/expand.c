@@ -1,6 +1,5 @@
 /* Expand: a tensor broadcast to a shape. Tile: a tensor repeated along its axes. */
 #include "base/checked.h"
-#include "base/threadpool.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 
@@ -89,10 +88,7 @@ static sn_status tile_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, rank, dims);
 }
 
-enum {
-    TILE_GRAIN = 1 << 15, /* bytes worth a thread */
-    SMALL_BLOCK = 4096,   /* bytes; what is copied is doubled up to here */
-};
+enum { SMALL_BLOCK = 4096 }; /* bytes; what is copied is doubled up to here */
 
 typedef struct tile_job {
     const sni_tensor *x;
@@ -209,14 +205,14 @@ static sn_status tile_ref(sni_kernel *k) {
     }
     int64_t bytes = (int64_t)sni_tensor_bytes(j.y), slices = sni_tensor_span(x, 0, j.first);
     if (repeated == 0 || (repeated == 1 && slices == 1 && sni_tensor_bytes(x) >= SMALL_BLOCK)) {
-        sni_parallel_for(k->threads, bytes, TILE_GRAIN, tile_bytes, &j);
+        sni_share(k, bytes, 1, tile_bytes, &j);
         return SN_OK;
     }
     while (j.first > 0 && bytes / slices < SMALL_BLOCK)
         slices = sni_tensor_span(x, 0, --j.first); /* too little for a slice of its own */
     sni_strides(x->rank, x->dims, j.from);
     sni_strides(j.y->rank, j.y->dims, j.to);
-    sni_parallel_for(k->threads, slices, TILE_GRAIN / (bytes / slices) + 1, tile_slices, &j);
+    sni_share(k, slices, bytes / slices, tile_slices, &j);
     return SN_OK;
 }
 

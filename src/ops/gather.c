@@ -1,7 +1,6 @@
 /* Gather: whole slices of an axis by index. GatherElements: single elements. GatherND: slices by
  * tuples of indices. */
 #include "base/checked.h"
-#include "base/threadpool.h"
 #include "ops/gather.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
@@ -22,10 +21,7 @@ typedef struct row_job {
     size_t row;
 } row_job;
 
-enum {
-    ROW_GRAIN = 65536,    /* bytes worth a thread */
-    ELEMENT_GRAIN = 16384 /* single elements worth one */
-};
+enum { ELEMENT_COST = 4 }; /* to move an element by its index takes as long as so many bytes */
 
 static void copy_rows(void *ctx, int64_t begin, int64_t end) {
     const row_job *j = ctx;
@@ -40,7 +36,7 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end) {
 }
 
 static void run_rows(sni_kernel *k, row_job *job, int64_t rows) {
-    sni_parallel_for(k->threads, rows, ROW_GRAIN / (int64_t)job->row + 1, copy_rows, job);
+    sni_share(k, rows, (int64_t)job->row, copy_rows, job);
 }
 
 /* ---- Gather ---- */
@@ -234,7 +230,7 @@ static sn_status gather_elements_ref(sni_kernel *k) {
     j.strides[axis] = 0;
     j.own = axis == x->rank - 1 ? 0 : 1;
     int64_t n = index->dims[x->rank - 1];
-    sni_parallel_for(k->threads, index->count / n, ELEMENT_GRAIN / n + 1, element_rows, &j);
+    sni_share(k, index->count / n, ELEMENT_COST * n, element_rows, &j);
     int64_t at;
     for (int64_t i = 0; j.outside && i < index->count; i++)
         SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), j.length, &at));

@@ -1,7 +1,6 @@
 /* Pad: a tensor with more (or, where a pad is negative, fewer) elements at both ends of its axes.
  * CenterCropPad: the same on both sides of some axes, until they have a given length. */
 #include "base/checked.h"
-#include "base/threadpool.h"
 #include "ops/compute.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
@@ -10,10 +9,7 @@
 
 enum { CONSTANT, REFLECT, EDGE, WRAP };
 
-enum {
-    PAD_GRAIN = 32768, /* elements worth a thread */
-    SHORT_ROW = 256,   /* bytes; many such rows are put into a tensor that is filled already */
-};
+enum { SHORT_ROW = 256 }; /* bytes; many such rows are put into a tensor that is filled already */
 
 /* Writes the part of `x` that shifts into `y` when element 0 of x comes to position shift[axis] of
  * y; the rest of `y` stays. */
@@ -300,7 +296,7 @@ static void merge_axes(pad_job *j, const int64_t *before, const int64_t *after) 
 static sn_status fill_around(sni_kernel *k, const unsigned char *value, const int64_t *before) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    sni_fill(y->data, value, y->count, sni_dtype_width(y->dtype));
+    sni_fill_shared(k, y->data, value, y->count, sni_dtype_width(y->dtype));
     /* A pad beyond the other end of the axis leaves nothing of it. */
     for (int i = 0; i < x->rank; i++)
         if (before[i] < -x->dims[i] || before[i] >= y->dims[i]) return SN_OK;
@@ -346,7 +342,7 @@ static sn_status pad_ref(sni_kernel *k) {
         SN_TRY(map_axes(k, &job, before, after));
     }
     sni_strides(job.rank, job.in, job.strides);
-    sni_parallel_for(k->threads, y->count, PAD_GRAIN, pad_elements, &job);
+    sni_share(k, y->count, (int64_t)job.width, pad_elements, &job);
     return SN_OK;
 }
 

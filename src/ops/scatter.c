@@ -51,6 +51,8 @@ static const combine_fn combine_fns[5][SNI_DTYPE_COUNT] = {
     [MIN] = {SNI_EACH_NUMBER(scatter_min), [SN_BOOL] = bool_and},
 };
 
+enum { ELEMENT_COST = 4 }; /* to move an element by its index takes as long as so many bytes */
+
 /* How updates reach the output. */
 typedef struct combiner {
     combine_fn fn; /* NULL: they replace what was there */
@@ -121,36 +123,108 @@ static sn_status scatter_elements_infer(sni_infer *c) {
     return SN_OK;
 }
 
+/* Updates by rows of the last axis of the indices. Those of one place are of one row if that is
+ * the axis, of one column otherwise: who has rows, or columns, to himself has places to himself. */
+typedef struct element_job {
+    const combiner *b;
+    const sni_tensor *index, *updates, *y;
+    int64_t strides[SN_MAX_RANK]; /* of the output; 0 along the axis */
+    int64_t step, length;         /* of the axis */
+    int64_t rows, columns;
+    _Atomic bool outside; /* an index is out of range */
+} element_job;
+
+/* Columns [begin, end) of the row whose updates are from number `first` on. `width` and `wide`
+ * (int64 indices) are constants at every call; width 0: updates are combined. */
+static inline __attribute__((always_inline)) bool scatter_row(const element_job *j, int64_t first,
+                                                              unsigned char *dst, int64_t begin,
+                                                              int64_t end, size_t width,
+                                                              bool wide) {
+    const int64_t length = j->length, size = (int64_t)(width ? width : j->b->width);
+    const int64_t step = j->step * size, own = j->strides[j->index->rank - 1] * size;
+    const int64_t *index64 = (const int64_t *)j->index->data + first;
+    const int32_t *index32 = (const int32_t *)j->index->data + first;
+    const unsigned char *src = (const unsigned char *)j->updates->data + first * size;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t v = wide ? index64[i] : index32[i];
+        v += v < 0 ? length : 0;
+        if ((uint64_t)v >= (uint64_t)length) return false;
+        if (width)
+            memcpy(dst + v * step + i * own, src + i * size, width);
+        else
+            combine(j->b, dst + v * step + i * own, src + i * size, 1);
+    }
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool scatter_width(const element_job *j, int64_t first,
+                                                                unsigned char *dst, int64_t begin,
+                                                                int64_t end, bool wide) {
+    switch (j->b->fn ? 0 : j->b->width) {
+    case 1:
+        return scatter_row(j, first, dst, begin, end, 1, wide);
+    case 4:
+        return scatter_row(j, first, dst, begin, end, 4, wide);
+    case 8:
+        return scatter_row(j, first, dst, begin, end, 8, wide);
+    default:
+        return scatter_row(j, first, dst, begin, end, 0, wide);
+    }
+}
+
+static bool scatter_rows(const element_job *j, int64_t row, int64_t rows, int64_t begin,
+                         int64_t end) {
+    const sni_tensor *index = j->index;
+    for (int64_t r = row; r < rows; r++) {
+        int64_t rest = r, to = 0, first = r * j->columns;
+        for (int d = index->rank - 2; d >= 0; d--) {
+            to += rest % index->dims[d] * j->strides[d];
+            rest /= index->dims[d];
+        }
+        unsigned char *dst = sni_element(j->y->data, to, j->b->width);
+        bool fits = index->dtype == SN_INT64 ? scatter_width(j, first, dst, begin, end, true)
+                                             : scatter_width(j, first, dst, begin, end, false);
+        if (!fits) return false;
+    }
+    return true;
+}
+
+static void some_rows(void *ctx, int64_t begin, int64_t end) {
+    element_job *j = ctx;
+    if (!scatter_rows(j, begin, end, 0, j->columns)) j->outside = true;
+}
+
+static void some_columns(void *ctx, int64_t begin, int64_t end) {
+    element_job *j = ctx;
+    if (!scatter_rows(j, 0, j->rows, begin, end)) j->outside = true;
+}
+
 static sn_status scatter_elements_ref(sni_kernel *k) {
     const scatter_params *p = k->params;
-    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1), *updates = sni_in(k, 2);
+    const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
-    sni_copy_bytes(y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
     if (index->count == 0) return SN_OK;
-    int64_t strides[SN_MAX_RANK];
-    sni_strides(x->rank, x->dims, strides);
-    int64_t step = strides[axis];
-    strides[axis] = 0;
-    sni_walk w;
-    int last = index->rank - 1;
-    int64_t n = last < 0 ? 1 : index->dims[last], own = last < 0 ? 0 : strides[last], i = 0;
-    sni_walk_init(&w, last < 0 ? 0 : last, index->dims, 1, (const int64_t *[]){strides});
-    do {
-        for (int64_t e = 0; e < n; e++, i++) {
-            int64_t at = sni_index_at(index, i);
-            if (at < 0 || at >= x->dims[axis])
-                SN_TRY(sni_wrap_index(k, "index", at, x->dims[axis], &at));
-            void *to = sni_element(y->data, w.offset[0] + e * own + at * step, b.width);
-            const void *from = sni_element(updates->data, i, b.width);
-            if (b.fn)
-                combine(&b, to, from, 1);
-            else
-                sni_copy_element(to, from, b.width);
-        }
-    } while (sni_walk_next(&w));
+    element_job j = {.b = &b,
+                     .index = index,
+                     .updates = sni_in(k, 2),
+                     .y = y,
+                     .length = x->dims[axis],
+                     .columns = index->dims[index->rank - 1]};
+    j.rows = index->count / j.columns;
+    sni_strides(x->rank, x->dims, j.strides);
+    j.step = j.strides[axis];
+    j.strides[axis] = 0;
+    if (axis == x->rank - 1)
+        sni_share(k, j.rows, ELEMENT_COST * j.columns, some_rows, &j);
+    else
+        sni_share(k, j.columns, ELEMENT_COST * j.rows, some_columns, &j);
+    int64_t at;
+    for (int64_t i = 0; j.outside && i < index->count; i++)
+        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), j.length, &at));
     return SN_OK;
 }
 
@@ -216,27 +290,48 @@ static sn_status scatter_nd_infer(sni_infer *c) {
     return SN_OK;
 }
 
+typedef struct nd_job {
+    const combiner *b;
+    int64_t row, n;        /* elements of an update; how many there are */
+    const int64_t *places; /* where they go, in elements */
+    void *y;
+    const void *src;
+} nd_job;
+
+/* Elements [begin, end) of every update, in their order: they may fall on one another. */
+static void nd_columns(void *ctx, int64_t begin, int64_t end) {
+    const nd_job *j = ctx;
+    for (int64_t i = 0; i < j->n; i++)
+        combine(j->b, sni_element(j->y, j->places[i] + begin, j->b->width),
+                sni_element(j->src, i * j->row + begin, j->b->width), end - begin);
+}
+
 static sn_status scatter_nd_ref(sni_kernel *k) {
     const scatter_nd_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1), *updates = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
-    sni_copy_bytes(y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
     int tuple = (int)index->dims[index->rank - 1];
     int64_t strides[SN_MAX_RANK], row = sni_tensor_span(x, tuple, x->rank);
     sni_strides(x->rank, x->dims, strides);
     if (updates->count == 0) return SN_OK;
-    for (int64_t i = 0; i < updates->count / row; i++) {
+    nd_job j = {.b = &b, .row = row, .n = updates->count / row, .y = y->data, .src = updates->data};
+    int64_t *places = NULL;
+    SN_TRY(sni_scratch_i64(k, j.n, &places));
+    const int64_t *tuples = index->data;
+    for (int64_t i = 0; i < j.n; i++) {
         int64_t at = 0;
         for (int a = 0; a < tuple; a++) {
-            int64_t v;
-            SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i * tuple + a), x->dims[a], &v));
+            int64_t v = tuples[i * tuple + a];
+            if (v < 0 || v >= x->dims[a]) SN_TRY(sni_wrap_index(k, "index", v, x->dims[a], &v));
             at += v * strides[a];
         }
-        combine(&b, sni_element(y->data, at, b.width), sni_element(updates->data, i * row, b.width),
-                row);
+        places[i] = at;
     }
+    j.places = places;
+    sni_share(k, row, j.n * (int64_t)b.width, nd_columns, &j);
     return SN_OK;
 }
 

@@ -9,7 +9,11 @@
 
 #include <inttypes.h>
 
-enum { COPY_GRAIN = 65536 }; /* bytes worth a thread */
+enum {
+    COPY_GRAIN = 65536, /* bytes worth a thread */
+    CUT_ROW = 4096,     /* bytes; shorter rows stay whole */
+    LINE = 64           /* bytes that one thread alone should write */
+};
 
 double sni_number_at(const sni_tensor *t, int64_t i) {
     const void *p = sni_element(t->data, i, sni_dtype_width(t->dtype));
@@ -104,6 +108,19 @@ bool sni_walk_next(sni_walk *w) {
 
 /* ---- Copies ---- */
 
+void sni_share(const sni_kernel *k, int64_t n, int64_t bytes,
+               void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
+    if (n <= 0) return;
+    int64_t least = bytes > 0 && bytes < COPY_GRAIN ? COPY_GRAIN / bytes : 1, pieces = n / least;
+    if (pieces < 2 || k->threads == 1) {
+        fn(ctx, 0, n);
+        return;
+    }
+    int64_t threads = k->threads > 0 ? k->threads : sni_threads_available();
+    if (pieces > threads) pieces -= pieces % threads;
+    sni_parallel_for(k->threads, n, n / pieces, fn, ctx);
+}
+
 /* Elements by width, whatever type they were stored as. */
 typedef uint8_t __attribute__((may_alias)) move8;
 typedef uint16_t __attribute__((may_alias)) move16;
@@ -173,8 +190,46 @@ void sni_fill(void *dst, const void *value, int64_t n, size_t width) {
         sni_copy_strided(dst, 1, value, 0, n, width);
 }
 
+typedef struct fill_job {
+    unsigned char *dst;
+    const void *value;
+    size_t width;
+} fill_job;
+
+static void fill_some(void *ctx, int64_t begin, int64_t end) {
+    const fill_job *j = ctx;
+    sni_fill(j->dst + begin * (int64_t)j->width, j->value, end - begin, j->width);
+}
+
+void sni_fill_shared(const sni_kernel *k, void *dst, const void *value, int64_t n, size_t width) {
+    sni_share(k, n, (int64_t)width, fill_some, &(fill_job){dst, value, width});
+}
+
+typedef struct copy_job {
+    unsigned char *dst;
+    const unsigned char *src;
+    int64_t bytes;
+} copy_job;
+
+/* Lines [begin, end) of the bytes. */
+static void copy_lines(void *ctx, int64_t begin, int64_t end) {
+    const copy_job *j = ctx;
+    int64_t from = begin * LINE, to = j->bytes - end * LINE < 0 ? j->bytes : end * LINE;
+    memcpy(j->dst + from, j->src + from, (size_t)(to - from));
+}
+
+void sni_copy_shared(const sni_kernel *k, void *dst, const void *src, size_t bytes) {
+    uintptr_t to = (uintptr_t)dst, from = (uintptr_t)src;
+    if (to == from || bytes < 2 * COPY_GRAIN || (to < from ? from - to : to - from) < bytes) {
+        sni_copy_bytes(dst, src, bytes);
+        return;
+    }
+    copy_job j = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
+    sni_share(k, (j.bytes - 1) / LINE + 1, LINE, copy_lines, &j);
+}
+
 /* A box whose neighbouring axes are merged where both sides allow; a row of the last axis is the
- * unit of work. */
+ * unit of work unless it is long. */
 typedef struct box {
     int rank;
     int64_t dims[SN_MAX_RANK];
@@ -208,8 +263,7 @@ static void box_merge(box *b, int rank, const int64_t *dims, const int64_t *to,
 }
 
 /* Rows [begin, end) of the axes before the last one. */
-static void box_rows(void *ctx, int64_t begin, int64_t end) {
-    const box *b = ctx;
+static void box_rows(const box *b, int64_t begin, int64_t end) {
     int outer = b->rank - 1;
     sni_walk w;
     sni_walk_init(&w, outer, b->dims, 2, (const int64_t *[]){b->to, b->from});
@@ -246,6 +300,37 @@ static void box_rows(void *ctx, int64_t begin, int64_t end) {
         }
         sni_walk_next(&w);
     }
+}
+
+/* `n` elements of one row from element `first` on. */
+static void box_cut(const box *b, int64_t row, int64_t first, int64_t n) {
+    int last = b->rank - 1;
+    int64_t to = first * b->to[last], from = first * b->from[last], width = (int64_t)b->width;
+    for (int i = last - 1; i >= 0; i--) {
+        to += row % b->dims[i] * b->to[i];
+        from += row % b->dims[i] * b->from[i];
+        row /= b->dims[i];
+    }
+    sni_copy_strided(b->dst + to * width, b->to[last], b->src + from * width, b->from[last], n,
+                     b->width);
+}
+
+/* Elements [begin, end), or, where rows are short, the rows that begin among them. */
+static void box_elements(void *ctx, int64_t begin, int64_t end) {
+    const box *b = ctx;
+    int64_t length = b->dims[b->rank - 1], short_row = length * (int64_t)b->width < CUT_ROW;
+    if (short_row) {
+        box_rows(b, (begin + length - 1) / length, (end + length - 1) / length);
+        return;
+    }
+    int64_t first = begin / length, last = end / length, at = begin % length;
+    if (at > 0) {
+        int64_t n = length - at < end - begin ? length - at : end - begin;
+        box_cut(b, first++, at, n);
+        if (first > last) return;
+    }
+    box_rows(b, first, last);
+    if (end % length > 0) box_cut(b, last, 0, end % length);
 }
 
 /* Brings the axis along which the source is contiguous next to the last one, along which it is
@@ -321,11 +406,10 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
     if (box_turn(&b)) {
         int64_t length = b.dims[b.rank - 2], most = tile_rows(&b), tiles = (length - 1) / most + 1;
-        sni_parallel_for(k->threads, rows / length * tiles, COPY_GRAIN / (most * row_bytes) + 1,
-                         box_tiles, &b);
+        sni_share(k, rows / length * tiles, most * row_bytes, box_tiles, &b);
         return;
     }
-    sni_parallel_for(k->threads, rows, COPY_GRAIN / row_bytes + 1, box_rows, &b);
+    sni_share(k, rows * b.dims[b.rank - 1], (int64_t)width, box_elements, &b);
 }
 
 /* The two axes, outer and the rest, that a part of one axis is a box of. */

@@ -19,23 +19,50 @@ static sn_status trilu_infer(sni_infer *c) {
     return sni_infer_same(c);
 }
 
+/* Matrices of `rows` times `columns` elements, one after the other. */
+typedef struct trilu_job {
+    const unsigned char *x;
+    unsigned char *y;
+    int64_t rows, columns, offset;
+    size_t width;
+    bool upper;
+} trilu_job;
+
 /* Row i keeps columns from i + k on (upper), or up to i + k. */
+static void trilu_rows(void *ctx, int64_t begin, int64_t end) {
+    const trilu_job *j = ctx;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t edge = r % j->rows + j->offset + (j->upper ? 0 : 1);
+        edge = edge < 0 ? 0 : edge > j->columns ? j->columns : edge;
+        size_t row = (size_t)j->columns * j->width, cut = (size_t)edge * j->width;
+        const unsigned char *x = j->x + (size_t)r * row;
+        unsigned char *y = j->y + (size_t)r * row;
+        if (j->upper) {
+            memset(y, 0, cut);
+            sni_copy_bytes(y + cut, x + cut, row - cut);
+        } else {
+            sni_copy_bytes(y, x, cut);
+            memset(y + cut, 0, row - cut);
+        }
+    }
+}
+
 static sn_status trilu_ref(sni_kernel *k) {
     const trilu_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *diagonal = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
-    sni_copy_bytes(y->data, x->data, sni_tensor_bytes(x));
     if (y->count == 0) return SN_OK;
     int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
     int64_t offset = diagonal ? sni_index_at(diagonal, 0) : 0;
     offset = offset < -rows ? -rows : offset > columns ? columns : offset;
-    size_t width = sni_dtype_width(x->dtype);
-    for (int64_t r = 0; r < x->count / columns; r++) {
-        int64_t edge = r % rows + offset + (p->upper ? 0 : 1);
-        edge = edge < 0 ? 0 : edge > columns ? columns : edge;
-        int64_t from = p->upper ? 0 : edge, to = p->upper ? edge : columns;
-        memset(sni_element(y->data, r * columns + from, width), 0, (size_t)(to - from) * width);
-    }
+    trilu_job j = {.x = x->data,
+                   .y = y->data,
+                   .rows = rows,
+                   .columns = columns,
+                   .offset = offset,
+                   .width = sni_dtype_width(x->dtype),
+                   .upper = p->upper != 0};
+    sni_share(k, x->count / columns, columns * (int64_t)j.width, trilu_rows, &j);
     return SN_OK;
 }
 

@@ -94,38 +94,56 @@ static bool rows_accepts(const sni_choice *c) {
            c->in[1]->dims[rank - 1] == 1 && !sni_choice_is(c, 0, SN_STRING);
 }
 
+typedef struct rows_job {
+    const char *x;
+    char *y;
+    const int64_t *index;
+    int64_t rows;
+    size_t bytes;         /* of a row */
+    _Atomic bool outside; /* an index is out of range */
+} rows_job;
+
 /* Copies rows of `bytes`, a constant where the call says so; false: an index is out of range. */
-static inline bool copy_rows(const char *x, int64_t rows, const int64_t *index, int64_t n,
-                             size_t bytes, char *y) {
-    for (int64_t i = 0; i < n; i++, y += bytes) {
-        int64_t at = index[i] < 0 ? index[i] + rows : index[i];
-        if (at < 0 || at >= rows) return false;
-        memcpy(y, x + (size_t)at * bytes, bytes);
+static inline bool copy_rows(const rows_job *j, int64_t begin, int64_t end, size_t bytes) {
+    char *y = j->y + (size_t)begin * bytes;
+    for (int64_t i = begin; i < end; i++, y += bytes) {
+        int64_t at = j->index[i] < 0 ? j->index[i] + j->rows : j->index[i];
+        if (at < 0 || at >= j->rows) return false;
+        memcpy(y, j->x + (size_t)at * bytes, bytes);
     }
     return true;
+}
+
+static void some_rows(void *ctx, int64_t begin, int64_t end) {
+    rows_job *j = ctx;
+    bool fits;
+    switch (j->bytes) {
+    case 4:
+        fits = copy_rows(j, begin, end, 4);
+        break;
+    case 8:
+        fits = copy_rows(j, begin, end, 8);
+        break;
+    case 16:
+        fits = copy_rows(j, begin, end, 16);
+        break;
+    default:
+        fits = copy_rows(j, begin, end, j->bytes);
+    }
+    if (!fits) j->outside = true;
 }
 
 static sn_status rows_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
-    int64_t rows = x->dims[0], n = index->count;
     if (y->count == 0) return k->node->op->ref(k); /* indices are checked all the same */
-    size_t bytes = (size_t)(y->count / n) * sni_dtype_width(x->dtype);
-    bool fits;
-    switch (bytes) {
-    case 4:
-        fits = copy_rows(x->data, rows, index->data, n, 4, y->data);
-        break;
-    case 8:
-        fits = copy_rows(x->data, rows, index->data, n, 8, y->data);
-        break;
-    case 16:
-        fits = copy_rows(x->data, rows, index->data, n, 16, y->data);
-        break;
-    default:
-        fits = copy_rows(x->data, rows, index->data, n, bytes, y->data);
-    }
-    return fits ? SN_OK : k->node->op->ref(k); /* which says what is wrong */
+    rows_job j = {.x = x->data,
+                  .y = y->data,
+                  .index = index->data,
+                  .rows = x->dims[0],
+                  .bytes = (size_t)(y->count / index->count) * sni_dtype_width(x->dtype)};
+    sni_share(k, index->count, (int64_t)j.bytes, some_rows, &j);
+    return j.outside ? k->node->op->ref(k) : SN_OK; /* which says what is wrong */
 }
 
 const sni_impl sni_cpu_gather_rows = {
