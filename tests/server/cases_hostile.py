@@ -82,7 +82,7 @@ def raw_bytes(folder):
     scale(folder)
     with Server(folder, "--max-body", "1") as server:
         for data, status, count in RAW:
-            got = raw(server, data, wait=3)
+            got = raw(server, data)
             answers = len(re.findall(rb"HTTP/1\.1 [2-5]\d\d ", got))
             check(status_of(got) == status and answers == count,
                   "%.120r: %r (%d answers), not %d" % (data, got[:200], answers, status))
@@ -99,7 +99,7 @@ def half_requests(folder):
         for cut in range(0, len(whole), 3):
             with socket.create_connection(("127.0.0.1", server.ports["http"])) as s:
                 s.sendall(whole[:cut])
-        got = raw(server, whole + b"GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        got = raw(server, whole + b"GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", wait=PATIENCE)
         check(got.count(b"HTTP/1.1 200") == 2, got)
 
 
@@ -109,11 +109,21 @@ def pipelining(folder):
     with Server(folder) as server:
         one = INFER + b"Content-Length: " + N + b"\r\n\r\n" + BODY
         last = b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        got = raw(server, one * 500 + last, wait=20)
+        got = raw(server, one * 500 + last, wait=PATIENCE)
         check(got.count(b"[2.0,4.0,6.0,8.0]") == 500, "%d answers" % got.count(b"HTTP/1.1 200"))
         check(got.count(b"HTTP/1.1 200") == 501, "each in order")
-        got = raw(server, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n" * 5000 + last, wait=20)
+        got = raw(server, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n" * 5000 + last, wait=PATIENCE)
         check(got.count(b"HTTP/1.1 200") == 5001, "%d of 5001" % got.count(b"HTTP/1.1 200"))
+
+
+def serves(server, model="scale"):
+    """Whether a request is answered. The server may be impatient: one that a busy machine holds up comes again."""
+    def asked():
+        try:
+            return Client(server).infer(model, np.float32([[1, 2, 3, 4]])).status == 200
+        except OSError:
+            return False
+    return until(asked)
 
 
 @test
@@ -134,9 +144,9 @@ def slow_clients(folder):
                 except OSError:
                     pass
             time.sleep(0.2)
-            check(Client(server).infer("scale", np.float32([[1, 2, 3, 4]])).status == 200, "others are served")
+            check(serves(server), "others are served")
         for s, status in ((head, 408), (body, 408)):
-            s.settimeout(5)
+            s.settimeout(PATIENCE)
             got = b""
             try:
                 while piece := s.recv(4096):
@@ -146,7 +156,7 @@ def slow_clients(folder):
             check(status_of(got) in (status, 0) and (got or s is head), "%r" % got)
             s.close()
         for s in idle:
-            s.settimeout(5)
+            s.settimeout(PATIENCE)
             check(s.recv(10) == b"", "an idle connection is closed")
             s.close()
 
@@ -159,20 +169,27 @@ def reader_that_never_reads(folder):
         text = json.dumps({"inputs": [{"name": "x", "shape": [x.size], "datatype": "FP32",
                                        "parameters": {"binary_data_size": x.nbytes}}],
                            "parameters": {"binary_data_output": True}}).encode()
-        s = socket.create_connection(("127.0.0.1", server.ports["http"]))
-        s.sendall(b"POST /v2/models/big/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n"
-                  b"Inference-Header-Content-Length: %d\r\n\r\n" % (len(text) + x.nbytes, len(text)) + text)
-        s.sendall(x.tobytes())
-        end = time.time() + 8
-        while time.time() < end and "sinter_connections 0" not in metrics(server):
-            time.sleep(0.2)
-        open_now = [l for l in metrics(server).splitlines() if l.startswith("sinter_connections")]
-        check(open_now == ["sinter_connections 1"], open_now)  # the one that asks
-        s.close()
+        head = (b"POST /v2/models/big/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n"
+                b"Inference-Header-Content-Length: %d\r\n\r\n" % (len(text) + x.nbytes, len(text)))
+        for _ in range(20):  # on a busy machine the request itself may be late
+            with socket.create_connection(("127.0.0.1", server.ports["http"])) as s:
+                try:
+                    s.sendall(head + text + x.tobytes())
+                except OSError:
+                    continue
+                check(until(lambda: alone(server)), metrics(server))
+            if 'nv_inference_request_success{model="big",version="1"} 1\n' in metrics(server):
+                return
+        check(False, metrics(server))
 
 
 def metrics(server):
     return Client(server, "metrics").get("/metrics").body.decode()
+
+
+def alone(server):
+    """Whether no connection is open but the one that asks for it."""
+    return "sinter_connections 1\n" in metrics(server)
 
 
 @test
@@ -180,8 +197,9 @@ def connection_limits(folder):
     scale(folder)
     with Server(folder, "--max-connections", "20", "--max-per-address", "10") as server:
         address = ("127.0.0.1", server.ports["http"])
+        check(until(lambda: alone(server)), metrics(server))
         held = [socket.create_connection(address) for _ in range(11)]
-        closed, end = 0, time.time() + 10
+        closed, end = 0, time.time() + PATIENCE
         while not closed and time.time() < end:
             for s in held:
                 s.setblocking(False)
@@ -190,11 +208,10 @@ def connection_limits(folder):
                 except BlockingIOError:
                     pass
             time.sleep(0.05)
-        check(closed in (1, 2), "one or two of eleven are closed, not %d" % closed)  # who asked for ready may be there
+        check(closed in (1, 2), "one or two of eleven are closed, not %d" % closed)  # who asked for metrics may be there
         for s in held:
             s.close()
-        time.sleep(0.3)
-        check(Client(server).get("/v2/health/live").status == 200, "there is room again")
+        check(serves(server), "there is room again")
 
 
 @test
@@ -221,7 +238,7 @@ def memory_limits(folder):
         check(reply.status == 413, (reply.status, reply.body))
         reply, outputs = Client(server).infer_binary("big", np.ones(1 << 20, np.float32))
         check(reply.status == 200 and outputs["y"].sum() == 1 << 20, reply.status)
-        check("sinter_request_memory_bytes 0" in metrics(server), "everything is given back")
+        check(until(lambda: "sinter_request_memory_bytes 0\n" in metrics(server)), "everything is given back")
         check(server.rss() - before < 100 << 20, "rss")
 
 

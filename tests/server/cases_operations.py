@@ -26,7 +26,7 @@ def what_cannot_start(folder):
                         ([folder, "--nonsense"], 2), ([folder, folder], 2)]:
         done = subprocess.run([harness_program(), "serve", "--metrics", "0", *words]
                               + ([] if "--http" in words else ["--http", "0"]),
-                              capture_output=True, timeout=20)
+                              capture_output=True, timeout=PATIENCE)
         check(done.returncode == code, "%r: %d %r" % (words, done.returncode, done.stderr))
 
 
@@ -47,7 +47,7 @@ def broken_models_do_not_stop_others(folder):
     scale(folder, "wrong")
     config(folder, "wrong", '{"input": [{"name": "nope", "data_type": "TYPE_FP32", "dims": [4]}]}')
     with Server(folder, "--admin", ready=False) as server:
-        time.sleep(0.5)
+        check(until(lambda: re.search(r"\bready$", server.said(), re.M)), server.said())  # all was tried
         client = Client(server)
         check(client.get("/v2/health/live").status == 200, "alive")
         check(client.get("/v2/health/ready").status == 503, "but not ready: models are missing")
@@ -107,20 +107,26 @@ def reload_under_load(folder):
         for thread in threads:
             thread.start()
         admin = Client(server)
+
+        def met():
+            """Every client has had an answer since."""
+            before = list(asked)
+            check(until(lambda: all(a > b for a, b in zip(asked, before))), asked)
         for factor in range(2, 30):
             scale(folder, factor=float(factor))
             if factor % 3 == 0:
                 server.process.send_signal(signal.SIGHUP)
-                time.sleep(0.05)
+                met()
             else:
                 reply = admin.post("/v2/repository/models/scale/load")
                 check(reply.status == 200, reply.body)
                 check(first(admin.infer("scale", X)) == (X * factor).ravel().tolist(), "the new one answers")
+            met()
         stop.set()
         for thread in threads:
             thread.join()
         check(not wrong, "%d of %d answers wrong: %r" % (len(wrong), sum(asked), wrong[:2]))
-        check(min(asked) > 10, asked)
+        check(min(asked) > 28, asked)
 
 
 @test
@@ -129,20 +135,17 @@ def versions_and_polling(folder):
     with Server(folder, "--poll", "0.1", "--admin") as server:
         client = Client(server)
 
-        def until(what, truth):
-            end = time.time() + 10
-            while time.time() < end and not truth():
-                time.sleep(0.05)
-            check(truth(), what)
+        def becomes(what, truth):
+            check(until(truth), what)
         scale(folder, version=2, factor=2)
-        until("version 2 takes over", lambda: first(client.infer("scale", X)) == [2, 4, 6, 8])
+        becomes("version 2 takes over", lambda: first(client.infer("scale", X)) == [2, 4, 6, 8])
         check(client.get("/v2/models/scale/versions/1").status == 404, "only the latest by default")
         config(folder, "scale", "version_policy { specific { versions: [1] } }")
-        until("the policy changes", lambda: first(client.infer("scale", X)) == [1, 2, 3, 4])
+        becomes("the policy changes", lambda: first(client.infer("scale", X)) == [1, 2, 3, 4])
         scale(folder, "new", factor=9)
-        until("a new model", lambda: first(client.infer("new", X)) == [9, 18, 27, 36])
+        becomes("a new model", lambda: first(client.infer("new", X)) == [9, 18, 27, 36])
         shutil.rmtree(os.path.join(folder, "new"))
-        until("a model goes", lambda: client.infer("new", X).status == 404)
+        becomes("a model goes", lambda: client.infer("new", X).status == 404)
         with open(os.path.join(folder, "scale", "1", "model.onnx.new"), "wb") as file:
             file.write(b"broken")
         os.rename(os.path.join(folder, "scale", "1", "model.onnx.new"),
@@ -165,35 +168,51 @@ def resting_models_give_memory_back(folder):
         with Server(folder, "-v", *options) as server:
             client = Client(server)
             answer = first(client.infer("wide", np.float32([[1]])))
-            held, end = server.rss(), time.time() + (20 if trims else 1)
-            while time.time() < end and "trimmed a model" not in server.said():
-                time.sleep(0.05)
-            check(("trimmed a model" in server.said()) == trims, server.said())
-            freed = held - server.rss()
-            check(freed > rows * 3 if trims else freed < rows * 2, "%d of %d bytes given back" % (freed, held))
-            count = server.said().count("trimmed a model")
+            freed, count = after_rest(server, trims)
+            for _ in range(9):  # on a busy machine the memory may have gone before it was measured
+                if freed > rows * 3 or not trims:
+                    break
+                check(first(client.infer("wide", np.float32([[1]]))) == answer, "the same answer again")
+                freed, count = after_rest(server, trims, count)
+            check(freed > rows * 3 if trims else freed < rows * 2, "%d bytes given back" % freed)
             time.sleep(1)
             check(server.said().count("trimmed a model") == count, "not again without a run")
             check(first(client.infer("wide", np.float32([[1]]))) == answer, "the same answer afterwards")
 
 
+def after_rest(server, trims, count=0):
+    """Bytes that a model which rests now gives back, and how often the server said so; `count`: before."""
+    held = server.rss()
+    until(lambda: server.said().count("trimmed a model") > count, PATIENCE if trims else 1)
+    now = server.said().count("trimmed a model")
+    check((now > count) == trims, server.said())
+    return held - server.rss(), now
+
+
 @test
 def drain(folder):
     slow(folder)
-    server = Server(folder)
-    port = server.ports["http"]
-    idle = socket.create_connection(("127.0.0.1", port))
+    for turns in 200000, 1000000, 5000000:  # the run must not be over before the signal comes
+        if drained(folder, turns):
+            return
+    check(False, "the request under way is answered, and the connection closed")
+
+
+def drained(folder, turns):
+    server = Server(folder, "--drain", PATIENCE)
+    idle = socket.create_connection(("127.0.0.1", server.ports["http"]))
     results = []
-    thread = threading.Thread(target=lambda: results.append(Client(server).infer("slow", np.array([200000]))))
+    thread = threading.Thread(target=lambda: results.append(Client(server).infer("slow", np.array([turns]))))
     thread.start()
-    wait_for(server, 'sinter_running_count{model="slow",version="1"} 1')
+    running = 'sinter_running_count{model="slow",version="1"} 1\n'
+    check(until(lambda: results or running in Client(server, "metrics").get("/metrics").body.decode()), "running")
     server.process.send_signal(signal.SIGTERM)
     thread.join()
     check(results and results[0].status == 200, "the request under way is answered")
-    check(results[0].headers.get("connection") == "close", "and the connection closed")
     check(server.stop() == 0, "the server ends")
-    idle.settimeout(5)
+    idle.settimeout(PATIENCE)
     check(idle.recv(10) == b"", "idle connections are closed")
+    return results[0].headers.get("connection") == "close"
 
 
 @test
@@ -203,9 +222,9 @@ def drain_has_an_end(folder):
     body = json.dumps({"inputs": [tensor("x", np.array([2 ** 40]))]}).encode()
     s = socket.create_connection(("127.0.0.1", server.ports["http"]))
     s.sendall(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    time.sleep(0.2)
+    wait_for(server, 'sinter_running_count{model="slow",version="1"} 1')
     start = time.time()
-    check(server.stop() == 0 and time.time() - start < 5, "an endless run is cut")
+    check(server.stop() == 0 and time.time() - start < 25, "an endless run is cut, before the usual 30 s")
 
 
 @test
@@ -242,17 +261,15 @@ def encrypted(folder):
                    check=True, capture_output=True)
     with Server(os.path.join(folder, "models"), "--tls-cert", cert, "--tls-key", key) as server:
         context = ssl.create_default_context(cafile=cert)
-        end = time.time() + 10
-        while time.time() < end:
-            client = Client(server)
-            client.connection = http.client.HTTPSConnection("127.0.0.1", server.ports["http"], context=context, timeout=20)
-            if client.get("/v2/health/ready").status == 200:
-                break
+        client = Client(server)
+        client.connection = http.client.HTTPSConnection("127.0.0.1", server.ports["http"], context=context,
+                                                        timeout=PATIENCE)
+        check(until(lambda: client.get("/v2/health/ready").status == 200), "ready")
         check(first(client.infer("scale", X)) == [2, 4, 6, 8], "over TLS")
         rows = np.random.rand(100000, 4).astype(np.float32)
         reply, outputs = client.infer_binary("scale", rows)
         check(reply.status == 200 and (outputs["y"] == rows * 2).all(), "much over TLS")
-        check(raw(server, b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n", wait=3)[:4] != b"HTTP", "no plain answer")
+        check(raw(server, b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n", first=3)[:4] != b"HTTP", "no plain answer")
         server.process.send_signal(signal.SIGHUP)  # certificates are read again
         time.sleep(0.2)
         check(first(client.infer("scale", X)) == [2, 4, 6, 8], "after a renewal")
@@ -273,13 +290,10 @@ def socket_activation(folder):
     class Here:
         ports = {"http": listener.getsockname()[1]}
     check(first(Client(Here).infer("scale", X)) in ([2, 4, 6, 8], 404, 503), "a client may come first")
-    end = time.time() + 10
-    while time.time() < end and first(Client(Here).infer("scale", X)) != [2, 4, 6, 8]:
-        time.sleep(0.05)
-    check(first(Client(Here).infer("scale", X)) == [2, 4, 6, 8], "served on the socket that was given")
+    check(until(lambda: first(Client(Here).infer("scale", X)) == [2, 4, 6, 8]), "served on the socket that was given")
     process.terminate()
     try:
-        check(process.wait(20) == 0, "ends")
+        check(process.wait(PATIENCE) == 0, "ends")
     except subprocess.TimeoutExpired:
         process.kill()
         check(False, "ends")

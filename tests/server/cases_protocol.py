@@ -291,7 +291,7 @@ def curl_speaks_it(folder):
         base = "http://127.0.0.1:%d/v2" % server.ports["http"]
 
         def curl(*words):
-            return subprocess.run(["curl", "-sS", *words], capture_output=True, timeout=20).stdout
+            return subprocess.run(["curl", "-sS", *words], capture_output=True, timeout=PATIENCE).stdout
         body = json.dumps({"inputs": [X]})
         out = curl("-d", body, base + "/models/scale/infer")
         check(json.loads(out)["outputs"][0]["data"] == [2, 4, 6, 8], out)

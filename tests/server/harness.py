@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 PROGRAM = None
 TESTS = []
+PATIENCE = 120  # seconds to wait for what must come: a busy machine is slow, not wrong
 broken = [0]
 
 TYPES = {"BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32,
@@ -117,26 +118,25 @@ class Server:
         if ready:
             self.wait_ready()
 
-    def wait_ready(self, seconds=30):
-        end = time.time() + seconds
-        while time.time() < end:
+    def wait_ready(self):
+        def ready():
             try:
-                if self.tls or Client(self).get("/v2/health/ready").status == 200:
-                    return
+                return self.tls or Client(self).get("/v2/health/ready").status == 200
             except OSError:
-                pass
-            time.sleep(0.02)
-        check(False, "the server becomes ready:\n" + self.said())
+                return False
+        if not until(ready):
+            check(False, "the server becomes ready:\n" + self.said())
 
     def said(self):
-        self.log.seek(0)
-        return self.log.read().decode("utf-8", "replace")
+        """The log so far. The server writes at the file's offset, so reading must not move it."""
+        number = self.log.fileno()
+        return os.pread(number, os.fstat(number).st_size, 0).decode("utf-8", "replace")
 
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(40)
+            return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return None
@@ -172,11 +172,14 @@ class Client:
     """One connection."""
 
     def __init__(self, server, port="http"):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.ports[port], timeout=30)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.ports[port], timeout=PATIENCE)
 
     def ask(self, method, path, body=None, **headers):
         names = {k.replace("_", "-"): str(v) for k, v in headers.items()}
-        self.connection.request(method, path, body, names)
+        try:
+            self.connection.request(method, path, body, names)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before all of it was sent: the answer is there nevertheless
         reply = self.connection.getresponse()
         return Reply(reply.status, reply.getheaders(), reply.read())
 
@@ -248,25 +251,35 @@ def unpack(reply):
     return result
 
 
-def raw(server, data, port="http", wait=5, half_close=False):
-    """Sends bytes and returns what comes back until the end or silence."""
-    with socket.create_connection(("127.0.0.1", server.ports[port]), timeout=wait) as s:
+def raw(server, data, port="http", first=PATIENCE, wait=3):
+    """Sends bytes and returns what comes back: until the end, none in `first` seconds, or silence after some."""
+    with socket.create_connection(("127.0.0.1", server.ports[port]), timeout=PATIENCE) as s:
         try:
             s.sendall(data)
-            if half_close:
-                s.shutdown(socket.SHUT_WR)
         except OSError:
             pass
         got = b""
+        s.settimeout(first)
         try:
             while True:
                 piece = s.recv(65536)
                 if not piece:
                     break
                 got += piece
+                s.settimeout(wait)
         except OSError:
             pass
         return got
+
+
+def until(truth, seconds=PATIENCE):
+    """Asks truth() until it holds; whether it did in time."""
+    end = time.time() + seconds
+    while not truth():
+        if time.time() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def status_of(answer):

@@ -150,7 +150,7 @@ def misbehave(server, end, seed):
         data = bytearray(rng.choice(RAW)[0][:20000])
         for _ in range(rng.randint(0, 4)):
             data[rng.randrange(len(data))] = rng.randrange(256)
-        raw(server, bytes(data), wait=0.2)
+        raw(server, bytes(data), first=0.2, wait=0.2)
         count("bad")
 
 

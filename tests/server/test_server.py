@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """test_server.py PROGRAM [MATCH] - tests of `sinter serve`; exit code 77 when something is missing."""
+import os
 import sys
 
+# numpy's threads would wait for each other on a busy machine
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 try:
     import numpy  # noqa: F401
     import onnx  # noqa: F401
