@@ -12,7 +12,7 @@ find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 function(sinter_test name labels)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
            COMMAND_EXPAND_LISTS)
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 900
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1800
                        ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
 endfunction()
 

@@ -110,11 +110,11 @@ def file_pages(pid, name):
 def processes_share_a_compiled_model(folder):
     path, out = network(folder, width=1024), os.path.join(folder, "m.sinter")
     check_code(sinter("compile", path, "-o", out), 0)
-    words = [program(), "bench", "--seconds", "30", "--threads", "1", out]
+    words = [program(), "bench", "--seconds", "600", "--threads", "1", out]
     running = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
     try:
         pages = [(0, 0)]
-        for _ in range(200):
+        for _ in range(2000):
             time.sleep(0.05)
             pages = [file_pages(p.pid, "m.sinter") for p in running]
             if min(present for _, present in pages) >= 8000:

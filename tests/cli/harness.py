@@ -35,7 +35,7 @@ def program():
     return PROGRAM
 
 
-def sinter(*args, timeout=120):
+def sinter(*args, timeout=600):  # far more than any needs on a busy machine
     words = [PROGRAM] + [a if isinstance(a, bytes) else str(a) for a in args]
     return Result(subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True,
                                  timeout=timeout))

@@ -33,6 +33,7 @@ except (ImportError, OSError, subprocess.CalledProcessError) as e:
 
 PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else os.path.join(TOP, "build", "sinter")
 SERVICE = "/inference.GRPCInferenceService/"
+PATIENCE = 120  # seconds to wait for what must come: a busy machine is slow, not wrong
 WORDS = """<ir_version: 8, opset_import: ["": 17]>
 words (string[N] s, bool[N] b, int64[N] i, float16[N] h) => (string[N] s2, bool[N] b2, int64[N] i2, float16[N] h2) {
   s2 = Identity(s)
@@ -82,9 +83,8 @@ class Server:
             self.ports[name] = int(url.rsplit(":", 1)[1])
         self.channel = grpc.insecure_channel(f"127.0.0.1:{self.ports['grpc']}",
                                              options=[("grpc.max_receive_message_length", -1)])
-        for _ in range(500):
-            if self.call("ServerReady").value:
-                break
+        end = time.time() + PATIENCE
+        while not self.call("ServerReady").value and time.time() < end:
             time.sleep(0.02)
 
     def add(self, name, source):
@@ -97,7 +97,7 @@ class Server:
             write_model(source, target)
 
     def call(self, method, **fields):
-        timeout = fields.pop("timeout", 20)
+        timeout = fields.pop("timeout", PATIENCE)
         metadata = fields.pop("metadata", None)
         compression = fields.pop("compression", None)
         request, response = TYPES[method]
@@ -112,7 +112,7 @@ class Server:
     def stop(self):
         self.channel.close()
         self.process.terminate()
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE)
         self.process.stdout.close()
         shutil.rmtree(self.folder)
         return code
@@ -202,7 +202,7 @@ class Methods(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as caught:
             next(states)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
-        self.assertEqual(server.process.wait(10), 0)
+        self.assertEqual(server.process.wait(PATIENCE), 0)
         server.stop()
 
     def test_infer_raw_and_contents_agree(self):
@@ -270,7 +270,7 @@ class Methods(unittest.TestCase):
             response_deserializer=pb.ModelStreamInferResponse.FromString)
         requests = [pb.ModelInferRequest(**raw_request(image(1 + i % 3), id=str(i),
                                                        name="digits" if i % 5 else "nothing")) for i in range(60)]
-        answers = list(send(iter(requests), timeout=20))
+        answers = list(send(iter(requests), timeout=PATIENCE))
         self.assertEqual(len(answers), 60)
         for i, answer in enumerate(answers):
             if i % 5:
@@ -291,7 +291,7 @@ class Methods(unittest.TestCase):
         time.sleep(0.2)
         waiting.cancel()
         short = dict(slow, raw_input_contents=[np.int64(1).tobytes(), bytes(32)])
-        self.assertEqual(len(self.server.call("ModelInfer", timeout=10, **short).outputs), 1)
+        self.assertEqual(len(self.server.call("ModelInfer", **short).outputs), 1)
 
     def test_admin(self):
         config = self.server.call("ModelConfig", name="digits").config
@@ -339,7 +339,7 @@ class Methods(unittest.TestCase):
             self.skipTest("@grpc/grpc-js is not installed")
         done = subprocess.run(["node", os.path.join(HERE, "client.js"), os.path.join(HERE, "inference.proto"),
                                str(self.server.ports["grpc"])], env=dict(os.environ, NODE_PATH=modules),
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
 
     def test_many_at_once(self):
@@ -374,18 +374,21 @@ class Load(unittest.TestCase):
     def tearDownClass(cls):
         assert cls.server.stop() == 0, "the server did not end cleanly"
 
-    def load(self, scheme, *options):
+    def load(self, scheme, *options, seconds=0.5):
         url = f"{scheme}://127.0.0.1:{self.server.ports[scheme]}"
-        return subprocess.run([PROGRAM, "load", url, "--json", "-q", "-t", "0.5", "-w", "0.1", *options],
-                              capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([PROGRAM, "load", url, "--json", "-q", "-t", str(seconds), "-w", "0.1", *options],
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def test_both_protocols_and_both_loops(self):
         for scheme in ("http", "grpc"):
             for options in (("-c", "3"), ("-c", "3", "-r", "100"), ("-s", "image=5x1x8x8", "--ramp", "0.2")):
-                done = self.load(scheme, "-m", "digits", *options)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                report = json.loads(done.stdout)
-                self.assertEqual(report["failed"], 0)
+                for seconds in (0.5, 5, 50):  # on a busy machine half a second may be over at once
+                    done = self.load(scheme, "-m", "digits", *options, seconds=seconds)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    report = json.loads(done.stdout)
+                    self.assertEqual(report["failed"], 0)
+                    if report["requests"] > 5:
+                        break
                 self.assertGreater(report["requests"], 5)
                 self.assertLessEqual(report["latency_ns"]["p50"], report["latency_ns"]["max"])
         self.assertEqual(self.load("http", "-m", "digits", "--json-tensors").returncode, 0)
@@ -421,8 +424,8 @@ class Hostile(unittest.TestCase):
     def tearDown(self):
         self.assertTrue(self.server.call("ServerLive").value)
 
-    def speak(self, data, seconds=3):
-        """What the server answers before it closes or `seconds` are over."""
+    def speak(self, data, seconds=PATIENCE, enough=lambda heard: False):
+        """What the server answers before it closes, it is enough or `seconds` are silent; whether it closed."""
         heard = b""
         with socket.create_connection(("127.0.0.1", self.server.ports["grpc"])) as s:
             s.settimeout(seconds)
@@ -433,6 +436,8 @@ class Hostile(unittest.TestCase):
                     if not piece:
                         return heard, True
                     heard += piece
+                    if enough(heard):
+                        return heard, False
             except (ConnectionError, socket.timeout) as e:
                 return heard, isinstance(e, ConnectionError)
 
@@ -463,11 +468,14 @@ class Hostile(unittest.TestCase):
             self.server.call("ModelInfer", model_name="digits", raw_input_contents=[bytes(2 << 20)])
         self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         huge = self.headers(1, SERVICE + "ModelInfer") + frame(0, 0, 1, b"\0\xff\xff\xff\xff")
-        heard, at, answered = self.speak(PREFACE + huge, 1)[0], 0, False
-        while at + 9 <= len(heard):  # headers that end stream 1: the refusal, without waiting for 4 GB
-            answered = answered or (heard[at + 3] == 1 and heard[at + 4] & 1 and heard[at + 8] == 1)
-            at += 9 + int.from_bytes(heard[at:at + 3], "big")
-        self.assertTrue(answered)
+
+        def answered(heard, at=0):  # headers that end stream 1: the refusal, without waiting for 4 GB
+            while at + 9 <= len(heard):
+                if heard[at + 3] == 1 and heard[at + 4] & 1 and heard[at + 8] == 1:
+                    return True
+                at += 9 + int.from_bytes(heard[at:at + 3], "big")
+            return False
+        self.assertTrue(answered(self.speak(PREFACE + huge, enough=answered)[0]))
 
     def test_bomb(self):
         with self.assertRaises(grpc.RpcError) as caught:
@@ -479,7 +487,7 @@ class Hostile(unittest.TestCase):
         send = self.server.channel.unary_unary(SERVICE + "ModelInfer")
         for data in (b"\xff\xff\xff", b"\x2a\x7f", b"\x08" * 100, b"\x3a\xff\xff\xff\xff\x0f", b""):
             with self.assertRaises(grpc.RpcError) as caught:
-                send(data, timeout=5)
+                send(data, timeout=PATIENCE)
             self.assertIn(caught.exception.code(), (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND))
 
     def test_reader_that_never_reads(self):
