@@ -1,6 +1,7 @@
 /* depthwise.c - cutting and threads of depthwise convolution. */
 #include "cpu/depthwise.h"
 
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/blocked.h"
 
@@ -13,14 +14,6 @@ enum {
     ROW_PIXELS = 48, /* pixels for each thread from which on they share out rows */
     MOST_TAPS = 1024 /* of a window: larger ones are left to loops that can be stopped */
 };
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
     return g->groups == g->in_channels && g->in_channels == g->out_channels &&
@@ -86,9 +79,9 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .least = end_with.least,
                             .most = end_with.most};
     bool near = end_with.finish || e->row_means;
-    int64_t most = near ? larger(WARM / r.y_line, 1) : g->out_h;
+    int64_t most = near ? sni_larger(WARM / r.y_line, 1) : g->out_h;
     for (int64_t row = part->from; row < part->to; row += r.count) {
-        r.count = smaller(most, part->to - row);
+        r.count = sni_smaller(most, part->to - row);
         r.top = row * g->stride_h - g->pad_top;
         r.y = part->y + row * r.y_line;
         r.residual = e->residual ? e->residual + row * r.y_line : NULL;
@@ -143,9 +136,10 @@ void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const fl
     j.block = sni_cpu_kernels_get()->block;
     j.blocks = sni_blocks(g->out_channels, j.block);
     bool large = g->n * g->out_h * g->out_w >= (int64_t)ROW_PIXELS * threads;
-    if (g->n % threads != 0 && (large || j.blocks < threads)) j.parts = smaller(threads, g->out_h);
+    if (g->n % threads != 0 && (large || j.blocks < threads))
+        j.parts = sni_smaller(threads, g->out_h);
     int64_t items = g->n * j.blocks * j.parts;
     int64_t work = g->out_h * g->out_w * g->kernel_h * g->kernel_w / j.parts;
-    int64_t grain = larger(items / threads, PIECE / larger(work, 1));
-    sni_parallel_for(threads, items, larger(grain, 1), run_parts, &j);
+    int64_t grain = sni_larger(items / threads, PIECE / sni_larger(work, 1));
+    sni_parallel_for(threads, items, sni_larger(grain, 1), run_parts, &j);
 }

@@ -1,5 +1,6 @@
 /* depthwise.isa.c - rows of depthwise convolution, for one instruction-set tier (see tier.isa.c).
  */
+#include "base/lengths.h"
 #include "cpu/block.h"
 #include "cpu/depthwise.h"
 
@@ -8,10 +9,6 @@ enum {
     MOST_TAPS = 7,                    /* of a kernel whose width is a constant */
     NEAR = 12288                      /* floats of input that stay in the first cache */
 };
-
-INLINE int64_t lesser(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 /* Rows of the kernel that begin within `height` rows of the input. */
 INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
@@ -23,7 +20,7 @@ INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
 INLINE int64_t place_row(const sni_depthwise_rows *r, int64_t n, int64_t *first, int64_t *end) {
     int64_t top = r->top + n * r->stride_h;
     *first = top >= 0 ? 0 : rows_within(r, -top);
-    *end = top >= r->in_h ? 0 : lesser(rows_within(r, r->in_h - top), r->rows);
+    *end = top >= r->in_h ? 0 : sni_smaller(rows_within(r, r->in_h - top), r->rows);
     return top + *first * r->dilation_h;
 }
 
@@ -71,7 +68,7 @@ INLINE void add_fixed(int taps, int stride, int pixels, bool edge, uint32_t insi
 
 /* Bits below bit n, of 32. */
 INLINE uint32_t bits_below(int64_t n) {
-    return n <= 0 ? 0 : (uint32_t)((UINT64_C(1) << lesser(n, 32)) - 1);
+    return n <= 0 ? 0 : (uint32_t)((UINT64_C(1) << sni_smaller(n, 32)) - 1);
 }
 
 /* Columns from `at` on that are in the picture, a bit each. */
@@ -172,7 +169,7 @@ INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pix
     if (taps == 3 && stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
         for (; from < to && r->top + from < 0; from++)
             run_fixed(r, taps, stride, pixels, false, first, from, from + 1);
-        int64_t whole = lesser(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
+        int64_t whole = sni_smaller(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
         if (pairs > 0) {
             run_pairs(r, pixels, first, from, from + 2 * pairs);
             from += 2 * pairs;

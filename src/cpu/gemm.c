@@ -7,6 +7,7 @@
  * takes them one by one, so that nothing need be turned); of B nr columns, k after k. */
 #include "cpu/gemm.h"
 
+#include "base/lengths.h"
 #include "base/threadpool.h"
 
 #include <string.h>
@@ -22,37 +23,27 @@ enum {
     FEW_ROWS = 64         /* so many, whole groups */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t round_up(int64_t a, int64_t b) {
-    return ceil_div(a, b) * b;
-}
-
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once. The last may be
  * shorter. */
 static int64_t block_depth(int64_t k) {
-    return k ? round_up(ceil_div(k, ceil_div(k, sni_cpu_kernels_get()->kc)), SNI_LEFT_STEPS) : 1;
+    return k ? sni_round_up(sni_ceil_div(k, sni_ceil_div(k, sni_cpu_kernels_get()->kc)),
+                            SNI_LEFT_STEPS)
+             : 1;
 }
 
 /* First row of panel i when m rows are dealt out to `panels`. */
 static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
-    return m / panels * i + smaller(i, m % panels);
+    return m / panels * i + sni_smaller(i, m % panels);
 }
 
 /* ---- Packing ---- */
 
 size_t sni_gemm_packed_a_size(int64_t m, int64_t k) {
-    return (size_t)(round_up(m, sni_cpu_kernels_get()->mr) * round_up(k, SNI_LEFT_STEPS));
+    return (size_t)(sni_round_up(m, sni_cpu_kernels_get()->mr) * sni_round_up(k, SNI_LEFT_STEPS));
 }
 
 size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
-    return (size_t)(k * round_up(n, sni_cpu_kernels_get()->nr));
+    return (size_t)(k * sni_round_up(n, sni_cpu_kernels_get()->nr));
 }
 
 /* One panel of B: `count` (at most `width`) columns, k after k, padded with zeros. `step` leads to
@@ -73,7 +64,7 @@ static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *fr
 
 /* Floats of a row panel of A over kc columns. */
 static int64_t left_panel(const sni_cpu_kernels *kernels, int64_t kc) {
-    return kernels->mr * round_up(kc, SNI_LEFT_STEPS);
+    return kernels->mr * sni_round_up(kc, SNI_LEFT_STEPS);
 }
 
 /* One panel of A: `count` rows. */
@@ -85,7 +76,7 @@ static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_floa
         return;
     }
     for (int64_t p = 0; p < kc; p += SNI_LEFT_STEPS, to += left_panel(kernels, SNI_LEFT_STEPS)) {
-        int64_t steps = smaller(SNI_LEFT_STEPS, kc - p);
+        int64_t steps = sni_smaller(SNI_LEFT_STEPS, kc - p);
         if (row == 1)
             kernels->turn_matrix(from + p * col, col, steps, count, lines, SNI_LEFT_STEPS);
         for (int64_t i = 0; i < count && row != 1; i++)
@@ -99,7 +90,7 @@ static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_floa
 static void pack_a_panels(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
                           int64_t col, int64_t m, int64_t first, int64_t last, int64_t kc,
                           float *to) {
-    int64_t panels = ceil_div(m, kernels->mr);
+    int64_t panels = sni_ceil_div(m, kernels->mr);
     for (int64_t i = first; i < last; i++, to += left_panel(kernels, kc)) {
         int64_t r = panel_row(m, panels, i);
         pack_left_panel(kernels, from + r * row, row, col, panel_row(m, panels, i + 1) - r, kc, to);
@@ -111,7 +102,7 @@ static void pack_b_panels(const sni_cpu_kernels *kernels, const sni_loose_float 
                           int64_t col, int64_t n, int64_t kc, float *to) {
     int nr = kernels->nr;
     for (int64_t j = 0; j < n; j += nr, to += nr * kc)
-        pack_panel(kernels, from + j * col, col, row, smaller(nr, n - j), nr, kc, to);
+        pack_panel(kernels, from + j * col, col, row, sni_smaller(nr, n - j), nr, kc, to);
 }
 
 /* A whole operand to pack; pieces are pairs of a k-block and a panel. */
@@ -142,7 +133,7 @@ static size_t coded_table_size(int64_t pieces) {
 }
 
 static int64_t groups_of(int64_t rows) {
-    return ceil_div(rows, SNI_CODED_ROWS);
+    return sni_ceil_div(rows, SNI_CODED_ROWS);
 }
 
 /* Bytes that a piece's list takes at most. */
@@ -153,7 +144,7 @@ static int64_t list_room(int64_t kc) {
 /* Groups of a coded operand of k rows, in blocks of kc, that come before piece `panel` of the block
  * that begins with row p. */
 static int64_t groups_before(int64_t k, int64_t kc, int64_t p, int64_t panels, int64_t panel) {
-    return p / kc * groups_of(kc) * panels + panel * groups_of(smaller(kc, k - p));
+    return p / kc * groups_of(kc) * panels + panel * groups_of(sni_smaller(kc, k - p));
 }
 
 /* The highest byte with which the best run of `codes` neighbours begins, without its sign. */
@@ -192,7 +183,7 @@ static void code_piece(const pack_job *j, const sni_loose_float *from, int64_t c
     uint8_t *room = j->room + at * list_room(j->kc);
     sni_coded_list list = {.end = room, .last = -1};
     for (int64_t r = 0; r < kc; r += CODE_ROWS) {
-        int64_t n = smaller(CODE_ROWS, kc - r), groups = groups_of(n);
+        int64_t n = sni_smaller(CODE_ROWS, kc - r), groups = groups_of(n);
         pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, nr, n, rows);
         if (r == 0) {
             uint32_t counts[SNI_CODED_TOPS] = {0};
@@ -212,21 +203,21 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
     const sni_cpu_kernels *kernels = j->kernels;
     int width = j->left ? kernels->mr : kernels->nr;
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t at = j->first + piece, blocks = ceil_div(j->k, j->kc);
+        int64_t at = j->first + piece, blocks = sni_ceil_div(j->k, j->kc);
         int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
         int64_t i = j->panels_first ? at / blocks : at % j->panels;
-        int64_t kc = smaller(j->kc, j->k - p);
+        int64_t kc = sni_smaller(j->kc, j->k - p);
         float *to = j->coder  ? NULL
                     : j->left ? j->to + p * j->panels * width + i * left_panel(kernels, kc)
                               : j->to + p * j->panels * width + i * width * kc;
         if (j->coder)
             code_piece(j, j->from + p * j->row + i * width * j->col,
-                       smaller(width, j->side - i * width), p, kc, i);
+                       sni_smaller(width, j->side - i * width), p, kc, i);
         else if (j->left)
             pack_a_panels(kernels, j->from + p * j->col, j->row, j->col, j->side, i, i + 1, kc, to);
         else
             pack_b_panels(kernels, j->from + p * j->row + i * width * j->col, j->row, j->col,
-                          smaller(width, j->side - i * width), kc, to);
+                          sni_smaller(width, j->side - i * width), kc, to);
     }
 }
 
@@ -234,22 +225,22 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
 static void pack_all(pack_job *j, sni_gemm_done_fn done, const void *ctx) {
     int width = j->left ? j->kernels->mr : j->kernels->nr;
     int64_t k_step = j->left ? j->col : j->row, step = j->left ? j->row : j->col;
-    j->panels = ceil_div(j->side, width);
+    j->panels = sni_ceil_div(j->side, width);
     j->kc = block_depth(j->k);
     j->panels_first = k_step == 1 && step > 1;
     if (j->panels == 0 || j->k == 0) return;
-    int64_t blocks = ceil_div(j->k, j->kc), grain = PACK_GRAIN / (width * j->kc) + 1;
+    int64_t blocks = sni_ceil_div(j->k, j->kc), grain = PACK_GRAIN / (width * j->kc) + 1;
     int64_t outer = j->panels_first ? j->panels : blocks, inner = j->panels * blocks / outer;
     int64_t line = j->panels_first ? width * step : j->kc * k_step; /* floats of an outer one */
     int64_t whole = j->panels_first ? j->side * step : j->k * k_step;
     int64_t some = done && line < STREAM ? STREAM / line : done ? 1 : outer;
     for (int64_t o = 0; o < outer; o += some) {
-        int64_t end = smaller(outer, o + some);
+        int64_t end = sni_smaller(outer, o + some);
         j->first = o * inner;
         sni_parallel_for(0, (end - o) * inner, grain, pack_pieces, j);
         if (done)
             done(ctx, j->from + o * line,
-                 (size_t)(smaller(end * line, whole) - o * line) * sizeof(float));
+                 (size_t)(sni_smaller(end * line, whole) - o * line) * sizeof(float));
     }
 }
 
@@ -286,7 +277,7 @@ void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int
 /* ---- Coding ---- */
 
 static int64_t pieces_of_b(int64_t k, int64_t n) {
-    return ceil_div(n, sni_cpu_kernels_get()->nr) * ceil_div(k, block_depth(k));
+    return sni_ceil_div(n, sni_cpu_kernels_get()->nr) * sni_ceil_div(k, block_depth(k));
 }
 
 size_t sni_gemm_code_room(int64_t k, int64_t n) {
@@ -294,7 +285,7 @@ size_t sni_gemm_code_room(int64_t k, int64_t n) {
 }
 
 size_t sni_gemm_coded_b_size(int64_t k, int64_t n) {
-    int64_t panels = ceil_div(n, sni_cpu_kernels_get()->nr), kc = block_depth(k);
+    int64_t panels = sni_ceil_div(n, sni_cpu_kernels_get()->nr), kc = block_depth(k);
     int64_t groups = panels * (k / kc * groups_of(kc) + groups_of(k % kc));
     int bytes = sni_coded_kernels_get()->group_bytes;
     if (!bytes || k == 0 || n == 0 || sni_gemm_code_room(k, n) > UINT32_MAX) return 0;
@@ -305,9 +296,9 @@ double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count) {
     enum { STRETCH = 512, STRETCHES = 64 };
     uint32_t counts[SNI_CODED_TOPS] = {0};
     uint64_t inside;
-    int64_t each = smaller(count, STRETCH), places = ceil_div(count, each), seen = 0;
-    for (int64_t i = 0; i < smaller(places, STRETCHES); i++, seen += each)
-        count_tops(b + (count - each) / smaller(places, STRETCHES) * i, each, counts);
+    int64_t each = sni_smaller(count, STRETCH), places = sni_ceil_div(count, each), seen = 0;
+    for (int64_t i = 0; i < sni_smaller(places, STRETCHES); i++, seen += each)
+        count_tops(b + (count - each) / sni_smaller(places, STRETCHES) * i, each, counts);
     best_base(counts, sni_coded_kernels_get()->codes, &inside);
     return 1 - (double)inside / (double)seen;
 }
@@ -354,10 +345,10 @@ typedef struct share {
 static sni_coded_piece coded_piece(const share *s, int64_t p, int64_t j) {
     const sni_gemm_f32 *g = s->g;
     const sni_coded_b *b = g->coded_b;
-    int64_t panels = ceil_div(g->n, s->kernels->nr), panel = j / s->kernels->nr;
+    int64_t panels = sni_ceil_div(g->n, s->kernels->nr), panel = j / s->kernels->nr;
     const coded_entry *entry = (const coded_entry *)b->coded + p / s->kc * panels + panel;
     const uint8_t *groups =
-        (const uint8_t *)b->coded + coded_table_size(panels * ceil_div(g->k, s->kc));
+        (const uint8_t *)b->coded + coded_table_size(panels * sni_ceil_div(g->k, s->kc));
     int64_t before = groups_before(g->k, s->kc, p, panels, panel);
     bool last = p + s->kc >= g->k && panel + 1 == panels;
     size_t more = entry->more < b->n_more ? entry->more : b->n_more;
@@ -400,11 +391,11 @@ static const float *block_of_a(const share *s, int64_t i, int64_t count, int64_t
 static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j, int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    if (g->packed_b) return g->packed_b + p * round_up(g->n, nr) + j * kc;
+    if (g->packed_b) return g->packed_b + p * sni_round_up(g->n, nr) + j * kc;
     if (g->coded_b) return s->b_block;
     if (g->fill) {
         for (int64_t q = 0; q < nc; q += nr)
-            g->fill(g->fill_ctx, p, kc, j + q, smaller(nr, nc - q), nr, s->b_block + q * kc);
+            g->fill(g->fill_ctx, p, kc, j + q, sni_smaller(nr, nc - q), nr, s->b_block + q * kc);
     } else {
         pack_b_panels(s->kernels, g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col, nc, kc,
                       s->b_block);
@@ -433,8 +424,8 @@ typedef struct fetch {
 
 /* Part i of what is to be fetched, of `each` lines as long as there are any. */
 static fetch fetch_part(const float *from, int64_t lines, int64_t each, int64_t i) {
-    int64_t first = smaller(i * each, lines);
-    return (fetch){from ? from + first * 16 : NULL, from ? smaller(each, lines - first) : 0};
+    int64_t first = sni_smaller(i * each, lines);
+    return (fetch){from ? from + first * 16 : NULL, from ? sni_smaller(each, lines - first) : 0};
 }
 
 /* Takes the sums of a tile, nr in a row, to C. */
@@ -485,9 +476,9 @@ static void run_few(const share *s, int64_t i0, int64_t count, int64_t j, int64_
     for (int64_t i = 0; i <= count; i++) row[i] = panel_row(g->m, s->panels, i0 + i);
     sni_coded_piece piece = coded_piece(s, p, j);
     for (int64_t r = 0; r < kc; r += FEW_ROWS) {
-        int64_t n = smaller(FEW_ROWS, kc - r);
+        int64_t n = sni_smaller(FEW_ROWS, kc - r);
         int64_t lines = n * s->coder->group_bytes / (SNI_CODED_ROWS * 64) + 1;
-        int64_t each = ceil_div(lines, count + 1);
+        int64_t each = sni_ceil_div(lines, count + 1);
         const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
         fetch part = fetch_part(ahead, lines, each, 0);
         s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
@@ -514,9 +505,9 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
     int nr = s->kernels->nr;
     bool last = p + kc == s->g->k;
     int64_t lines = s->coder ? groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
-    int64_t each = ceil_div(lines, count);
+    int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
-        int64_t cols = smaller(nr, nc - j);
+        int64_t cols = sni_smaller(nr, nc - j);
         if (s->coder && count <= FEW_PANELS) {
             run_few(s, i0, count, j0 + j, cols, p, kc, a);
             continue;
@@ -526,7 +517,7 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
         sni_coded_piece piece = {0};
         if (s->coder) piece = coded_piece(s, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
-            int64_t row = s->rows * (i0 + i) + smaller(i0 + i, s->more_rows);
+            int64_t row = s->rows * (i0 + i) + sni_smaller(i0 + i, s->more_rows);
             int64_t rows = s->rows + (i0 + i < s->more_rows);
             fetch part = fetch_part(next, lines, each, i);
             run_tile(s, a + i * left_panel(s->kernels, kc), right,
@@ -541,22 +532,22 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
  * rows' turn to go on. NULL: none, or not made yet. */
 static const float *panel_after(const share *s, int64_t p, int64_t kc, int64_t j, int64_t nc) {
     const sni_gemm_f32 *g = s->g;
-    int64_t n = round_up(g->n, s->kernels->nr);
+    int64_t n = sni_round_up(g->n, s->kernels->nr);
     if (s->coder && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
     if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
     if (!g->packed_b) return NULL;
-    if (p + kc < g->k) return g->packed_b + (p + kc) * n + j * smaller(s->kc, g->k - p - kc);
-    return j + nc < s->n1 ? g->packed_b + (j + nc) * smaller(s->kc, g->k) : NULL;
+    if (p + kc < g->k) return g->packed_b + (p + kc) * n + j * sni_smaller(s->kc, g->k - p - kc);
+    return j + nc < s->n1 ? g->packed_b + (j + nc) * sni_smaller(s->kc, g->k) : NULL;
 }
 
 static void run_share(const share *s) {
     const sni_gemm_f32 *g = s->g;
-    int64_t blocks = ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
+    int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
     int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
-        int64_t nc = smaller(nc_most, s->n1 - j);
+        int64_t nc = sni_smaller(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
-            int64_t kc = smaller(s->kc, g->k - p);
+            int64_t kc = sni_smaller(s->kc, g->k - p);
             const float *b = block_of_b(s, p, kc, j, nc);
             for (int64_t q = 0; q < blocks; q++) {
                 int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
@@ -573,13 +564,14 @@ static void run_share(const share *s) {
 static void run_row(const share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    int64_t panels = ceil_div(s->n1 - s->n0, nr);
+    int64_t panels = sni_ceil_div(s->n1 - s->n0, nr);
     for (int64_t i = 0; i < panels; i++) {
-        int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr, cols = smaller(nr, s->n1 - j);
+        int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
+                cols = sni_smaller(nr, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
-            int64_t kc = smaller(s->kc, g->k - p);
-            run_tile(s, g->a + p, g->packed_b + p * round_up(g->n, nr) + j * kc, NULL, kc, 0, 1, j,
-                     cols, p > 0 || g->add, NULL);
+            int64_t kc = sni_smaller(s->kc, g->k - p);
+            run_tile(s, g->a + p, g->packed_b + p * sni_round_up(g->n, nr) + j * kc, NULL, kc, 0, 1,
+                     j, cols, p > 0 || g->add, NULL);
         }
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
@@ -590,10 +582,10 @@ static void run_coded_row(const share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     for (int64_t p = 0; p < g->k; p += s->kc) {
-        int64_t kc = smaller(s->kc, g->k - p);
+        int64_t kc = sni_smaller(s->kc, g->k - p);
         for (int64_t j = s->n0; j < s->n1; j += nr) {
             sni_coded_piece piece = coded_piece(s, p, j);
-            run_tile(s, g->a + p, NULL, &piece, kc, 0, 1, j, smaller(nr, s->n1 - j),
+            run_tile(s, g->a + p, NULL, &piece, kc, 0, 1, j, sni_smaller(nr, s->n1 - j),
                      p > 0 || g->add, NULL);
         }
     }
@@ -619,14 +611,14 @@ typedef struct job {
 
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_a || is_row(g)) return 0;
-    int64_t panels = smaller(ceil_div(g->m, k->mr), block_panels(g, k));
+    int64_t panels = sni_smaller(sni_ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * left_panel(k, block_depth(g->k)));
 }
 
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_b || (g->coded_b && is_row(g))) return 0;
-    int64_t cols = g->coded_b ? k->nr : smaller(round_up(g->n, k->nr), block_columns(k));
-    return (size_t)(cols * round_up(block_depth(g->k), SNI_CODED_ROWS));
+    int64_t cols = g->coded_b ? k->nr : sni_smaller(sni_round_up(g->n, k->nr), block_columns(k));
+    return (size_t)(cols * sni_round_up(block_depth(g->k), SNI_CODED_ROWS));
 }
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
@@ -640,14 +632,16 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
     int64_t parts = threads;
-    j->row_panels = ceil_div(g->m, j->kernels->mr);
-    j->col_panels = ceil_div(g->n, j->kernels->nr);
+    j->row_panels = sni_ceil_div(g->m, j->kernels->mr);
+    j->col_panels = sni_ceil_div(g->n, j->kernels->nr);
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
-    int64_t by_rows = ceil_div(j->row_panels, smaller(parts, j->row_panels)) * j->col_panels;
-    int64_t by_cols = ceil_div(j->col_panels, smaller(parts, j->col_panels)) * j->row_panels;
+    int64_t by_rows =
+        sni_ceil_div(j->row_panels, sni_smaller(parts, j->row_panels)) * j->col_panels;
+    int64_t by_cols =
+        sni_ceil_div(j->col_panels, sni_smaller(parts, j->col_panels)) * j->row_panels;
     bool many = j->row_panels >= MANY_PANELS * parts && !g->packed_a;
     j->by_rows = many ? by_rows <= by_cols : by_rows < by_cols;
-    j->parts = (int)smaller(parts, j->by_rows ? j->row_panels : j->col_panels);
+    j->parts = (int)sni_smaller(parts, j->by_rows ? j->row_panels : j->col_panels);
 }
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
@@ -667,7 +661,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .i0 = j->by_rows ? from : 0,
                    .i1 = j->by_rows ? to : j->row_panels,
                    .n0 = j->by_rows ? 0 : from * j->kernels->nr,
-                   .n1 = j->by_rows ? g->n : smaller(to * j->kernels->nr, g->n),
+                   .n1 = j->by_rows ? g->n : sni_smaller(to * j->kernels->nr, g->n),
                    .a_block = scratch,
                    .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
         if (is_row(g) && s.coder)

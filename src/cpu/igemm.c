@@ -5,6 +5,7 @@
  * panel of A meets every panel of B. */
 #include "cpu/igemm.h"
 
+#include "base/lengths.h"
 #include "base/threadpool.h"
 
 #include <string.h>
@@ -36,33 +37,25 @@ const sni_int_kernels *sni_int_kernels_get(void) {
     return found;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* First row of panel i when m rows are dealt out to `panels`. */
 static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
-    return m / panels * i + smaller(i, m % panels);
+    return m / panels * i + sni_smaller(i, m % panels);
 }
 
 /* ---- Packing ---- */
 
 int64_t sni_int_units(int64_t k) {
-    return ceil_div(k, sni_int_kernels_get()->group);
+    return sni_ceil_div(k, sni_int_kernels_get()->group);
 }
 
 size_t sni_igemm_packed_a_size(int64_t m, int64_t units) {
     int mr = sni_int_kernels_get()->mr;
-    return (size_t)(ceil_div(m, mr) * mr * units);
+    return (size_t)(sni_ceil_div(m, mr) * mr * units);
 }
 
 size_t sni_igemm_packed_b_size(int64_t n, int64_t units) {
     int nr = sni_int_kernels_get()->nr;
-    return (size_t)(ceil_div(n, nr) * nr * units);
+    return (size_t)(sni_ceil_div(n, nr) * nr * units);
 }
 
 /* Unit u of side i. */
@@ -83,7 +76,7 @@ int32_t sni_int_unit(sni_int_element_fn at, const void *ctx, int64_t i, int64_t 
 void sni_igemm_pack_a(int64_t m, int64_t units, sni_int_element_fn at, const void *ctx,
                       int32_t *to) {
     const sni_int_kernels *kernels = sni_int_kernels_get();
-    int64_t panels = ceil_div(m, kernels->mr);
+    int64_t panels = sni_ceil_div(m, kernels->mr);
     for (int64_t p = 0; p < panels; p++, to += units * kernels->mr) {
         int64_t first = panel_row(m, panels, p), rows = panel_row(m, panels, p + 1) - first;
         for (int64_t u = 0; u < units; u++)
@@ -136,11 +129,11 @@ static int64_t block_panels(int64_t size) {
 }
 
 static int64_t a_panels(const sni_igemm *g, const sni_int_kernels *k, int64_t count) {
-    return smaller(count, block_panels(k->mr * g->units));
+    return sni_smaller(count, block_panels(k->mr * g->units));
 }
 
 static int64_t b_panels(const sni_igemm *g, const sni_int_kernels *k, int64_t count) {
-    return g->packed_b ? count : smaller(count, block_panels(k->nr * g->units));
+    return g->packed_b ? count : sni_smaller(count, block_panels(k->nr * g->units));
 }
 
 static const int32_t *block_of_a(const share *s, int64_t i, int64_t count) {
@@ -164,7 +157,7 @@ static const int32_t *block_of_b(const share *s, int64_t j, int64_t count) {
     for (int64_t p = 0; p < count; p++) {
         int32_t *panel = s->b_block + p * nr * g->units;
         int64_t n0 = (j + p) * nr;
-        g->fill(g->fill_ctx, n0, smaller(nr, g->n - n0), panel);
+        g->fill(g->fill_ctx, n0, sni_smaller(nr, g->n - n0), panel);
         if (g->row_mul && !g->col_mul) s->kernels->column_sums(panel, g->units, s->sums + p * nr);
     }
     return s->b_block;
@@ -195,7 +188,7 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
     }
     kernels->tile[g->a_signed][rows](g->units, a, b, acc);
     sni_int_block block = {.rows = rows,
-                           .n = smaller(kernels->nr, g->n - n0),
+                           .n = sni_smaller(kernels->nr, g->n - n0),
                            .acc = acc,
                            .acc_step = kernels->nr,
                            .add_m = g->row_add ? g->row_add + first : NULL,
@@ -221,10 +214,10 @@ static void run_share(const share *s) {
     int64_t a_most = g->packed_a ? s->i1 - s->i0 : a_panels(g, s->kernels, s->i1 - s->i0);
     int64_t b_most = b_panels(g, s->kernels, s->j1 - s->j0);
     for (int64_t j = s->j0; j < s->j1; j += b_most) {
-        int64_t columns = smaller(b_most, s->j1 - j);
+        int64_t columns = sni_smaller(b_most, s->j1 - j);
         const int32_t *b = block_of_b(s, j, columns);
         for (int64_t i = s->i0; i < s->i1; i += a_most) {
-            int64_t count = smaller(a_most, s->i1 - i);
+            int64_t count = sni_smaller(a_most, s->i1 - i);
             const int32_t *a = block_of_a(s, i, count);
             for (int64_t p = 0; p < count; p++)
                 for (int64_t q = 0; q < columns; q++)
@@ -252,19 +245,19 @@ static size_t round_64(size_t n) {
 
 static size_t a_bytes(const sni_igemm *g, const sni_int_kernels *k) {
     if (g->packed_a) return 0;
-    int64_t panels = a_panels(g, k, ceil_div(g->m, k->mr));
+    int64_t panels = a_panels(g, k, sni_ceil_div(g->m, k->mr));
     return round_64((size_t)(panels * k->mr * g->units) * sizeof(int32_t));
 }
 
 static size_t b_bytes(const sni_igemm *g, const sni_int_kernels *k) {
     if (g->packed_b) return 0;
-    int64_t panels = b_panels(g, k, ceil_div(g->n, k->nr));
+    int64_t panels = b_panels(g, k, sni_ceil_div(g->n, k->nr));
     return round_64((size_t)(panels * k->nr * g->units) * sizeof(int32_t));
 }
 
 static size_t sums_bytes(const sni_igemm *g, const sni_int_kernels *k) {
     if (g->packed_b || !g->row_mul || g->col_mul) return 0;
-    return round_64((size_t)(b_panels(g, k, ceil_div(g->n, k->nr)) * k->nr) * sizeof(int32_t));
+    return round_64((size_t)(b_panels(g, k, sni_ceil_div(g->n, k->nr)) * k->nr) * sizeof(int32_t));
 }
 
 size_t sni_igemm_scratch_size(const sni_igemm *g, int threads) {
@@ -310,7 +303,7 @@ static bool is_direct(const sni_igemm *g) {
  * which costs about a tile each. */
 static int64_t share_cost(int64_t split, int64_t whole, int64_t parts, bool make_split,
                           bool make_whole) {
-    int64_t mine = ceil_div(split, smaller(parts, split));
+    int64_t mine = sni_ceil_div(split, sni_smaller(parts, split));
     return mine * whole + (make_split ? mine : 0) + (make_whole ? whole : 0);
 }
 
@@ -318,8 +311,8 @@ void sni_igemm_run(const sni_igemm *g, int threads, void *scratch) {
     const sni_int_kernels *k = sni_int_kernels_get();
     job j = {.g = g, .kernels = k, .scratch = scratch};
     if (g->m <= 0 || g->n <= 0) return;
-    j.row_panels = ceil_div(g->m, k->mr);
-    j.col_panels = ceil_div(g->n, k->nr);
+    j.row_panels = sni_ceil_div(g->m, k->mr);
+    j.col_panels = sni_ceil_div(g->n, k->nr);
     j.part_bytes = a_bytes(g, k) + b_bytes(g, k) + sums_bytes(g, k);
     int64_t parts = threads < 1 ? 1 : threads;
     if ((double)g->m * (double)g->n * (double)((g->units + 1) * k->group) < SMALL_WORK) parts = 1;
@@ -327,6 +320,6 @@ void sni_igemm_run(const sni_igemm *g, int threads, void *scratch) {
     int64_t by_cols = share_cost(j.col_panels, j.row_panels, parts, !g->packed_b, !g->packed_a);
     j.by_rows = by_rows < by_cols;
     j.direct = is_direct(g);
-    j.parts = (int)smaller(parts, j.by_rows ? j.row_panels : j.col_panels);
+    j.parts = (int)sni_smaller(parts, j.by_rows ? j.row_panels : j.col_panels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

@@ -11,18 +11,11 @@
  * order in either case. */
 #include "cpu/winograd.h"
 
+#include "base/lengths.h"
 #include "base/threadpool.h"
 
 #include <math.h>
 #include <string.h>
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 /* ---- Forms ---- */
 
@@ -82,7 +75,8 @@ static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, in
     const sni_conv_geometry *g = j->g;
     const sni_wino_form *f = j->form;
     int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w, pair = out_block / 2;
-    int64_t nv = smaller(2, sni_blocks(g->out_channels, block) - 2 * pair), out = out_block * block;
+    int64_t nv = sni_smaller(2, sni_blocks(g->out_channels, block) - 2 * pair),
+            out = out_block * block;
     int64_t most = TURNED / (taps * block);
     float turned[TURNED];
     sni_wino_weights s = {.t_h = f->t_h,
@@ -93,11 +87,11 @@ static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, in
                           .step = g->in_channels * nv * block,
                           .next = nv * block};
     for (int64_t c = from; c < to; c += s.channels) {
-        s.channels = smaller(most, to - c);
+        s.channels = sni_smaller(most, to - c);
         s.u = j->to + pair * points_of(f) * g->in_channels * 2 * block + c * nv * block +
               out_block % 2 * block;
         j->kernels->pack_turned(j->w + (out * g->in_channels + c) * taps, g->in_channels * taps,
-                                smaller(block, g->out_channels - out), (int)block,
+                                sni_smaller(block, g->out_channels - out), (int)block,
                                 s.channels * taps, turned);
         j->kernels->wino->weights(&s);
     }
@@ -111,8 +105,8 @@ static void pack_some(void *ctx, int64_t begin, int64_t end) {
     int64_t blocks = sni_blocks(j->g->out_channels, j->kernels->block);
     for (int64_t i = begin; i < end; i = to) {
         int64_t pair = i / channels, from = i % channels;
-        to = smaller(smaller(i + STRETCH, end), (pair + 1) * channels);
-        for (int64_t b = 2 * pair; b < smaller(2 * pair + 2, blocks); b++)
+        to = sni_smaller(sni_smaller(i + STRETCH, end), (pair + 1) * channels);
+        for (int64_t b = 2 * pair; b < sni_smaller(2 * pair + 2, blocks); b++)
             pack_channels(j, b, from, from + to - i);
     }
 }
@@ -123,14 +117,14 @@ static void pack_taps(void *ctx, int64_t begin, int64_t end) {
     int64_t block = j->kernels->block, each = j->g->in_channels * j->g->kernel_h * j->g->kernel_w;
     for (int64_t b = begin; b < end; b++)
         j->kernels->pack_turned(j->w + b * block * each, each,
-                                smaller(block, j->g->out_channels - b * block), (int)block, each,
-                                j->to + b * block * each);
+                                sni_smaller(block, j->g->out_channels - b * block), (int)block,
+                                each, j->to + b * block * each);
 }
 
 void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
                    float *to, int threads) {
     pack_job j = {.g = g, .form = form, .kernels = sni_cpu_kernels_get(), .w = w, .to = to};
-    int64_t blocks = sni_blocks(g->out_channels, j.kernels->block), pairs = ceil_div(blocks, 2);
+    int64_t blocks = sni_blocks(g->out_channels, j.kernels->block), pairs = sni_ceil_div(blocks, 2);
     if (form->taps) {
         sni_parallel_for(threads, blocks, 1, pack_taps, &j);
         return;
@@ -162,9 +156,9 @@ static int64_t limit(int64_t v, int64_t least, int64_t most) {
 static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
     int64_t block = k->block;
     c->most = most;
-    int64_t groups = ceil_div(most, k->wino->rows);
-    c->rows = ceil_div(most, groups);
-    groups = ceil_div(most, c->rows);
+    int64_t groups = sni_ceil_div(most, k->wino->rows);
+    c->rows = sni_ceil_div(most, groups);
+    groups = sni_ceil_div(most, c->rows);
     c->v_block = c->rows * block;
     c->v_group = c->in_blocks * c->v_block;
     c->v_step = groups * c->v_group + block;
@@ -197,8 +191,8 @@ static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t channels, int64_
     int64_t fit = limit(cache * 6 / 10 / tile / k->wino->rows, 1, 16) * k->wino->rows;
     double best = -1;
     int64_t best_most = 0, best_together = 0;
-    for (int64_t most = smaller(fit, least);; most *= 2) {
-        most = smaller(most, least);
+    for (int64_t most = sni_smaller(fit, least);; most *= 2) {
+        most = sni_smaller(most, least);
         int64_t few = limit(cache / 5 / (c->points * most * 2 * k->block), 1, c->pairs);
         for (int all = 0; all <= 1; all++) {
             int64_t together = all ? c->pairs : few;
@@ -219,7 +213,7 @@ enum { TAPS_MOST = 16 }; /* tiles that share weights which are transformed when 
  * of output channels and each has the whole V. */
 static void cut_taps(cut *c, const sni_cpu_kernels *k) {
     c->rows = k->wino->taps_tiles;
-    int64_t groups = ceil_div(smaller(c->tiles, TAPS_MOST), c->rows);
+    int64_t groups = sni_ceil_div(sni_smaller(c->tiles, TAPS_MOST), c->rows);
     c->most = groups * c->rows;
     c->v_step = c->rows * k->block;
     c->v_block = c->points * c->v_step;
@@ -227,7 +221,7 @@ static void cut_taps(cut *c, const sni_cpu_kernels *k) {
     c->v_size = (size_t)(groups * c->v_group);
     c->m_step = c->most * k->block;
     c->m_size = (size_t)(c->points * c->m_step);
-    c->parts = (int)smaller(c->parts, c->out_blocks);
+    c->parts = (int)sni_smaller(c->parts, c->out_blocks);
 }
 
 /* Floats of weights that every thread may read, and tiles of a thread whose products take as long
@@ -236,11 +230,11 @@ enum { NEAR_WEIGHTS = 1 << 21, NEAR_TILES = 16 };
 
 static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
                   int threads) {
-    cut c = {.tiles_h = ceil_div(g->out_h, f->m_h), .tiles_w = ceil_div(g->out_w, f->m_w)};
+    cut c = {.tiles_h = sni_ceil_div(g->out_h, f->m_h), .tiles_w = sni_ceil_div(g->out_w, f->m_w)};
     c.tiles = g->n * c.tiles_h * c.tiles_w;
     c.in_blocks = sni_blocks(g->in_channels, k->block);
     c.out_blocks = sni_blocks(g->out_channels, k->block);
-    c.pairs = ceil_div(c.out_blocks, 2);
+    c.pairs = sni_ceil_div(c.out_blocks, 2);
     c.points = points_of(f);
     c.parts = threads < 1 ? 1 : threads;
     if (f->taps) {
@@ -251,16 +245,16 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     if (c.parts == 1) return c;
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
     int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
-    int64_t share = ceil_div(c.tiles, c.parts);
+    int64_t share = sni_ceil_div(c.tiles, c.parts);
     bool far = weights > NEAR_WEIGHTS || (share < NEAR_TILES && weights > cache / 2);
     c.by_channels = share < c.most && far && c.pairs >= c.parts;
     if (c.by_channels) {
-        cut_block(&c, k, c.most, smaller(c.together, ceil_div(c.pairs, c.parts)));
+        cut_block(&c, k, c.most, sni_smaller(c.together, sni_ceil_div(c.pairs, c.parts)));
         return c;
     }
-    c.parts = (int)smaller(c.parts, c.tiles);
-    int64_t blocks = ceil_div(ceil_div(c.tiles, c.most), c.parts) * c.parts;
-    cut_block(&c, k, ceil_div(c.tiles, smaller(blocks, c.tiles)), c.together);
+    c.parts = (int)sni_smaller(c.parts, c.tiles);
+    int64_t blocks = sni_ceil_div(sni_ceil_div(c.tiles, c.most), c.parts) * c.parts;
+    cut_block(&c, k, sni_ceil_div(c.tiles, sni_smaller(blocks, c.tiles)), c.together);
     return c;
 }
 
@@ -343,7 +337,8 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
     }
     sni_wino_form taps;
     if (!sni_wino_form_of_taps(g, &taps)) return found;
-    int64_t tiles = known.n * ceil_div(known.out_h, taps.m_h) * ceil_div(known.out_w, taps.m_w);
+    int64_t tiles =
+        known.n * sni_ceil_div(known.out_h, taps.m_h) * sni_ceil_div(known.out_w, taps.m_w);
     if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= 0.9 * best) return found;
     *form = taps;
     return true;
@@ -400,10 +395,10 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
     sni_wino_input s = {
         .t_h = j->form->t_h, .t_w = j->form->t_w, .m_w = j->form->m_w, .step = c->v_step};
     int64_t fits = (SNI_WINO_STRIP - s.t_w) / s.m_w + 1;
-    fits = smaller(fits, SNI_WINO_TILES);
+    fits = sni_smaller(fits, SNI_WINO_TILES);
     for (int64_t tile = 0; tile < count; tile += s.tiles) {
         int64_t in_row = c->tiles_w - (first + tile) % c->tiles_w;
-        s.tiles = (int)smaller(smaller(fits, in_row), count - tile);
+        s.tiles = (int)sni_smaller(sni_smaller(fits, in_row), count - tile);
         for (int64_t b = from; b < to; b++) {
             for (int i = 0; i < s.tiles; i++) {
                 int64_t group = (tile + i) / c->rows, at = (tile + i) % c->rows;
@@ -418,7 +413,7 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
 static const float *weights_of(const job *j, int64_t pair, int64_t point, int *nv) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, channels = j->g->in_channels;
-    *nv = (int)smaller(2, c->out_blocks - 2 * pair);
+    *nv = (int)sni_smaller(2, c->out_blocks - 2 * pair);
     return j->packed + pair * c->points * channels * 2 * block + point * channels * *nv * block;
 }
 
@@ -428,11 +423,11 @@ static void multiply_point(const job *j, int64_t count, int nv, const float *u, 
                            const float *a, float *to) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
-    int64_t groups = ceil_div(count, c->rows), row = nv * block;
-    int64_t step = ceil_div(row, groups), second = step > line ? line : 0;
+    int64_t groups = sni_ceil_div(count, c->rows), row = nv * block;
+    int64_t step = sni_ceil_div(row, groups), second = step > line ? line : 0;
     for (int64_t t = 0; t < count; t += c->rows) {
-        j->kernels->wino->product((int)smaller(c->rows, count - t), nv, channels, a, c->v_block, u,
-                                  to, c->most * block, next, step, second);
+        j->kernels->wino->product((int)sni_smaller(c->rows, count - t), nv, channels, a, c->v_block,
+                                  u, to, c->most * block, next, step, second);
         a += c->v_group;
         to += c->rows * block;
         next += step * channels;
@@ -487,8 +482,8 @@ static void output_block(const job *j, int64_t first, int64_t count, int64_t out
         tile_place(c, first + t, &image, &row, &column);
         row *= f->m_h;
         column *= f->m_w;
-        s.rows = (int)smaller(f->m_h, g->out_h - row);
-        s.columns = (int)smaller(f->m_w, g->out_w - column);
+        s.rows = (int)sni_smaller(f->m_h, g->out_h - row);
+        s.columns = (int)sni_smaller(f->m_w, g->out_w - column);
         s.from = m + t * block;
         int64_t at =
             (((image * c->out_blocks + out_block) * g->out_h + row) * g->out_w + column) * block;
@@ -504,9 +499,9 @@ static void output_pairs(const job *j, int64_t first, int64_t count, int64_t fro
                          const float *v, float *m) {
     const cut *c = j->c;
     for (int64_t pair = from; pair < to; pair += c->together) {
-        int64_t pairs = smaller(c->together, to - pair);
+        int64_t pairs = sni_smaller(c->together, to - pair);
         multiply(j, count, pair, pairs, v, m);
-        int64_t blocks = smaller(2 * pairs, c->out_blocks - 2 * pair);
+        int64_t blocks = sni_smaller(2 * pairs, c->out_blocks - 2 * pair);
         for (int64_t b = 0; b < blocks; b++)
             output_block(j, first, count, 2 * pair + b, m + b * c->most * j->kernels->block);
     }
@@ -521,9 +516,9 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
                           float *m) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, channels = j->g->in_channels, row = 9 * block;
-    int64_t groups = ceil_div(count, c->rows);
+    int64_t groups = sni_ceil_div(count, c->rows);
     for (int64_t b = 0; b < c->in_blocks; b += TAPS_BLOCKS) {
-        int64_t n = smaller(TAPS_BLOCKS * block, channels - b * block);
+        int64_t n = sni_smaller(TAPS_BLOCKS * block, channels - b * block);
         const float *w = j->packed + (out_block * channels + b * block) * row;
         bool end = out_block + 1 == c->out_blocks && b + TAPS_BLOCKS >= c->in_blocks;
         sni_wino_taps s = {.w = w,
@@ -532,7 +527,7 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
                            .m_step = c->m_step,
                            .add = b > 0,
                            .next = w,
-                           .step = end ? 0 : ceil_div(row, 12 * groups)};
+                           .step = end ? 0 : sni_ceil_div(row, 12 * groups)};
         int64_t fetched = end ? 0 : n * row;
         for (int64_t group = 0; group < groups; group++) {
             s.v = v + group * c->v_group + b * c->v_block;
@@ -549,7 +544,7 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
 /* Tiles that a group lacks are zeros. */
 static void input_taps(const job *j, int64_t first, int64_t count, float *v) {
     const cut *c = j->c;
-    int64_t groups = ceil_div(count, c->rows);
+    int64_t groups = sni_ceil_div(count, c->rows);
     if (count % c->rows) memset(v + (groups - 1) * c->v_group, 0, (size_t)c->v_group * sizeof *v);
     input_block(j, first, count, 0, c->in_blocks, v);
     j->kernels->wino->taps_scale(v, groups * c->in_blocks);
@@ -562,7 +557,7 @@ static void run_taps(void *ctx, int64_t begin, int64_t end) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size), *m = v + c->v_size;
         int64_t last = (part + 1) * c->out_blocks / c->parts;
         for (int64_t first = 0; first < c->tiles; first += c->most) {
-            int64_t count = smaller(c->most, c->tiles - first);
+            int64_t count = sni_smaller(c->most, c->tiles - first);
             input_taps(j, first, count, v);
             for (int64_t b = part * c->out_blocks / c->parts; b < last; b++) {
                 multiply_taps(j, count, b, v, m);
@@ -577,12 +572,12 @@ static void run_taps(void *ctx, int64_t begin, int64_t end) {
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     const cut *c = j->c;
-    int64_t blocks = ceil_div(c->tiles, c->most);
+    int64_t blocks = sni_ceil_div(c->tiles, c->most);
     for (int64_t part = begin; part < end; part++) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size);
         int64_t last = (part + 1) * blocks / c->parts;
         for (int64_t b = part * blocks / c->parts; b < last; b++) {
-            int64_t first = b * c->most, count = smaller(c->most, c->tiles - first);
+            int64_t first = b * c->most, count = sni_smaller(c->most, c->tiles - first);
             input_block(j, first, count, 0, c->in_blocks, v);
             output_pairs(j, first, count, 0, c->pairs, v, v + c->v_size);
         }
@@ -635,7 +630,7 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
         return;
     }
     for (; j.first < c.tiles; j.first += c.most) {
-        j.count = smaller(c.most, c.tiles - j.first);
+        j.count = sni_smaller(c.most, c.tiles - j.first);
         sni_parallel_for(c.parts, c.in_blocks, 1, share_input, &j);
         sni_parallel_for(c.parts, c.parts, 1, share_output, &j);
     }

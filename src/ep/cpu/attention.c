@@ -9,6 +9,7 @@
 #include "ep/cpu/cores.h"
 
 #include "base/checked.h"
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/kernels.h"
 
@@ -50,14 +51,6 @@ typedef struct workspace {
     float *most, *sum, *fade;
 } workspace;
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static const float *head_at(const sni_heads *h, int64_t b, int64_t head) {
     return (const float *)h->data + b * h->batch + head * h->head;
 }
@@ -67,10 +60,10 @@ static const float *head_at(const sni_heads *h, int64_t b, int64_t head) {
 /* Keys [lo, hi) are seen by query q of batch b, as far as causality, window and length tell. */
 static void seen(const sni_attention *a, int64_t b, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t own = q + a->before[b];
-    *lo = a->left >= 0 ? larger(0, own - a->left) : 0;
-    *hi = a->lengths ? smaller(a->total, a->lengths[b]) : a->total;
-    if (a->causal) *hi = smaller(*hi, own + 1);
-    if (a->right >= 0) *hi = smaller(*hi, own + a->right + 1);
+    *lo = a->left >= 0 ? sni_larger(0, own - a->left) : 0;
+    *hi = a->lengths ? sni_smaller(a->total, a->lengths[b]) : a->total;
+    if (a->causal) *hi = sni_smaller(*hi, own + 1);
+    if (a->right >= 0) *hi = sni_smaller(*hi, own + a->right + 1);
 }
 
 static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) {
@@ -81,7 +74,7 @@ static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) 
 static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, int64_t j0,
                       int64_t n, float *out) {
     int64_t at = mask_at(a, b, h, q) + j0, lo, hi;
-    int64_t masked = a->mask ? larger(0, smaller(n, a->mask_length - j0)) : 0;
+    int64_t masked = a->mask ? sni_larger(0, sni_smaller(n, a->mask_length - j0)) : 0;
     if (a->mask && a->bool_mask) {
         const uint8_t *m = (const uint8_t *)a->mask + at;
         for (int64_t i = 0; i < masked; i++) out[i] = m[i] ? 0 : -INFINITY;
@@ -96,8 +89,8 @@ static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, i
     }
     const float hidden = a->lowest ? -FLT_MAX : -INFINITY;
     seen(a, b, q, &lo, &hi);
-    for (int64_t i = 0; i < smaller(n, lo - j0); i++) out[i] = hidden;
-    for (int64_t i = larger(0, hi - j0); i < n; i++) out[i] = hidden;
+    for (int64_t i = 0; i < sni_smaller(n, lo - j0); i++) out[i] = hidden;
+    for (int64_t i = sni_larger(0, hi - j0); i < n; i++) out[i] = hidden;
 }
 
 /* Keys [*lo, *hi) that any of the queries [t0, t1) of a group sees. */
@@ -111,10 +104,10 @@ static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int
     for (int64_t t = t0; t < t1; t++) {
         int64_t from, to;
         seen(a, b, t % a->q_length, &from, &to);
-        first = smaller(first, from);
-        last = larger(last, to);
+        first = sni_smaller(first, from);
+        last = sni_larger(last, to);
     }
-    *lo = smaller(first, last) / KEYS * KEYS;
+    *lo = sni_smaller(first, last) / KEYS * KEYS;
     *hi = last;
 }
 
@@ -128,13 +121,13 @@ static void pack_group(const attend_job *j, int64_t i, float *to_k, float *to_v)
     int64_t b = i / a->kv_heads, h = i % a->kv_heads;
     const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
     for (int64_t at = 0; at < a->total; at += mr, to_k += mr * j->k_columns)
-        kernels->pack_left(k + at * a->k.row, a->k.row, smaller(mr, a->total - at), a->head_size,
-                           to_k);
+        kernels->pack_left(k + at * a->k.row, a->k.row, sni_smaller(mr, a->total - at),
+                           a->head_size, to_k);
     for (int64_t at = 0; at < a->total; at += KEYS) {
-        int64_t n = smaller(KEYS, a->total - at);
+        int64_t n = sni_smaller(KEYS, a->total - at);
         for (int64_t c = 0; c < j->v_columns; c += nr) {
-            int64_t width = smaller(nr, j->v_columns - c);
-            kernels->pack_straight(v + at * a->v.row + c, a->v.row, smaller(nr, a->v_size - c),
+            int64_t width = sni_smaller(nr, j->v_columns - c);
+            kernels->pack_straight(v + at * a->v.row + c, a->v.row, sni_smaller(nr, a->v_size - c),
                                    (int)width, n, to_v);
             to_v += width * n;
         }
@@ -172,7 +165,7 @@ static void turn_mask(const attend_job *j, const workspace *w, int64_t b, int64_
                       int64_t t1, int64_t at, int64_t n) {
     const sni_attention *a = j->a;
     for (int64_t t = t0, next; t < t1; t = next) {
-        next = smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+        next = sni_smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
         int64_t from = mask_at(a, b, g * j->group + t / a->q_length, t % a->q_length) + at;
         j->kernels->turn_matrix((const float *)a->mask + from, a->mask_stride[2], next - t, n,
                                 w->turned + (t - t0), j->kernels->nr);
@@ -211,7 +204,7 @@ static void add_values(const attend_job *j, const workspace *w, const float *v, 
     int64_t nr = kernels->nr, lanes = kernels->lanes;
     int64_t tiles = (rows + kernels->mr - 1) / kernels->mr;
     for (int64_t c = 0; c < j->v_columns; c += nr) {
-        int64_t width = smaller(nr, j->v_columns - c);
+        int64_t width = sni_smaller(nr, j->v_columns - c);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t i = t * rows / tiles, here = (t + 1) * rows / tiles - i;
             kernels->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
@@ -229,8 +222,8 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     int mr = kernels->mr, nr = kernels->nr;
     const float *k = w->k + at * j->k_columns;
     for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
-        kernels->gemm_tile[smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr, nr,
-                                               false, NULL, 0);
+        kernels->gemm_tile[sni_smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr,
+                                                   nr, false, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }
@@ -256,17 +249,17 @@ static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
     const sni_attention *a = j->a;
     int nr = j->kernels->nr;
     int64_t i = item / j->panels, b = i / a->kv_heads, g = i % a->kv_heads, lo, hi;
-    int64_t t0 = item % j->panels * nr, t1 = smaller(t0 + nr, j->queries);
+    int64_t t0 = item % j->panels * nr, t1 = sni_smaller(t0 + nr, j->queries);
     sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
     pack_queries(j, w, b, g, t0, t1);
     for (int q = 0; q < nr; q++) {
-        int64_t h = g * j->group + smaller(t0 + q, t1 - 1) / a->q_length;
+        int64_t h = g * j->group + sni_smaller(t0 + q, t1 - 1) / a->q_length;
         w->most[q] = a->sink ? ((const float *)a->sink)[h] : -INFINITY;
         w->sum[q] = a->sink ? 1 : 0;
     }
     range_of(j, b, t0, t1, &lo, &hi);
     for (int64_t at = lo; at < hi; at += KEYS) {
-        int64_t n = smaller(KEYS, a->total - at);
+        int64_t n = sni_smaller(KEYS, a->total - at);
         block_bias(j, w, b, g, t0, t1, at, n, &block);
         run_block(j, w, at, n, t1 - t0, &block, at > lo);
     }
@@ -285,7 +278,7 @@ static void run_query(const attend_job *j, const workspace *w, int64_t item) {
     float most = a->sink ? ((const float *)a->sink)[h] : -INFINITY, sum = a->sink ? 1 : 0;
     sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
     range_of(j, b, t, t + 1, &lo, &hi);
-    int64_t n = larger(0, hi - lo);
+    int64_t n = sni_larger(0, hi - lo);
     if (n == 0) {
         memset(y, 0, (size_t)a->v_size * sizeof *y);
         return;
@@ -404,7 +397,7 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
     double macs =
         (double)a->total * (double)j.queries * (double)groups * (double)(a->head_size + a->v_size);
     if (macs < GRAIN_MACS) threads = 1;
-    j.parts = (int)smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
+    j.parts = (int)sni_smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
     j.apart = j.queries > FEW && (groups % j.parts == 0 || groups >= 4 * j.parts);
     if (j.queries > FEW && !j.apart) {
         SN_TRY(take_floats(k, (size_t)groups, j.k_size, &j.k));

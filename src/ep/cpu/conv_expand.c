@@ -2,6 +2,7 @@
  * few output channel blocks some rows at a time are expanded into memory that stays in the cache,
  * and the depthwise convolution reads them there. */
 #include "base/cpu.h"
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/depthwise.h"
 #include "ep/cpu/blocked.h"
@@ -117,14 +118,6 @@ enum {
     PIECE = 1 << 18 /* products that are worth a thread's while */
 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 /* Rows of the input that one row of output sees, with those between the taps. */
 static int64_t reach(const sni_conv_geometry *g) {
     return (g->kernel_h - 1) * g->dilation_h + 1;
@@ -139,15 +132,15 @@ static void cut(expand_job *j, int threads) {
     j->in_blocks = sni_blocks(j->w->in, j->block);
     j->out_blocks = sni_blocks(j->w->out, j->block);
     j->width = 1;
-    for (int64_t w = 2; w <= smaller(2, j->out_blocks); w++)
+    for (int64_t w = 2; w <= sni_smaller(2, j->out_blocks); w++)
         if (pixels[w]) j->width = w;
     int64_t line = j->width * g->in_w * j->block;
-    j->lines = smaller(larger(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
-    j->lines = larger(j->lines, smaller(reach(g), g->in_h));
+    j->lines = sni_smaller(sni_larger(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
+    j->lines = sni_larger(j->lines, sni_smaller(reach(g), g->in_h));
     j->band = (size_t)(j->lines * line);
     bool whole = g->n % threads == 0;
-    j->by_rows = !whole && g->in_h >= 14 * threads * larger((reach(g) - g->stride_h) / 2, 1);
-    j->parts = whole ? 1 : smaller(threads, j->by_rows ? g->out_h : j->out_blocks);
+    j->by_rows = !whole && g->in_h >= 14 * threads * sni_larger((reach(g) - g->stride_h) / 2, 1);
+    j->parts = whole ? 1 : sni_smaller(threads, j->by_rows ? g->out_h : j->out_blocks);
 }
 
 /* ---- Fetching ---- */
@@ -232,7 +225,7 @@ static int64_t band_end(const expand_job *j, int64_t start, int64_t from, int64_
     const sni_conv_geometry *g = &j->g;
     int64_t most = (start + j->lines + g->pad_top - reach(g)) / g->stride_h + 1;
     if (start + j->lines >= g->in_h) most = to;
-    return smaller(larger(most, from + 1), to);
+    return sni_smaller(sni_larger(most, from + 1), to);
 }
 
 /* Rows [from, to) of `width` output blocks from `first` on of image n. */
@@ -241,7 +234,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
     const sni_conv_geometry *g = &j->g;
     int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
     for (int64_t row = from; row < to;) {
-        int64_t top = smaller(larger(row * g->stride_h - g->pad_top, 0), g->in_h);
+        int64_t top = sni_smaller(sni_larger(row * g->stride_h - g->pad_top, 0), g->in_h);
         if (have > top)
             keep_rows(j, width, top, have, start, band);
         else
@@ -249,7 +242,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
         start = top;
         int64_t end = band_end(j, start, row, to);
         int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
-        need = smaller(larger(need, have), g->in_h);
+        need = sni_smaller(sni_larger(need, have), g->in_h);
         if (need > have)
             expand_pixels(j, n, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
                           f);
@@ -279,7 +272,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         fetching f = start_fetching(j, part);
         int64_t last = (some + 1) * j->out_blocks / blocks;
         for (int64_t b = some * j->out_blocks / blocks; b < last; b += j->width)
-            run_blocks(j, n, b, smaller(j->width, last - b), row * j->g.out_h / rows,
+            run_blocks(j, n, b, sni_smaller(j->width, last - b), row * j->g.out_h / rows,
                        (row + 1) * j->g.out_h / rows, band, &f);
     }
 }
@@ -315,8 +308,8 @@ static sn_status expand_run(sni_kernel *k) {
     j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
     if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     int64_t work = j.g.in_h * j.g.in_w * w->in * j.out_blocks * j.block / j.parts;
-    sni_parallel_for(threads, items, larger(items / threads, PIECE / larger(work, 1)), run_parts,
-                     &j);
+    sni_parallel_for(threads, items, sni_larger(items / threads, PIECE / sni_larger(work, 1)),
+                     run_parts, &j);
     sni_blocked_extra_done(&extra);
     return SN_OK;
 }

@@ -4,6 +4,7 @@
  * groups, with zeros for those of the others; where that gives NaN, because 0 times infinity does,
  * each group's channels are summed apart. Every output is the same sum in the same order whatever
  * the number of threads. */
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "ep/cpu/blocked.h"
 #include "ops/compute.h"
@@ -135,10 +136,6 @@ enum {
     MOST_WIDTH = SNI_CONV_MOST_WIDTH
 };
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* A tile of outputs of several groups, which is one block wide: the channels of each group are
  * summed by themselves, and of their sums the lanes of the group's own outputs are kept. */
 static void run_apart(const listed_job *j, const stretch *s, int64_t pixels, sni_conv_tile t) {
@@ -151,7 +148,7 @@ static void run_apart(const listed_job *j, const stretch *s, int64_t pixels, sni
     t.ahead_step = 0;
     for (int64_t i = 0; i < groups; i++) {
         int64_t group = s->channel / w->group_in + i;
-        int64_t to = least((group + 1) * w->group_out - s->first * block, block);
+        int64_t to = sni_smaller((group + 1) * w->group_out - s->first * block, block);
         if (i == groups - 1) to = block;
         j->kernels->tile[SNI_CONV_LISTED][1][pixels](&t);
         for (int64_t p = 0; p < pixels; p++)
@@ -166,7 +163,7 @@ static void run_item(const listed_job *j, int64_t image, int64_t span, const til
     const listed_weights *w = j->w;
     const stretch *s = at->of;
     int64_t block = w->block, out = s->first + at->first;
-    int64_t from = span * j->span, to = least(from + j->span, j->pixels);
+    int64_t from = span * j->span, to = sni_smaller(from + j->span, j->pixels);
     int64_t y = (image * j->out_blocks + out) * j->pixels * block;
     sni_conv_epilogue e = j->epilogue;
     sni_conv_tile t = {.list = j->list + image * w->in + s->channel,
@@ -216,7 +213,7 @@ static void cut_pixels(const sni_kernel *k, listed_job *j, int64_t images) {
     int64_t cache = j->w->block == 16 ? 1 << 18 : 1 << 16; /* floats: half of the second level */
     int64_t parts = sni_blocked_parts(k, images, j->pixels, j->pixels);
     int64_t each = (j->pixels + parts - 1) / parts;
-    int64_t spans = least(parts * ((each * j->w->in + cache - 1) / cache), j->pixels);
+    int64_t spans = sni_smaller(parts * ((each * j->w->in + cache - 1) / cache), j->pixels);
     j->span = (j->pixels + spans - 1) / spans;
     j->spans = (j->pixels + j->span - 1) / j->span;
 }
@@ -226,7 +223,7 @@ static void cut_tiles(listed_job *j) {
         int64_t width = sni_conv_width(j->kernels, s->blocks, j->span, MOST_WIDTH);
         for (int64_t b = 0; b < s->blocks; b += width)
             j->tiles[j->n_tiles++] =
-                (tile){.of = s, .first = b, .width = least(width, s->blocks - b)};
+                (tile){.of = s, .first = b, .width = sni_smaller(width, s->blocks - b)};
     }
 }
 
