@@ -2,6 +2,7 @@
  * brought to mean 0 and variance 1. The axes are brought to the end, and back when done. */
 #include "base/threadpool.h"
 #include "ops/compute.h"
+#include "ops/cores.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -45,6 +46,13 @@ static sn_status run_axes(sni_kernel *k, const bool *along, int64_t p) {
     sni_strides(rank, dims, inside);
     SN_TRY(sni_in_as(k, x, dtype, &data));
     SN_TRY(sni_out_as(k, y, dtype, &out));
+    const sni_cores *cores = sni_cores_for(k, dtype);
+    if (cores && cores->norm_axes) {
+        sni_axes axes = sni_axes_lay_out(x, along);
+        cores->norm_axes(k->threads, &axes, x->count / job.n, data, out, p);
+        sni_out_done(k, y, dtype, out);
+        return SN_OK;
+    }
     SN_TRY(sni_scratch_array(k, x->count, width, &job.work));
     sni_copy_box(k, rank, dims, job.work, inside, data, outside, width);
     sni_parallel_for(k->threads, x->count / job.n, 8192 / job.n + 1,

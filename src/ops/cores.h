@@ -5,6 +5,7 @@
 #define SNI_OPS_CORES_H
 
 #include "ops/attention_core.h"
+#include "ops/axes.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul_core.h"
 
@@ -35,6 +36,10 @@ struct sni_cores {
     const struct sni_rotary_cores *rotary; /* NULL: not lent */
     /* sni_attend; not done where it cannot. */
     sn_status (*attend)(sni_kernel *k, const sni_attention *a, bool *done);
+    /* Elements along reduced axes divided by their norm of order p (0 where that is), or with a p
+     * of 0 brought to mean 0 and variance 1. There are elements. */
+    void (*norm_axes)(int threads, const sni_axes *axes, int64_t results, const float *x, float *y,
+                      int64_t p);
 };
 
 /* The cores for elements of a type; NULL: plain C. */

@@ -1,8 +1,11 @@
 /* MaxPool and GlobalMaxPool: the largest element under each window, and where it lies. */
+#include "base/threadpool.h"
 #include "ops/pool.h"
 #include "ops/typed.h"
 
 #include <math.h>
+
+enum { PLACE_GRAIN = 16384 }; /* indices worth a thread */
 
 #define BODY "ops/max_pool.inc.c"
 #define LOWEST (-(T)INFINITY)
@@ -28,20 +31,33 @@
 #undef IS_NAN
 #undef BODY
 
-/* Turns an index within a plane (row-major) into one within the whole tensor. */
-static int64_t tensor_index(const sni_tensor *x, int64_t plane, int64_t size, int64_t index,
-                            bool column_major) {
-    if (index < 0) return index;
-    if (column_major) {
-        int64_t at[SN_MAX_RANK], turned = 0;
-        for (int i = x->rank - 1; i >= 2; i--) {
-            at[i] = index % x->dims[i];
-            index /= x->dims[i];
-        }
-        for (int i = x->rank - 1; i >= 2; i--) turned = turned * x->dims[i] + at[i];
-        index = turned;
+/* Indices within planes become indices within the whole tensor. */
+typedef struct place_job {
+    const sni_tensor *x;
+    int64_t *indices;
+    int64_t in_plane, out_plane;
+    bool column_major;
+} place_job;
+
+/* A row-major index within a plane as a column-major one. */
+static int64_t turned_index(const sni_tensor *x, int64_t index) {
+    int64_t at[SN_MAX_RANK], turned = 0;
+    for (int i = x->rank - 1; i >= 2; i--) {
+        at[i] = index % x->dims[i];
+        index /= x->dims[i];
     }
-    return plane * size + index;
+    for (int i = x->rank - 1; i >= 2; i--) turned = turned * x->dims[i] + at[i];
+    return turned;
+}
+
+static void place_planes(void *ctx, int64_t begin, int64_t end) {
+    const place_job *j = ctx;
+    for (int64_t plane = begin; plane < end; plane++) {
+        int64_t *v = j->indices + plane * j->out_plane, first = plane * j->in_plane;
+        for (int64_t i = 0; j->column_major && i < j->out_plane; i++)
+            if (v[i] >= 0) v[i] = turned_index(j->x, v[i]);
+        for (int64_t i = 0; i < j->out_plane; i++) v[i] = v[i] < 0 ? v[i] : v[i] + first;
+    }
 }
 
 static sn_status max_ref(sni_kernel *k) {
@@ -52,11 +68,13 @@ static sn_status max_ref(sni_kernel *k) {
     sni_tensor *indices = sni_out(k, 1);
     SN_TRY(sni_pool_run(k, fns, false));
     if (!indices) return SN_OK;
-    int64_t in_plane = sni_tensor_span(x, 2, x->rank);
-    int64_t out_plane = sni_tensor_span(indices, 2, indices->rank);
-    int64_t *v = indices->data;
-    for (int64_t i = 0; i < indices->count; i++)
-        v[i] = tensor_index(x, i / out_plane, in_plane, v[i], p->storage_order == 1);
+    place_job job = {.x = x,
+                     .indices = indices->data,
+                     .in_plane = sni_tensor_span(x, 2, x->rank),
+                     .out_plane = sni_tensor_span(indices, 2, indices->rank),
+                     .column_major = p->storage_order == 1};
+    sni_parallel_for(k->threads, x->dims[0] * x->dims[1], PLACE_GRAIN / (job.out_plane + 1) + 1,
+                     place_planes, &job);
     return SN_OK;
 }
 

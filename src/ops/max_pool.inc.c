@@ -11,16 +11,69 @@ static inline void FN(raise_row)(T *restrict y, const T *restrict x, int64_t n, 
         for (int64_t o = 0; o < n; o++) y[o] = x[o * stride] > y[o] ? x[o * stride] : y[o];
 }
 
+/* Every element of a window asked whether it takes the place of the largest so far. */
+static void FN(find_taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
+                          const sni_pool_span *s, int64_t stride, int64_t first) {
+    for (int64_t o = s->lo; o < s->hi; o++) {
+        T v = x[o * stride + s->shift];
+        if (at[o] >= 0 && !(v > y[o]) && !IS_NAN(y[o])) continue;
+        y[o] = v;
+        at[o] = first + o * stride + s->shift;
+    }
+}
+
+#ifdef T_FLOAT
+/* The same without a branch, where a NaN and what is as low as nothing are never taken. */
+static void FN(raise_taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
+                           const sni_pool_span *s, int64_t stride, int64_t first) {
+    for (int64_t o = s->lo; o < s->hi; o++) {
+        T v = x[o * stride + s->shift];
+        int64_t above = -(int64_t)(v > y[o]);
+        y[o] = v > y[o] ? v : y[o];
+        at[o] ^= (at[o] ^ (first + o * stride + s->shift)) & above;
+    }
+}
+#endif
+
+/* One output row and where its elements lie, by one of these; false: some have no place. */
+static bool FN(find_row)(const sni_pool *pool, const T *x, int64_t row, T *restrict y,
+                         int64_t *restrict at,
+                         void (*taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
+                                      const sni_pool_span *s, int64_t stride, int64_t first)) {
+    const sni_window *w = &pool->window;
+    int last = w->rank - 1;
+    int64_t lowest = 0;
+    sni_window_rows r;
+    for (int64_t o = 0; o < w->out[last]; o++) y[o] = LOWEST;
+    for (int64_t o = 0; o < w->out[last]; o++) at[o] = -1;
+    for (bool more = sni_window_rows_first(w, &r, row); more; more = sni_window_rows_next(w, &r)) {
+        int64_t first = r.in_row * w->in[last];
+        for (int64_t i = 0; i < pool->n_spans; i++) {
+            const sni_pool_span *s = &pool->spans[i];
+            if (s->lo >= s->hi) continue;
+            if (sni_pool_stopping(pool)) return true;
+            taps(y, at, x + first, s, w->stride[last], first);
+        }
+    }
+    for (int64_t o = 0; o < w->out[last]; o++) lowest |= at[o];
+    return lowest >= 0;
+}
+
 static void FN(max_window)(const sni_pool *pool, int64_t plane, int64_t row) {
     const sni_window *w = &pool->window;
     int last = w->rank - 1;
     const T *x = (const T *)pool->x + plane * pool->in_plane;
     int64_t at = (plane * pool->out_rows + row) * w->out[last];
     T *restrict y = (T *)pool->y + at;
-    int64_t *restrict indices = pool->indices ? pool->indices + at : NULL;
     int64_t stride = w->stride[last];
+    if (pool->indices) {
+#ifdef T_FLOAT /* whole numbers are often the lowest of all */
+        if (FN(find_row)(pool, x, row, y, pool->indices + at, FN(raise_taps))) return;
+#endif
+        FN(find_row)(pool, x, row, y, pool->indices + at, FN(find_taps));
+        return;
+    }
     for (int64_t o = 0; o < w->out[last]; o++) y[o] = LOWEST;
-    for (int64_t o = 0; indices && o < w->out[last]; o++) indices[o] = -1;
     sni_window_rows r;
     for (bool more = sni_window_rows_first(w, &r, row); more; more = sni_window_rows_next(w, &r)) {
         const T *src = x + r.in_row * w->in[last];
@@ -28,16 +81,7 @@ static void FN(max_window)(const sni_pool *pool, int64_t plane, int64_t row) {
             const sni_pool_span *s = &pool->spans[i];
             if (s->lo >= s->hi) continue;
             if (sni_pool_stopping(pool)) return;
-            if (!indices) {
-                FN(raise_row)(y + s->lo, src + s->lo * stride + s->shift, s->hi - s->lo, stride);
-                continue;
-            }
-            for (int64_t o = s->lo; o < s->hi; o++) {
-                T v = src[o * stride + s->shift];
-                if (indices[o] >= 0 && !(v > y[o]) && !IS_NAN(y[o])) continue;
-                y[o] = v;
-                indices[o] = r.in_row * w->in[last] + o * stride + s->shift;
-            }
+            FN(raise_row)(y + s->lo, src + s->lo * stride + s->shift, s->hi - s->lo, stride);
         }
     }
 }

@@ -1,5 +1,7 @@
 /* MaxRoiPool: regions of images, each cut into bins whose largest elements are taken. */
 #include "ops/compute.h"
+#include "ops/long_work.h"
+#include "ops/tensor_util.h"
 
 #include <limits.h>
 #include <math.h>
@@ -9,16 +11,40 @@ typedef struct roi_pool_params {
     float spatial_scale;
 } roi_pool_params;
 
+enum {
+    LINE_MOST = 512,  /* columns of a region that are joined in one row */
+    LINE_STEP = 8,    /* of them at once */
+    POOL_WORK = 16384 /* operations worth a thread */
+};
+
+/* Elements [from, to) of an axis. */
+typedef struct roi_span {
+    int64_t from, to;
+} roi_span;
+
 typedef struct roi_pool {
     const void *x, *rois; /* rois: (regions, 5): image, x0, y0, x1, y1 */
     void *y;
     int64_t images, channels, h, w, out_h, out_w;
     double scale;
+    roi_span *spans; /* (regions, out_h + out_w): rows of bins, columns of bins */
 } roi_pool;
 
 /* The element nearest to v, kept far from overflow. */
 static int64_t near_element(double v) {
     return v != v ? 0 : v < INT_MIN ? INT_MIN : v > INT_MAX ? INT_MAX : (int64_t)round(v);
+}
+
+/* The n bins between two coordinates, cut to [0, most]. */
+static void place_bins(double first, double last, int64_t n, int64_t most, roi_span *spans) {
+    int64_t start = near_element(first), length = near_element(last) - start + 1;
+    double size = (double)(length > 1 ? length : 1) / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = start + (int64_t)floor((double)i * size);
+        int64_t to = start + (int64_t)ceil((double)(i + 1) * size);
+        spans[i].from = from < 0 ? 0 : from > most ? most : from;
+        spans[i].to = to < 0 ? 0 : to > most ? most : to;
+    }
 }
 
 #define BODY "ops/max_roi_pool.inc.c"
@@ -54,16 +80,18 @@ static sn_status pool_ref(sni_kernel *k) {
     SN_TRY(sni_in_as(k, x, dtype, &r.x));
     SN_TRY(sni_in_as(k, rois, dtype, &r.rois));
     SN_TRY(sni_out_as(k, y, dtype, &r.y));
-    for (int64_t i = 0; i < rois->dims[0]; i++) {
-        SN_TRY(sni_poll(k));
-        if (!(wide ? image_ok_f64(&r, i) : image_ok_f32(&r, i)))
+    void *room = NULL;
+    SN_TRY(sni_scratch_matrix(k, rois->dims[0], r.out_h + r.out_w, sizeof *r.spans, &room));
+    r.spans = room;
+    for (int64_t i = 0; i < rois->dims[0]; i++)
+        if (!(wide ? place_region_f64(&r, i) : place_region_f32(&r, i)))
             return SNI_KERNEL_FAIL(k, "region %lld is of an image outside 0 to %lld", (long long)i,
                                    (long long)r.images - 1);
-        if (wide)
-            pool_region_f64(&r, i);
-        else
-            pool_region_f32(&r, i);
-    }
+    if (y->count == 0) return SN_OK;
+    double bins = (double)r.out_h * (double)r.out_w, work = bins + (double)r.h * (double)r.w;
+    int64_t grain = bins < POOL_WORK ? POOL_WORK / (8 * r.out_h * r.out_w) + 1 : 1;
+    SN_TRY(sni_long_for(k, rois->dims[0] * r.channels, grain, work,
+                        wide ? pool_items_f64 : pool_items_f32, &r));
     sni_out_done(k, y, dtype, r.y);
     return SN_OK;
 }

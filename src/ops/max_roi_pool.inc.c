@@ -1,41 +1,69 @@
-/* Maxima over the bins of a region for one type. */
+/* Maxima over the bins of a region for one type. A NaN counts only where there is nothing else. */
 
-/* Bin i of n over a span of `length` elements from `start`, cut to [0, most]. */
-static void FN(bin)(int64_t start, int64_t length, int64_t i, int64_t n, int64_t most,
-                    int64_t *from, int64_t *to) {
-    double size = (double)length / (double)n;
-    *from = start + (int64_t)floor((double)i * size);
-    *to = start + (int64_t)ceil((double)(i + 1) * size);
-    *from = *from < 0 ? 0 : *from > most ? most : *from;
-    *to = *to < 0 ? 0 : *to > most ? most : *to;
+/* line[i] = max(line[i], x[i]). */
+static void FN(raise)(T *restrict line, const T *restrict x, int64_t n) {
+    int64_t i = 0;
+    for (; i + LINE_STEP <= n; i += LINE_STEP)
+        for (int j = 0; j < LINE_STEP; j++)
+            line[i + j] = x[i + j] > line[i + j] ? x[i + j] : line[i + j];
+    for (; i < n; i++) line[i] = x[i] > line[i] ? x[i] : line[i];
 }
 
-static void FN(pool_region)(const roi_pool *p, int64_t r) {
-    const T *roi = (const T *)p->rois + 5 * r;
-    int64_t image = (int64_t)roi[0];
-    int64_t x0 = near_element((double)roi[1] * p->scale),
-            y0 = near_element((double)roi[2] * p->scale);
-    int64_t x1 = near_element((double)roi[3] * p->scale),
-            y1 = near_element((double)roi[4] * p->scale);
-    int64_t wide = x1 - x0 + 1 > 1 ? x1 - x0 + 1 : 1, tall = y1 - y0 + 1 > 1 ? y1 - y0 + 1 : 1;
-    for (int64_t c = 0; c < p->channels; c++) {
-        const T *plane = (const T *)p->x + (image * p->channels + c) * p->h * p->w;
-        T *dst = (T *)p->y + (r * p->channels + c) * p->out_h * p->out_w;
-        for (int64_t i = 0; i < p->out_h * p->out_w; i++) {
-            int64_t top, bottom, left, right;
-            FN(bin)(y0, tall, i / p->out_w, p->out_h, p->h, &top, &bottom);
-            FN(bin)(x0, wide, i % p->out_w, p->out_w, p->w, &left, &right);
-            bool empty = top >= bottom || left >= right;
-            T most = empty ? 0 : plane[top * p->w + left];
-            for (int64_t y = top; y < bottom && !empty; y++)
-                for (int64_t x = left; x < right; x++)
-                    most = plane[y * p->w + x] > most ? plane[y * p->w + x] : most;
-            dst[i] = most;
+static T FN(most_of)(const T *plane, int64_t w, roi_span rows, roi_span columns) {
+    T most = -(T)INFINITY;
+    bool numbers = false;
+    for (int64_t y = rows.from; y < rows.to; y++)
+        for (int64_t x = columns.from; x < columns.to; x++) {
+            T v = plane[y * w + x];
+            numbers |= v == v;
+            most = v > most ? v : most;
         }
+    return numbers ? most : (T)NAN;
+}
+
+/* One row of bins: the largest of each column first. */
+static void FN(pool_bins)(const roi_pool *p, const T *plane, roi_span rows, const roi_span *columns,
+                          T *dst) {
+    T line[LINE_MOST];
+    int64_t from = columns[0].from, n = columns[p->out_w - 1].to - from;
+    bool joined = n > 0 && n <= LINE_MOST;
+    for (int64_t i = 0; joined && i < n; i++) line[i] = -(T)INFINITY;
+    for (int64_t y = rows.from; joined && y < rows.to; y++)
+        FN(raise)(line, plane + y * p->w + from, n);
+    for (int64_t i = 0; i < p->out_w; i++) {
+        roi_span c = columns[i];
+        if (rows.from >= rows.to || c.from >= c.to) {
+            dst[i] = 0;
+            continue;
+        }
+        T most = -(T)INFINITY;
+        for (int64_t x = c.from; joined && x < c.to; x++)
+            most = line[x - from] > most ? line[x - from] : most;
+        dst[i] = most > -(T)INFINITY ? most : FN(most_of)(plane, p->w, rows, c);
     }
 }
 
-static bool FN(image_ok)(const roi_pool *p, int64_t r) {
-    T image = ((const T *)p->rois)[5 * r];
-    return image >= 0 && image < (T)p->images;
+/* Items are channels of regions. */
+static void FN(pool_items)(void *ctx, int64_t begin, int64_t end) {
+    const roi_pool *p = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t region = i / p->channels, channel = i % p->channels;
+        int64_t image = (int64_t)((const T *)p->rois)[5 * region];
+        const T *plane = (const T *)p->x + (image * p->channels + channel) * p->h * p->w;
+        const roi_span *rows = p->spans + region * (p->out_h + p->out_w);
+        T *dst = (T *)p->y + i * p->out_h * p->out_w;
+        for (int64_t r = 0; r < p->out_h; r++)
+            FN(pool_bins)(p, plane, rows[r], rows + p->out_h, dst + r * p->out_w);
+    }
+}
+
+/* Where the bins of a region are; false: it is of no image. */
+static bool FN(place_region)(const roi_pool *p, int64_t r) {
+    const T *roi = (const T *)p->rois + 5 * r;
+    if (!(roi[0] >= 0 && roi[0] < (T)p->images)) return false;
+    roi_span *rows = p->spans + r * (p->out_h + p->out_w);
+    place_bins((double)roi[2] * p->scale, (double)roi[4] * p->scale, p->out_h, p->h, rows);
+    place_bins((double)roi[1] * p->scale, (double)roi[3] * p->scale, p->out_w, p->w,
+               rows + p->out_h);
+    return true;
 }

@@ -3,26 +3,21 @@
 
 #include "base/floats.h"
 #include "base/threadpool.h"
+#include "ops/axes.h"
 #include "ops/tensor_util.h"
 
 enum {
     BLOCK = 256,   /* accumulators, and narrow elements converted, at a time */
-    GRAIN = 32768, /* elements read that are worth a thread */
+    GRAIN = 32768, /* elements read that are worth a thread, ... */
+    PARTS = 4,     /* ... and how many parts of it they are dealt out in */
 };
 
-/* Axes of size 1 are dropped and neighbours of one fate merged; what is left is read as
- * `outer` kept positions x (walk of reduced positions) x a contiguous run of `run` elements, which
- * is kept (each element goes to its own output) or reduced (all go to one). */
 typedef struct reduce_job {
     const sni_reducer *reducer;
     const sni_tensor *x;
     sni_tensor *y;
-    bool narrow, run_kept;
-    int64_t run;   /* elements of the run */
-    int64_t count; /* elements per result */
-    int kept_rank, red_rank;
-    int64_t kept_dims[SN_MAX_RANK], kept_strides[SN_MAX_RANK]; /* without the run */
-    int64_t red_dims[SN_MAX_RANK], red_strides[SN_MAX_RANK];
+    bool narrow;
+    sni_axes axes;
 } reduce_job;
 
 /* ---- Axes ---- */
@@ -90,7 +85,8 @@ static const void *element(const reduce_job *j, int64_t offset) {
 }
 
 static void fold(const reduce_job *j, void *acc, int64_t offset, int64_t n) {
-    void (*fn)(void *, const void *, int64_t) = j->run_kept ? j->reducer->col : j->reducer->row;
+    void (*fn)(void *, const void *, int64_t) =
+        j->axes.run_kept ? j->reducer->col : j->reducer->row;
     if (!j->narrow) {
         fn(acc, element(j, offset), n);
         return;
@@ -106,52 +102,35 @@ static void fold(const reduce_job *j, void *acc, int64_t offset, int64_t n) {
 /* Folds n elements of the run from `offset` on, at `rows` positions that are `step` apart. */
 static void fold_rows(const reduce_job *j, void *acc, int64_t offset, int64_t n, int64_t rows,
                       int64_t step) {
-    if (j->run_kept && !j->narrow && j->reducer->cols) {
+    if (j->axes.run_kept && !j->narrow && j->reducer->cols) {
         j->reducer->cols(acc, element(j, offset), n, rows, step);
         return;
     }
     for (int64_t r = 0; r < rows; r++) fold(j, acc, offset + r * step, n);
 }
 
-/* The same at every reduced position. */
-static void fold_all(const reduce_job *j, void *acc, int64_t offset, int64_t n) {
-    int64_t position[SN_MAX_RANK] = {0};
-    int last = j->red_rank - 1;
-    for (;;) {
-        if (last < 0)
-            fold(j, acc, offset, n);
-        else
-            fold_rows(j, acc, offset, n, j->red_dims[last], j->red_strides[last]);
-        int d = last - 1;
-        for (; d >= 0; d--) {
-            offset += j->red_strides[d];
-            if (++position[d] < j->red_dims[d]) break;
-            offset -= j->red_strides[d] * j->red_dims[d];
-            position[d] = 0;
-        }
-        if (d < 0) return;
-    }
-}
+/* What a walk of reduced positions folds. */
+typedef struct fold_walk {
+    const reduce_job *job;
+    void *acc;
+    int64_t n;
+} fold_walk;
 
-static int64_t kept_offset(const reduce_job *j, int64_t index) {
-    int64_t offset = 0;
-    for (int d = j->kept_rank - 1; d >= 0; d--) {
-        offset += index % j->kept_dims[d] * j->kept_strides[d];
-        index /= j->kept_dims[d];
-    }
-    return offset;
+static void fold_place(void *ctx, int64_t at, int64_t rows, int64_t step) {
+    const fold_walk *w = ctx;
+    fold_rows(w->job, w->acc, at, w->n, rows, step);
 }
 
 static void finish(const reduce_job *j, const void *acc, int64_t at, int64_t n) {
     unsigned char *y = (unsigned char *)j->y->data + (size_t)at * sni_dtype_width(j->y->dtype);
     if (!j->narrow) {
-        j->reducer->finish(acc, y, n, j->count);
+        j->reducer->finish(acc, y, n, j->axes.count);
         if (j->y->dtype == SN_BOOL)
             for (int64_t i = 0; i < n; i++) y[i] = y[i] != 0;
         return;
     }
     float block[BLOCK];
-    j->reducer->finish(acc, block, n, j->count);
+    j->reducer->finish(acc, block, n, j->axes.count);
     sni_narrow(j->y->dtype, block, y, (size_t)n, true);
 }
 
@@ -159,49 +138,23 @@ static void finish(const reduce_job *j, const void *acc, int64_t at, int64_t n) 
 static void reduce_piece(void *ctx, int64_t begin, int64_t end) {
     const reduce_job *j = ctx;
     _Alignas(16) unsigned char acc[BLOCK * SNI_REDUCE_ACC_MAX];
-    int64_t width = j->run_kept ? j->run : 1;
+    int64_t width = j->axes.run_kept ? j->axes.run : 1;
     for (int64_t at = begin; at < end;) {
         int64_t column = at % width;
         int64_t n = width - column < BLOCK ? width - column : BLOCK;
         if (n > end - at) n = end - at;
         j->reducer->init(acc, n);
-        if (j->count)
-            fold_all(j, acc, kept_offset(j, at / width) + column, j->run_kept ? n : j->run);
+        if (j->axes.count) {
+            fold_walk walk = {j, acc, j->axes.run_kept ? n : j->axes.run};
+            sni_axes_walk(&j->axes, sni_axes_offset(&j->axes, at / width) + column, fold_place,
+                          &walk);
+        }
         finish(j, acc, at, n);
         at += n;
     }
 }
 
-/* ---- Layout ---- */
-
-static void lay_out(reduce_job *j, const bool reduced[SN_MAX_RANK]) {
-    const sni_tensor *x = j->x;
-    int64_t dims[SN_MAX_RANK], strides[SN_MAX_RANK], stride = 1;
-    bool gone[SN_MAX_RANK];
-    int n = 0; /* merged axes, innermost first */
-    j->count = 1;
-    for (int i = x->rank - 1; i >= 0; i--) {
-        if (reduced[i]) j->count *= x->dims[i];
-        if (x->dims[i] == 1) continue;
-        if (n && gone[n - 1] == reduced[i]) {
-            dims[n - 1] *= x->dims[i];
-        } else {
-            dims[n] = x->dims[i];
-            strides[n] = stride;
-            gone[n++] = reduced[i];
-        }
-        stride *= x->dims[i];
-    }
-    j->run = n ? dims[0] : 1;
-    j->run_kept = n && !gone[0];
-    j->kept_rank = j->red_rank = 0;
-    for (int i = n - 1; i > 0; i--) {
-        int *rank = gone[i] ? &j->red_rank : &j->kept_rank;
-        (gone[i] ? j->red_dims : j->kept_dims)[*rank] = dims[i];
-        (gone[i] ? j->red_strides : j->kept_strides)[*rank] = strides[i];
-        ++*rank;
-    }
-}
+/* ---- The whole ---- */
 
 sn_status sni_reduce_run(sni_kernel *k, const sni_reducer *const table[SNI_DTYPE_COUNT]) {
     const sni_tensor *x = sni_in(k, 0);
@@ -220,8 +173,9 @@ sn_status sni_reduce_run(sni_kernel *k, const sni_reducer *const table[SNI_DTYPE
         return sni_fail(k->err, SN_INTERNAL, "%lld results for an output of %lld elements",
                         (long long)results, (long long)job.y->count);
     if (results == 0) return SN_OK;
-    lay_out(&job, reduced);
-    int64_t grain = GRAIN / (job.count > 0 ? job.count : 1);
+    job.axes = sni_axes_lay_out(x, reduced);
+    int64_t grain = GRAIN / (job.axes.count > 0 ? job.axes.count : 1);
+    if (results >= 2 * grain) grain /= PARTS; /* so that threads end together */
     sni_parallel_for(k->threads, results, grain > 0 ? grain : 1, reduce_piece, &job);
     return SN_OK;
 }

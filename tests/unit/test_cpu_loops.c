@@ -1,5 +1,5 @@
-/* test_cpu_loops.c - reductions, pools, normalisation of channels and RoiAlign against the
- * reference kernels. */
+/* test_cpu_loops.c - reductions, pools, normalisation of channels and along axes, and RoiAlign
+ * against the reference kernels. */
 #include "versus.h"
 
 static versus v;
@@ -269,6 +269,204 @@ static void norms_match(void **state) {
     norm_case("BatchNormalization", 2, (int64_t[]){7, 5}, 0);
 }
 
+/* Sizes of numbers from the least to the largest: sums of squares that floats do not hold. */
+static void axes_case(int rank, const int64_t *dims, int n_axes, const int64_t *axes, float scale,
+                      int special) {
+    for (int64_t p = 0; p <= 2; p++) {
+        versus_start(&v, "", p ? "LpNormalization" : "MeanVarianceNormalization");
+        v.special = special;
+        v.scale = scale;
+        versus_tensor(&v, SN_FLOAT32, rank, dims, NULL);
+        if (p) {
+            eval_attr(&v.e, sni_attr_of_int("p", p));
+            eval_attr(&v.e, sni_attr_of_int("axis", axes[0]));
+        } else {
+            list("axes", axes, (size_t)n_axes);
+        }
+        versus_run(&v, 1, 2e-6);
+        assert_string_equal(v.impl, "axes_f32");
+    }
+}
+
+static void axes_match(void **state) {
+    (void)state;
+    static const struct {
+        int rank, n_axes;
+        int64_t dims[4], axes[3];
+    } of[] = {{2, 1, {3, 67}, {1}},          {2, 1, {3, 67}, {0}},
+              {2, 1, {300, 17}, {-1}},       {4, 3, {2, 5, 7, 19}, {0, 2, 3}},
+              {4, 2, {2, 5, 7, 19}, {1, 3}}, {4, 1, {2, 5, 7, 19}, {2}},
+              {3, 1, {2, 33, 301}, {1}},     {3, 2, {4, 33, 70}, {0, 1}},
+              {3, 1, {4, 1, 70}, {1}},       {1, 1, {1}, {0}},
+              {2, 1, {0, 5}, {1}},           {2, 1, {2, 40000}, {1}},
+              {3, 2, {16, 9, 515}, {0, 2}}};
+    static const float scales[] = {1, 1e-30f, 1e19f, 0};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int s = 0; s < 4; s++) {
+            axes_case(of[i].rank, of[i].dims, of[i].n_axes, of[i].axes, scales[s], 0);
+            axes_case(of[i].rank, of[i].dims, of[i].n_axes, of[i].axes, scales[s], 100);
+        }
+}
+
+/* ---- Pools that have one kernel: beside the definition ---- */
+
+static sn_status run_reference(sni_kernel *k) {
+    return k->node->op->ref(k);
+}
+
+static const sni_impl reference = {.name = "reference", .run = run_reference};
+
+/* Whether two floats are the same number, or both NaN. */
+static bool alike(float a, float b) {
+    return isnan(a) ? isnan(b) : a == b;
+}
+
+typedef struct find_shape {
+    int64_t h, w, kernel, stride, pad, dilation, order;
+} find_shape;
+
+static void find_start(const find_shape *f, const float *x) {
+    static int64_t kernel[2], strides[2], pads[4], dilations[2];
+    versus_start(&v, "", "MaxPool");
+    versus_tensor(&v, SN_FLOAT32, 4, (int64_t[]){2, 3, f->h, f->w}, x);
+    for (int i = 0; i < 4; i++) pads[i] = f->pad;
+    for (int i = 0; i < 2; i++) {
+        kernel[i] = f->kernel;
+        strides[i] = f->stride;
+        dilations[i] = f->dilation;
+    }
+    list("kernel_shape", kernel, 2);
+    list("strides", strides, 2);
+    list("pads", pads, 4);
+    list("dilations", dilations, 2);
+    eval_attr(&v.e, sni_attr_of_int("storage_order", f->order));
+}
+
+/* Output (p, r, c) and its place by the definition. */
+static void find_one(const find_shape *f, const float *x, int64_t p, int64_t r, int64_t c,
+                     float *most, int64_t *at) {
+    *at = -1;
+    *most = -INFINITY;
+    for (int64_t i = 0; i < f->kernel; i++)
+        for (int64_t j = 0; j < f->kernel; j++) {
+            int64_t row = r * f->stride - f->pad + i * f->dilation;
+            int64_t column = c * f->stride - f->pad + j * f->dilation;
+            if (row < 0 || row >= f->h || column < 0 || column >= f->w) continue;
+            float value = x[(p * f->h + row) * f->w + column];
+            if (*at >= 0 && !(value > *most) && !isnan(*most)) continue;
+            *most = value;
+            *at = p * f->h * f->w + (f->order ? column * f->h + row : row * f->w + column);
+        }
+}
+
+static void find_case(const find_shape *f, int special) {
+    static float x[2 * 3 * 64 * 128];
+    for (int64_t i = 0; i < 6 * f->h * f->w; i++) {
+        x[i] = (float)draw(50);
+        if (special && draw(special) == 0) x[i] = (float[]){NAN, -INFINITY, INFINITY}[draw(3)];
+    }
+    find_start(f, x);
+    assert_int_equal(eval_run(&v.e, 2), SN_OK);
+    const sni_tensor *y = &v.e.out[0].tensor, *at = &v.e.out[1].tensor;
+    for (int64_t i = 0; i < y->count; i++) {
+        float most;
+        int64_t place, plane = y->dims[2] * y->dims[3];
+        find_one(f, x, i / plane, i % plane / y->dims[3], i % y->dims[3], &most, &place);
+        assert_true(alike(((float *)y->data)[i], most));
+        assert_int_equal(((int64_t *)at->data)[i], place);
+    }
+    eval_end(&v.e);
+    find_start(f, x);
+    v.use = &reference;
+    versus_run(&v, 2, 0);
+}
+
+static void places_match(void **state) {
+    (void)state;
+    for (int64_t kernel = 1; kernel <= 4; kernel++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t pad = 0; pad <= kernel / 2; pad++)
+                for (int special = 0; special <= 9; special += 3) {
+                    find_shape f = {17, 21, kernel, stride, pad, 1 + draw(2), draw(2)};
+                    find_case(&f, special);
+                }
+    find_case(&(find_shape){64, 128, 2, 2, 0, 1, 0}, 0);
+    find_case(&(find_shape){64, 128, 3, 2, 1, 1, 1}, 0);
+    find_case(&(find_shape){64, 128, 3, 2, 1, 1, 0}, 1);
+}
+
+/* A bin's largest element by the definition: bin i of n along each axis. */
+static float bin_of(const float *plane, const int64_t *size, const float *roi, const int64_t *n,
+                    const int64_t *at) {
+    int64_t from[2], to[2];
+    for (int a = 0; a < 2; a++) {
+        double start = round((double)roi[2 - a] * 0.25), end = round((double)roi[4 - a] * 0.25);
+        double length = end - start + 1 > 1 ? end - start + 1 : 1;
+        from[a] = (int64_t)(start + floor((double)at[a] * (length / (double)n[a])));
+        to[a] = (int64_t)(start + ceil((double)(at[a] + 1) * (length / (double)n[a])));
+        from[a] = from[a] < 0 ? 0 : from[a] > size[a] ? size[a] : from[a];
+        to[a] = to[a] < 0 ? 0 : to[a] > size[a] ? size[a] : to[a];
+    }
+    if (from[0] >= to[0] || from[1] >= to[1]) return 0;
+    float most = NAN;
+    for (int64_t r = from[0]; r < to[0]; r++)
+        for (int64_t c = from[1]; c < to[1]; c++) {
+            float value = plane[r * size[1] + c];
+            if (value > most || isnan(most)) most = value;
+        }
+    return most;
+}
+
+static void roi_start(const int64_t *dims, const float *x, int64_t regions, const float *rois,
+                      const int64_t *n) {
+    versus_start(&v, "", "MaxRoiPool");
+    versus_tensor(&v, SN_FLOAT32, 4, dims, x);
+    versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){regions, 5}, rois);
+    list("pooled_shape", n, 2);
+    eval_attr(&v.e, sni_attr_of_float("spatial_scale", 0.25f));
+}
+
+static void roi_case(const int64_t *dims, int64_t regions, const int64_t *n, int special) {
+    static float x[60000];
+    float rois[60 * 5];
+    int64_t count = dims[0] * dims[1] * dims[2] * dims[3];
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = (float)draw(50) - 25.0f;
+        if (special && draw(special) == 0) x[i] = (float[]){NAN, -INFINITY, INFINITY}[draw(3)];
+    }
+    for (int64_t r = 0; r < regions; r++) {
+        rois[5 * r] = (float)draw(dims[0]);
+        for (int i = 1; i < 5; i++)
+            rois[5 * r + i] = (float)draw(5 * dims[i & 1 ? 3 : 2]) - (float)draw(40);
+    }
+    roi_start(dims, x, regions, rois, n);
+    assert_int_equal(eval_run(&v.e, 1), SN_OK);
+    const float *y = v.e.out[0].tensor.data;
+    for (int64_t i = 0; i < v.e.out[0].tensor.count; i++) {
+        int64_t at[2] = {i / n[1] % n[0], i % n[1]}, item = i / n[1] / n[0];
+        const float *roi = rois + item / dims[1] * 5;
+        int64_t plane = (int64_t)roi[0] * dims[1] + item % dims[1];
+        assert_true(alike(y[i], bin_of(x + plane * dims[2] * dims[3], dims + 2, roi, n, at)));
+    }
+    eval_end(&v.e);
+    roi_start(dims, x, regions, rois, n);
+    v.use = &reference;
+    versus_run(&v, 1, 0);
+}
+
+static void bins_match(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {
+        {2, 3, 17, 20}, {1, 2, 5, 700}, {1, 70, 9, 9}, {3, 1, 1, 5}};
+    static const int64_t bins[][2] = {{7, 7}, {1, 1}, {3, 11}, {30, 2}};
+    for (int s = 0; s < 4; s++)
+        for (int b = 0; b < 4; b++)
+            for (int special = 0; special <= 4; special += 2)
+                roi_case(shapes[s], s == 2 ? 60 : 9, bins[b], special);
+    roi_case(shapes[0], 0, bins[0], 0);
+    roi_case(shapes[0], 20, bins[0], 1);
+}
+
 /* ---- RoiAlign ---- */
 
 static void align_case(const int64_t *dims, int64_t regions, int64_t size, int64_t ratio, bool old,
@@ -312,7 +510,8 @@ int main(void) {
         cmocka_unit_test(reductions_match), cmocka_unit_test(functions_match),
         cmocka_unit_test(casts_match),      cmocka_unit_test(whole_numbers_match),
         cmocka_unit_test(pools_match),      cmocka_unit_test(norms_match),
-        cmocka_unit_test(regions_match),
+        cmocka_unit_test(regions_match),    cmocka_unit_test(axes_match),
+        cmocka_unit_test(places_match),     cmocka_unit_test(bins_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

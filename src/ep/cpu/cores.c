@@ -201,7 +201,8 @@ static const sni_cores cores = {.gemm = core_gemm,
                                 .softmax = core_softmax,
                                 .normalize = core_normalize,
                                 .turn = sni_move_turn,
-                                .attend = sni_cpu_attend};
+                                .attend = sni_cpu_attend,
+                                .norm_axes = sni_cpu_norm_axes};
 
 static bool accepts(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32) || sni_choice_is(c, 0, SN_FLOAT16) ||
@@ -238,6 +239,8 @@ const sni_impl sni_cpu_lent[] = {
     LENT("norm_f32", "SimplifiedLayerNormalization", NULL),
     LENT("norm_f32", "SkipLayerNormalization", "com.microsoft"),
     LENT("norm_f32", "SkipSimplifiedLayerNormalization", "com.microsoft"),
+    LENT("axes_f32", "LpNormalization", NULL),
+    LENT("axes_f32", "MeanVarianceNormalization", NULL),
     LENT("attention_f32", "Attention", NULL),
     LENT("attention_f32", "Attention", "com.microsoft"),
     LENT("attention_f32", "MultiHeadAttention", "com.microsoft"),

@@ -4,9 +4,14 @@
 
 #include "ep/cpu/cpu_ep.h"
 #include "ops/attention_core.h"
+#include "ops/axes.h"
 
 /* Attention in float32 without its scores ever being written out as a whole (attention.c). Not done
  * where somebody wants to see or change the scores. */
 sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done);
+
+/* sni_cores.norm_axes (axes.c). */
+void sni_cpu_norm_axes(int threads, const sni_axes *axes, int64_t results, const float *x, float *y,
+                       int64_t p);
 
 #endif

@@ -32,6 +32,9 @@ typedef struct sni_line {
     float *y;
 } sni_line;
 
+/* What is added up of an element: itself, its size, the square of its distance from a center. */
+typedef enum sni_term { SNI_TERM_SELF, SNI_TERM_SIZE, SNI_TERM_SQUARE } sni_term;
+
 /* Tables are indexed by sn_dtype and have float32, int32 and int64. */
 typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
@@ -59,6 +62,16 @@ typedef struct sni_loops {
     /* y = (x - center) * factor + shift; x may be y. */
     void (*center_row)(const float *x, float *y, int64_t n, float center, float factor,
                        float shift);
+    /* The sum of the elements' terms, in double. */
+    double (*row_terms)(sni_term term, const float *x, int64_t n, double center);
+    /* sums[i] += the term of x[i], whose center is centers[i]; both arrays are readable, and sums
+     * writable, for 16 elements more. */
+    void (*column_terms)(sni_term term, const float *x, int64_t n, const double *centers,
+                         double *sums);
+    /* y[i] = (x[i] - center) * factor, in double; of each its own (arrays as above) or one of all.
+     */
+    void (*measure)(const float *x, float *y, int64_t n, const double *centers,
+                    const double *factors, bool each);
 } sni_loops;
 
 /* Those of the tier in force. */

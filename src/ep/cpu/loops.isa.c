@@ -66,6 +66,8 @@ enum { TILE_BYTES = LANES * 4 };
 
 #include "ep/cpu/pool.inc.c"
 
+#include "ep/cpu/axes.inc.c"
+
 static void center_row(const float *x, float *y, int64_t n, float center, float factor,
                        float shift) {
     vf c = splat(center), f = splat(factor), s = splat(shift);
@@ -118,4 +120,7 @@ const sni_loops PASTE(sni_loops_, TIER) = {
     .abs_i32 = abs_i32,
     .quotient_i32 = quotient_i32,
     .center_row = center_row,
+    .row_terms = row_terms,
+    .column_terms = column_terms,
+    .measure = measure,
 };
