@@ -67,8 +67,8 @@ static const sni_impl *const impls[] = {
 };
 
 /* Lists that end with an entry without an operator; asked after those above. */
-static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps, sni_cpu_loops,
-                                        sni_cpu_lent, sni_cpu_moves};
+static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps,  sni_cpu_loops,
+                                        sni_cpu_lent,      sni_cpu_moves, sni_cpu_compare};
 
 /* Steps whose shapes are known at run time only are asked for in each run: most names differ in
  * their first letter. */

@@ -5,15 +5,15 @@
 #include "ops/each_number.inc.h"
 #undef BODY
 
-#define R uint8_t
 #define T uint8_t
 #define SUFFIX b8
-#define OP equal
-#define EXPR ((u != 0) == (v != 0))
-#include "ops/binary_loop.inc.c"
+#define T_BOOL 1
+#include "ops/compare.inc.c"
 #undef T
 #undef SUFFIX
+#undef T_BOOL
 
+#define R uint8_t
 #define T sni_str
 #define SUFFIX str
 #define OP equal

@@ -1,8 +1,13 @@
-/* Loops of the comparisons for type T; y is bool. */
+/* Loops of the comparisons for type T; y is bool. Bools (T_BOOL) are equal or not, no more. */
 #define R uint8_t
 #define OP equal
+#ifdef T_BOOL
+#define EXPR ((u != 0) == (v != 0))
+#else
 #define EXPR (u == v)
+#endif
 #include "ops/binary_loop.inc.c"
+#ifndef T_BOOL
 #define OP greater
 #define EXPR (u > v)
 #include "ops/binary_loop.inc.c"
@@ -15,4 +20,5 @@
 #define OP less_or_equal
 #define EXPR (u <= v)
 #include "ops/binary_loop.inc.c"
+#endif
 #undef R

@@ -12,18 +12,7 @@ typedef struct shift_params {
 
 #define T uint8_t
 #define SUFFIX b8
-#define OP and
-#define EXPR (u != 0 && v != 0)
-#include "ops/binary_loop.inc.c"
-#define OP or
-#define EXPR (u != 0 || v != 0)
-#include "ops/binary_loop.inc.c"
-#define OP xor
-#define EXPR ((u != 0) != (v != 0))
-#include "ops/binary_loop.inc.c"
-#define OP not
-#define EXPR (v == 0)
-#include "ops/unary_loop.inc.c"
+#include "ops/logic.inc.c"
 #undef T
 #undef SUFFIX
 

@@ -37,7 +37,7 @@ extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack
 
 /* Lists that end with an entry without an operator. */
 extern const sni_impl sni_cpu_quantised[], sni_cpu_lent[], sni_cpu_maps[], sni_cpu_loops[];
-extern const sni_impl sni_cpu_moves[];
+extern const sni_impl sni_cpu_moves[], sni_cpu_compare[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);

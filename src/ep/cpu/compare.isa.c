@@ -1,0 +1,50 @@
+/* compare.isa.c - loops of reference kernels that compare, compiled with a tier's flags; everything
+ * but the table is static. */
+#include "ep/cpu/compare.h"
+
+#define BODY "ops/compare.inc.c"
+#include "ops/each_number.inc.h"
+#undef BODY
+
+#define BODY "ops/largest.inc.c"
+#include "ops/each_int.inc.h"
+#undef BODY
+
+#define BODY "ops/relu.inc.c"
+#include "ops/each_sint.inc.h"
+#undef BODY
+
+#define BODY "ep/cpu/shift.inc.c"
+#include "ops/each_uint.inc.h"
+#undef BODY
+
+#define T uint8_t
+#define SUFFIX b8
+#define T_BOOL 1
+#include "ops/compare.inc.c"
+#include "ops/logic.inc.c"
+#undef T
+#undef SUFFIX
+#undef T_BOOL
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_compare PASTE(sni_compare_, TIER);
+
+const sni_compare PASTE(sni_compare_, TIER) = {
+    .Equal = {SNI_EACH_NUMBER(equal), [SN_BOOL] = equal_b8},
+    .Greater = {SNI_EACH_NUMBER(greater)},
+    .GreaterOrEqual = {SNI_EACH_NUMBER(greater_or_equal)},
+    .Less = {SNI_EACH_NUMBER(less)},
+    .LessOrEqual = {SNI_EACH_NUMBER(less_or_equal)},
+    .And = {[SN_BOOL] = and_b8},
+    .Or = {[SN_BOOL] = or_b8},
+    .Xor = {[SN_BOOL] = xor_b8},
+    .Max = {SNI_EACH_INT(max)},
+    .Min = {SNI_EACH_INT(min)},
+    .shift_left = {SNI_EACH_UINT(shift_left)},
+    .shift_right = {SNI_EACH_UINT(shift_right)},
+    .Relu = {SNI_EACH_SINT(relu)},
+    .Not = {[SN_BOOL] = not_b8},
+};
