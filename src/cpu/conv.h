@@ -91,10 +91,11 @@ struct sni_conv_kernels {
     const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
 };
 
-/* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), where an
- * input block is of 1 channel or a block of them, on so many threads. Places of channels behind the
- * last input channel are left as they are. */
+/* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), or if taps
+ * are to lie apart as (output blocks, taps, input blocks, in_block, block), where an input block is
+ * of 1 channel or a block of them (a block if taps lie apart), on so many threads. Places of
+ * channels behind the last input channel are left as they are. */
 void sni_conv_pack_filters(const sni_loose_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, float *to, int threads);
+                           int64_t in_block, bool apart, float *to, int threads);
 
 #endif

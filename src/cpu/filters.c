@@ -15,6 +15,7 @@ typedef struct job {
     const sni_cpu_kernels *kernels;
     const sni_loose_float *w;
     int64_t out, in, taps, in_block;
+    bool apart;
     float *to;
 } job;
 
@@ -22,10 +23,12 @@ typedef struct job {
 static void place(const job *j, const float *turned, int64_t first, int64_t count, float *to) {
     int64_t block = j->kernels->block;
     int64_t channel = first / j->taps, tap = first % j->taps;
+    int64_t inputs = sni_blocks(j->in, j->in_block) * j->in_block;
     for (int64_t i = 0; i < count; i++, turned += block) {
         int64_t in_block = channel / j->in_block * j->in_block;
-        memcpy(to + (in_block * j->taps + tap * j->in_block + channel - in_block) * block, turned,
-               (size_t)block * sizeof *to);
+        int64_t row = in_block * j->taps + tap * j->in_block + channel - in_block;
+        if (j->apart) row = tap * inputs + channel;
+        memcpy(to + row * block, turned, (size_t)block * sizeof *to);
         if (++tap < j->taps) continue;
         tap = 0;
         channel++;
@@ -55,13 +58,14 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
 }
 
 void sni_conv_pack_filters(const sni_loose_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, float *to, int threads) {
+                           int64_t in_block, bool apart, float *to, int threads) {
     job j = {.kernels = sni_cpu_kernels_get(),
              .w = w,
              .out = out,
              .in = in,
              .taps = taps,
              .in_block = in_block,
+             .apart = apart,
              .to = to};
     int64_t block = j.kernels->block, each = in * taps * block;
     sni_parallel_for(threads, sni_blocks(out, block), each > GRAIN ? 1 : GRAIN / (each + 1) + 1,

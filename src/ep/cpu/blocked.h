@@ -109,7 +109,7 @@ sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g,
                                 void **state, bool *filled, sn_error *err);
 void sni_conv_direct_pack(void *state, const sni_loose_float *w);
 void sni_conv_direct_end(void *state, float *bias, float *slopes);
-/* One of the packed weights of a convolution without groups. */
+/* One of the packed weights of a convolution without groups or dilations. */
 float sni_conv_direct_weight(const void *state, int64_t out, int64_t in, int64_t tap);
 
 /* Runs one call. Factors of input channels are those of a BlockedConv; NULL: none. */

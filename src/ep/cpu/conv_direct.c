@@ -3,138 +3,12 @@
 #include "base/threadpool.h"
 #include "cpu/blocked.h"
 #include "ep/cpu/blocked.h"
+#include "ep/cpu/conv_direct.h"
 #include "ops/compute.h"
 #include "ops/long_work.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Weights ---- */
-
-/* Packed as (groups, output blocks, input blocks, kh, kw, channels of an input block, block).
- * Groups of fewer channels than a block are merged until they fill one, with zeros between them;
- * tiles that are NaN then, as 0 times infinity is, are summed again group by group. */
-typedef struct direct_weights {
-    int64_t groups, in, out;       /* merged ones, and channels of one */
-    int64_t merged;                /* groups of the model in one of these */
-    int64_t in_block;              /* channels of an input block: 1 if the input is plain */
-    int64_t taps;                  /* of a channel */
-    float *panels, *bias, *slopes; /* the last two may be NULL */
-} direct_weights;
-
-static int64_t merged_groups(const sni_conv_geometry *g, int64_t block) {
-    return sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
-}
-
-/* Factors of input channels are those of rows of the weights, or of a copy of the input. */
-static bool is_pointwise(const sni_conv_geometry *g) {
-    return g->groups == 1 && g->kernel_h == 1 && g->kernel_w == 1;
-}
-
-bool sni_conv_direct_accepts(const sni_choice *c) {
-    sni_conv_geometry g;
-    bool plain;
-    if (c->node->n_out > 1 || !sni_blocked_geometry(c, &g, &plain)) return false;
-    if (plain) return g.groups == 1;
-    if (sni_choice_given(c, 5)) return is_pointwise(&g);
-    return merged_groups(&g, sni_cpu_kernels_get()->block) > 0;
-}
-
-/* `count` channels of one filter from `from` on, which become those from `first` on of the merged
- * group. */
-static void pack_channels(const sni_loose_float *from, int64_t count, int64_t taps,
-                          int64_t in_block, int64_t first, int64_t block, float *to) {
-    for (int64_t i = 0; i < count; i++) {
-        int64_t channel = first + i;
-        float *at = to + (channel / in_block * taps * in_block + channel % in_block) * block;
-        for (int64_t tap = 0; tap < taps; tap++) at[tap * in_block * block] = from[i * taps + tap];
-    }
-}
-
-/* Some filters of one output block: a stretch of input channels at a time, so that what is written
- * to stays in the first cache. */
-static void pack_block(const direct_weights *d, const sni_loose_float *w, int64_t filter,
-                       int64_t count, int64_t block) {
-    int64_t in = d->in / d->merged, out = d->out / d->merged, taps = d->taps;
-    int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
-    int64_t group = filter / d->out, o = filter % d->out;
-    float *to = d->panels + (group * sni_blocks(d->out, block) + o / block) * depth * block;
-    for (int64_t c = 0; c < in; c += block) {
-        int64_t some = in - c < block ? in - c : block;
-        for (int64_t f = 0; f < count; f++)
-            pack_channels(w + ((filter + f) * in + c) * taps, some, taps, d->in_block,
-                          (o + f) / out * in + c, block, to + (o + f) % block);
-    }
-}
-
-static void pack(const direct_weights *d, const sni_loose_float *w, int64_t block) {
-    int64_t inputs = sni_blocks(d->in, d->in_block) * d->in_block;
-    int64_t room = sni_blocks(d->out, block) * block * inputs * d->taps;
-    for (int64_t group = 0; group < d->groups; group++) {
-        if (d->merged == 1)
-            sni_conv_pack_filters(w + group * d->out * d->in * d->taps, d->out, d->in, d->taps,
-                                  d->in_block, d->panels + group * room, 0);
-        for (int64_t o = 0; o < d->out && d->merged > 1; o += block)
-            pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, block);
-    }
-}
-
-void sni_conv_direct_release(void *state) {
-    free(state);
-}
-
-sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
-                                void **state, bool *filled, sn_error *err) {
-    int64_t block = sni_cpu_kernels_get()->block;
-    direct_weights d = {.merged = plain ? 1 : merged_groups(g, block),
-                        .in_block = plain ? 1 : block,
-                        .taps = g->kernel_h * g->kernel_w};
-    d.groups = g->groups / d.merged;
-    d.in = g->in_channels / d.groups;
-    d.out = g->out_channels / d.groups;
-    int64_t depth = sni_blocks(d.in, d.in_block) * d.in_block * d.taps;
-    size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
-    SN_TRY(sni_cpu_floats(c, count, &d.panels, filled, err));
-    return sni_cpu_keep(&d, sizeof d, state, err);
-}
-
-void sni_conv_direct_pack(void *state, const sni_loose_float *w) {
-    pack(state, w, sni_cpu_kernels_get()->block);
-}
-
-float sni_conv_direct_weight(const void *state, int64_t out, int64_t in, int64_t tap) {
-    const direct_weights *d = state;
-    int64_t block = sni_cpu_kernels_get()->block, in_blocks = sni_blocks(d->in, d->in_block);
-    int64_t row = (out / block * in_blocks + in / d->in_block) * d->taps + tap;
-    return d->panels[(row * d->in_block + in % d->in_block) * block + out % block];
-}
-
-void sni_conv_direct_end(void *state, float *bias, float *slopes) {
-    direct_weights *d = state;
-    d->bias = bias;
-    d->slopes = slopes;
-}
-
-sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err) {
-    sni_conv_geometry g;
-    bool plain, filled;
-    const sni_loose_float *w = NULL;
-    float *bias = NULL, *slopes = NULL;
-    void *made;
-    sni_blocked_geometry(c, &g, &plain);
-    SN_TRY(sni_conv_direct_start(c, &g, plain, &made, &filled, err));
-    sn_status status = filled ? SN_OK : sni_cpu_loose(c, 1, &w, err);
-    if (w) sni_conv_direct_pack(made, w);
-    if (status == SN_OK) status = sni_blocked_bias(c, &bias, err);
-    if (status == SN_OK) status = sni_blocked_slopes(c, &slopes, err);
-    if (status != SN_OK) {
-        free(made);
-        return status;
-    }
-    sni_conv_direct_end(made, bias, slopes);
-    *state = made;
-    return SN_OK;
-}
 
 /* ---- How a call is cut ---- */
 
@@ -148,16 +22,21 @@ enum {
 /* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter)
  * of some output blocks. */
 typedef struct direct_job {
-    const direct_weights *weights;
+    const sni_direct_weights *weights;
     const sni_conv_kernels *kernels;
     sni_conv_geometry g; /* a flat picture is one row high */
     sni_conv_epilogue epilogue;
-    const float *x;
+    const float *x, *panels;
     float *y;
     bool plain, flat, outputs_first;
     bool pointwise; /* one tap: input blocks take the place of taps */
     bool framed;    /* x is a copy with zeros to the left and right */
-    bool onto;      /* y has what is added to the sums: they begin with it */
+    /* Taps lie apart: no tile reaches over columns that differ in the taps they have, a tile takes
+     * one tap after the other over all input blocks, and rows that read the same rows of input come
+     * one after another. */
+    bool apart;
+    int64_t row_taps; /* of the tiles of a row, if they lie apart */
+    bool onto;        /* y has what is added to the sums: they begin with it */
     sni_conv_step step;
     int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
     int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
@@ -177,18 +56,6 @@ typedef struct direct_job {
 
 static int threads_of(const sni_kernel *k) {
     return k->threads > 0 ? k->threads : sni_threads_available();
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t greatest(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
 }
 
 /* True if so many items can be shared out almost evenly. */
@@ -261,6 +128,37 @@ static sn_status frame(sni_kernel *k, direct_job *j) {
     return SN_OK;
 }
 
+/* ---- Dilated kernels ---- */
+
+/* Dilations may be wider than the picture: what is left may be one tap. */
+static void trim(direct_job *j) {
+    sni_conv_geometry *g = &j->g;
+    const sni_direct_weights *w = j->weights;
+    int64_t tap = sni_blocks(w->in, w->in_block) * w->in_block * j->block;
+    sni_stretch rows =
+        sni_dilated_trim(g->in_h, g->out_h, g->stride_h, g->dilation_h, &g->kernel_h, &g->pad_top);
+    sni_stretch columns =
+        sni_dilated_trim(g->in_w, g->out_w, g->stride_w, g->dilation_w, &g->kernel_w, &g->pad_left);
+    j->panels += (rows.from * w->kernel_w + columns.from) * tap;
+}
+
+/* Taps of all tiles of a row, which none of them has in part. */
+static int64_t count_row_taps(const direct_job *j) {
+    const sni_conv_geometry *g = &j->g;
+    int64_t taps = 0;
+    for (int64_t from = 0, to; from < g->out_w; from = to) {
+        to = sni_dilated_band(g, from, g->out_w);
+        int64_t tiles = ceil_div(to - from, j->kernels->pixels[j->width]);
+        for (int64_t tap = 0; tap < g->kernel_w; tap++) {
+            int64_t at = from * g->stride_w - g->pad_left + tap * g->dilation_w;
+            if (at >= 0 && at < g->in_w) taps += tiles;
+        }
+    }
+    return taps;
+}
+
+/* ---- Items ---- */
+
 /* Cuts a picture of `pixels` (of `depth` input channels each) into spans that fit into the cache, a
  * multiple of `parts` of them where they are few. */
 static void cut_flat(direct_job *j, int64_t pixels, int64_t depth, int64_t cache, int64_t parts) {
@@ -316,8 +214,9 @@ static void cut_items(direct_job *j, int threads) {
     int64_t out = j->out_blocks * j->block; /* a block takes as long however few it has */
     int64_t macs = greatest(pixels, FEW) * images * j->weights->in * out * taps / items;
     j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
-    if ((by_rows || is_even(items, threads)) && j->grain < items / threads)
-        j->grain = items / threads;
+    int64_t shares = j->apart ? 4 * threads : threads; /* of work that differs from row to row */
+    if ((by_rows || is_even(items, threads)) && j->grain < items / shares)
+        j->grain = items / shares;
 }
 
 static void cut(direct_job *j, int threads) {
@@ -329,6 +228,7 @@ static void cut(direct_job *j, int threads) {
     j->out_blocks = sni_blocks(j->weights->out, j->block);
     j->step = step_of(j);
     j->framed = is_framed(j);
+    j->apart = j->weights->apart && !j->pointwise;
     j->x_pixel = g->stride_w * (j->plain ? 1 : j->block);
     if (j->flat) {
         g->in_w *= g->in_h;
@@ -338,6 +238,7 @@ static void cut(direct_job *j, int threads) {
     int64_t most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
     j->width = sni_conv_width(j->kernels, j->out_blocks, g->out_w, most);
     if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
+    if (j->apart) j->row_taps = count_row_taps(j);
     cut_items(j, threads);
 }
 
@@ -372,28 +273,43 @@ typedef struct item {
     int64_t first_in, in;                   /* input blocks */
     int64_t channel;                        /* the first one of an input block that is used */
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
-    const float *panels;                    /* weights from output block `panel` on */
+    int64_t below;       /* rows of input on to those that come next, if taps lie apart */
+    const float *panels; /* weights from output block `panel` on */
     int64_t panel;
     const float *next;        /* the weights after these; NULL: none */
     uintptr_t fetch_step;     /* elements with each channel */
-    int64_t fetched, segment; /* elements of an output block fetched so far, and all */
-    int64_t fetched_blocks;
+    int64_t fetched, segment; /* elements of a segment fetched so far, and all */
+    int64_t fetched_segments; /* of an output block, or of a tap of it if those lie apart */
+    sni_stretch fetch_rows;   /* of the kernel, if taps lie apart */
     sni_conv_tile tile;
     sni_conv_epilogue epilogue;
 } item;
 
+/* Where the next segment of weights to fetch lies; -1: all are fetched. */
+static int64_t next_segment(const item *it) {
+    const sni_conv_geometry *g = &it->job->g;
+    const sni_conv_tile *t = &it->tile;
+    int64_t taps = it->job->apart ? (it->fetch_rows.to - it->fetch_rows.from) * g->kernel_w : 1;
+    int64_t out = it->fetched_segments / taps, tap = it->fetched_segments % taps;
+    if (out >= it->width) return -1;
+    if (!it->job->apart) return out * t->w_out;
+    return out * t->w_out + (it->fetch_rows.from + tap / g->kernel_w) * t->w_row +
+           tap % g->kernel_w * t->w_tap;
+}
+
 /* Has a tile of so many channels and taps fetch its share of the weights that come next. */
 static void fetch_ahead(item *it, int64_t steps) {
     sni_conv_tile *t = &it->tile;
-    if (!it->next || it->fetched_blocks >= it->width) {
+    int64_t segment = it->next ? next_segment(it) : -1;
+    if (segment < 0) {
         t->ahead = (uintptr_t)t->w;
         t->ahead_step = 0;
         return;
     }
-    t->ahead = (uintptr_t)(it->next + it->fetched_blocks * t->w_out + it->fetched);
+    t->ahead = (uintptr_t)(it->next + segment + it->fetched);
     t->ahead_step = it->fetch_step * sizeof(float);
     it->fetched += steps * (int64_t)it->fetch_step;
-    for (; it->fetched >= it->segment; it->fetched -= it->segment) it->fetched_blocks++;
+    for (; it->fetched >= it->segment; it->fetched -= it->segment) it->fetched_segments++;
 }
 
 /* Has the first tile of output channels fetch input: that of the next pixels of a flat picture, or
@@ -408,12 +324,35 @@ static void fetch_input(item *it, int64_t pixels) {
         t->x_ahead_step = t->x_ahead_tap = t->x_ahead_row = t->x_ahead_block = 0;
         return;
     }
-    int64_t on = j->flat ? pixels * j->block : g->stride_h * g->in_w * j->block;
+    int64_t below = j->apart ? it->below : g->stride_h;
+    int64_t on = j->flat ? pixels * j->block : below * g->in_w * j->block;
     t->x_ahead = (uintptr_t)t->x + (uintptr_t)(on * size);
-    t->x_ahead_step = (uintptr_t)((j->pointwise ? j->x_pixel : j->block) * size);
-    t->x_ahead_tap = (uintptr_t)((j->pointwise ? t->x_tap : j->block * j->block) * size);
+    t->x_ahead_step = (uintptr_t)((j->pointwise || j->apart ? j->x_pixel : j->block) * size);
+    t->x_ahead_tap =
+        (uintptr_t)((j->pointwise || j->apart ? t->x_tap : j->block * j->block) * size);
     t->x_ahead_row = (uintptr_t)(t->x_row * size);
     t->x_ahead_block = (uintptr_t)(t->x_block * size);
+}
+
+/* Runs the tile with its input blocks in place of taps, taps in place of rows and rows in place of
+ * input blocks: the weights of a tap over all input blocks lie side by side. */
+static void run_turned(const item *it, int64_t pixels) {
+    const direct_job *j = it->job;
+    const sni_conv_tile *t = &it->tile;
+    sni_conv_tile turned = *t;
+    turned.blocks = t->rows;
+    turned.x_block = t->x_row;
+    turned.w_block = t->w_row;
+    turned.x_ahead_block = t->x_ahead_row;
+    turned.rows = t->taps;
+    turned.x_row = t->x_tap;
+    turned.w_row = t->w_tap;
+    turned.x_ahead_row = t->x_ahead_tap;
+    turned.taps = t->blocks;
+    turned.x_tap = t->x_block;
+    turned.w_tap = t->w_block;
+    turned.x_ahead_tap = t->x_ahead_block;
+    j->kernels->tile[j->step][it->width][pixels](&turned);
 }
 
 /* Runs the tile as it stands. Plain input has few weights, which are near. */
@@ -424,7 +363,10 @@ static void run_placed(item *it, int64_t pixels) {
         fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
         fetch_input(it, pixels);
     }
-    j->kernels->tile[j->step][it->width][pixels](t);
+    if (j->apart)
+        run_turned(it, pixels);
+    else
+        j->kernels->tile[j->step][it->width][pixels](t);
 }
 
 /* Moves the tile `pixels` on, along its row. */
@@ -505,7 +447,7 @@ static void sum_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
  * that group are kept aside until all are there. */
 static void run_apart(item *it, int64_t column, int64_t pixels) {
     const direct_job *j = it->job;
-    const direct_weights *w = j->weights;
+    const sni_direct_weights *w = j->weights;
     int64_t in = w->in / w->merged, out = w->out / w->merged, block = j->block;
     int64_t begin = it->first_out * block, end = begin + it->width * block;
     float kept[SNI_CONV_MOST_WIDTH * SNI_CONV_MOST_PIXELS * SNI_MOST_BLOCK];
@@ -573,15 +515,18 @@ static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first
 static void run_span(item *it, int64_t span, bool first, bool last) {
     const direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
-    it->row = j->flat ? 0 : span;
+    it->row = j->flat ? 0 : j->apart ? sni_dilated_row(g, span) : span;
+    if (j->apart && j->far && it->first_out == 0) it->below = sni_dilated_below(g, span);
     int64_t column = j->flat ? span * j->span : 0;
     int64_t width = least(j->span, g->out_w - column);
-    int64_t top = it->row * g->stride_h - g->pad_top;
-    int64_t from = top >= 0 ? 0 : ceil_div(-top, g->dilation_h);
-    int64_t to = top >= g->in_h ? 0 : least(g->kernel_h, ceil_div(g->in_h - top, g->dilation_h));
-    it->from_h = from;
-    it->tile.rows = to > from ? to - from : 0;
-    run_columns(it, column, column + width, inner_columns(g), first, last);
+    sni_stretch rows = sni_kernel_rows(g, it->row);
+    it->from_h = rows.from;
+    it->tile.rows = rows.to - rows.from;
+    int64_t end = column + width;
+    for (int64_t next; column < end; column = next) {
+        next = j->apart ? sni_dilated_band(g, column, end) : end;
+        run_columns(it, column, next, inner_columns(g), first, last);
+    }
 }
 
 static void set_distances(item *it) {
@@ -593,10 +538,11 @@ static void set_distances(item *it) {
     t->x_block = g->in_h * g->in_w * scale;
     t->x_row = g->in_w * g->dilation_h * scale;
     t->x_tap = g->dilation_w * scale;
-    t->w_tap = in_block * j->block;
-    t->w_row = t->w_tap * g->kernel_w;
-    t->w_block = t->w_row * g->kernel_h;
-    t->w_out = t->w_block * j->in_blocks;
+    bool apart = j->weights->apart;
+    t->w_tap = in_block * j->block * (apart ? j->in_blocks : 1);
+    t->w_row = t->w_tap * j->weights->kernel_w;
+    t->w_out = in_block * j->block * j->in_blocks * j->weights->taps;
+    t->w_block = apart ? in_block * j->block : in_block * j->block * j->weights->taps;
     t->y_block = g->out_h * g->out_w * j->block;
     t->channels = t->last = in_block;
     if (j->pointwise) {
@@ -607,18 +553,37 @@ static void set_distances(item *it) {
     t->epilogue = &it->epilogue;
 }
 
+/* Tiles that fetch weights, each as many as a tile with all taps; of kernels whose taps lie apart,
+ * which rows of taps there are to fetch. */
+static int64_t count_fetching(item *it, int64_t begin, int64_t end) {
+    const direct_job *j = it->job;
+    it->fetch_rows = (sni_stretch){.to = 1};
+    if (!j->apart) return (end - begin) * ceil_div(j->span, j->kernels->pixels[it->width]);
+    int64_t rows = 0;
+    it->fetch_rows = (sni_stretch){.from = j->g.kernel_h};
+    for (int64_t span = begin; span < end; span++) {
+        sni_stretch some = sni_kernel_rows(&j->g, sni_dilated_row(&j->g, span));
+        rows += some.to - some.from;
+        it->fetch_rows.from = least(it->fetch_rows.from, some.from);
+        it->fetch_rows.to = greatest(it->fetch_rows.to, some.to);
+    }
+    int64_t used = (it->fetch_rows.to - it->fetch_rows.from) * j->g.kernel_w;
+    return used > 0 ? rows * j->row_taps / used : 0;
+}
+
 /* Sets out to fetch the weights from input block `first_in` on, of these output blocks or the
- * `next` ones, evenly over the tiles of so many spans. */
-static void plan_fetch(item *it, int64_t first_in, bool next, int64_t spans) {
+ * `next` ones, evenly over the tiles of spans [begin, end). */
+static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int64_t end) {
     const direct_job *j = it->job;
     int64_t out = it->first_out + (next ? it->width : 0);
     it->next = NULL;
-    it->fetched = it->fetched_blocks = 0;
+    it->fetched = it->fetched_segments = 0;
     it->segment = it->in * it->tile.w_block;
     if (out + it->width > j->out_blocks || (j->factors && !next)) return;
-    it->next = j->weights->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
+    int64_t tiles = count_fetching(it, begin, end);
+    if (tiles < 1) return;
+    it->next = j->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
                first_in * it->tile.w_block;
-    int64_t tiles = spans * ceil_div(j->span, j->kernels->pixels[it->width]);
     int64_t step = ceil_div(it->width * j->block, tiles);
     it->fetch_step = (uintptr_t)(step > 16 ? 16 : step);
 }
@@ -637,7 +602,7 @@ static void scale_panels(item *it, float *room) {
 
 static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile, float *room) {
     item it = {.job = j,
-               .panels = j->weights->panels,
+               .panels = j->panels,
                .image = group / j->weights->groups,
                .group = group % j->weights->groups,
                .first_out = tile * j->width,
@@ -649,7 +614,8 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
     set_distances(&it);
     if (room) scale_panels(&it, room);
-    int64_t whole = j->plain || j->pointwise ? j->in_blocks : j->weights->in / j->block;
+    bool tails = !j->plain && !j->pointwise && !j->apart; /* a last block of fewer channels */
+    int64_t whole = tails ? j->weights->in / j->block : j->in_blocks;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
         next = b < whole ? least(b + j->chunk, whole) : j->in_blocks;
         bool last = next == j->in_blocks;
@@ -657,8 +623,8 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
         it.in = next - b;
         it.tile.blocks = j->pointwise ? 1 : it.in;
         if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
-        if (!j->plain && !j->pointwise) it.tile.channels = it.tile.last;
-        plan_fetch(&it, last ? 0 : next, last, end - row * j->item_spans);
+        if (tails) it.tile.channels = it.tile.last;
+        plan_fetch(&it, last ? 0 : next, last, row * j->item_spans, end);
         for (int64_t span = row * j->item_spans; span < end; span++)
             run_span(&it, span, b == 0 && !j->onto, last);
     }
@@ -734,17 +700,19 @@ static double item_work(const direct_job *j) {
 
 sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
                                const sni_tensor *factors) {
-    const direct_weights *w = state;
+    const sni_direct_weights *w = state;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     direct_job j = {.weights = w,
                     .kernels = kernels->conv,
                     .g = call->geometry,
                     .epilogue = call->epilogue,
                     .x = call->x,
+                    .panels = w->panels,
                     .y = call->y,
                     .plain = call->plain,
                     .image_blocks = call->image_blocks,
                     .block = kernels->block};
+    if (w->apart) trim(&j);
     cut(&j, threads_of(k));
     if (w->merged > 1) SN_TRY(keep_residual(k, &j));
     place_residual(&j);
@@ -759,7 +727,7 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
 }
 
 sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
-    const direct_weights *w = state;
+    const sni_direct_weights *w = state;
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
