@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "exec/facts.h"
 #include "ops/call.h"
+#include "ops/tensor_util.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,8 +306,8 @@ static sn_status copy_output(const activation *a, int32_t i, const sni_datum *fr
                         SNI_FMT(a->plan->graph->output_names[i]));
     if (!same_shape(&from->tensor, &to->tensor))
         return refuse_output(a, i, &from->tensor, &to->tensor);
-    if (from->tensor.count && from->tensor.data != to->tensor.data)
-        memcpy(to->tensor.data, from->tensor.data, sni_tensor_bytes(&from->tensor));
+    sni_copy_shared(a->run->threads, to->tensor.data, from->tensor.data,
+                    sni_tensor_bytes(&from->tensor));
     return SN_OK;
 }
 

@@ -38,7 +38,7 @@ static sn_status cast_ref(sni_kernel *k) {
                   .mode = {p->saturate != 0, (sni_e8m0_round)p->round}};
     bool from_text = j.x->dtype == SN_STRING, to_text = j.y->dtype == SN_STRING;
     if (from_text && to_text)
-        sni_copy_shared(k, j.y->data, j.x->data, sni_tensor_bytes(j.x));
+        sni_copy_shared(k->threads, j.y->data, j.x->data, sni_tensor_bytes(j.x));
     else if (from_text)
         return sni_text_to_numbers(k, j.x, j.y, &j.mode);
     else if (to_text)
@@ -150,7 +150,7 @@ static sn_status bit_cast_infer(sni_infer *c) {
 static sn_status bit_cast_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k->threads, y->data, x->data, sni_tensor_bytes(x));
     sni_keep_low_bits(y->dtype, y->data, (size_t)y->count);
     return SN_OK;
 }

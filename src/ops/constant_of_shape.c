@@ -39,7 +39,7 @@ static sn_status constant_of_shape_ref(sni_kernel *k) {
     const constant_of_shape_params *p = k->params;
     sni_tensor *y = sni_out(k, 0);
     static const float zero = 0;
-    sni_fill_shared(k, y->data, p->value ? p->value->data : &zero, y->count,
+    sni_fill_shared(k->threads, y->data, p->value ? p->value->data : &zero, y->count,
                     sni_dtype_width(y->dtype));
     return SN_OK;
 }

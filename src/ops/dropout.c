@@ -69,7 +69,7 @@ static sn_status dropout_ref(sni_kernel *k) {
     if (!(ratio >= 0 && ratio < 1))
         return SNI_KERNEL_FAIL(k, "the ratio is %g, which is not in [0, 1)", ratio);
     if (training != 0 && ratio > 0) return drop(k, x, y, mask ? mask->data : NULL, ratio);
-    if (y) sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
+    if (y) sni_copy_shared(k->threads, y->data, x->data, sni_tensor_bytes(x));
     if (mask && mask->count) memset(mask->data, 1, (size_t)mask->count);
     return SN_OK;
 }

@@ -205,14 +205,14 @@ static sn_status tile_ref(sni_kernel *k) {
     }
     int64_t bytes = (int64_t)sni_tensor_bytes(j.y), slices = sni_tensor_span(x, 0, j.first);
     if (repeated == 0 || (repeated == 1 && slices == 1 && sni_tensor_bytes(x) >= SMALL_BLOCK)) {
-        sni_share(k, bytes, 1, tile_bytes, &j);
+        sni_share(k->threads, bytes, 1, tile_bytes, &j);
         return SN_OK;
     }
     while (j.first > 0 && bytes / slices < SMALL_BLOCK)
         slices = sni_tensor_span(x, 0, --j.first); /* too little for a slice of its own */
     sni_strides(x->rank, x->dims, j.from);
     sni_strides(j.y->rank, j.y->dims, j.to);
-    sni_share(k, slices, bytes / slices, tile_slices, &j);
+    sni_share(k->threads, slices, bytes / slices, tile_slices, &j);
     return SN_OK;
 }
 

@@ -11,32 +11,51 @@ typedef struct axis_params {
     int64_t axis;
 } axis_params;
 
-/* Rows of `row` bytes copied from places that are known by now: row i of the output comes from
- * byte from[i % period] + (i / period) * step of `src`. */
-typedef struct row_job {
-    const unsigned char *src;
-    unsigned char *dst;
-    const int64_t *from;
-    int64_t period, step;
-    size_t row;
-} row_job;
-
-enum { ELEMENT_COST = 4 }; /* to move an element by its index takes as long as so many bytes */
-
-static void copy_rows(void *ctx, int64_t begin, int64_t end) {
-    const row_job *j = ctx;
-    unsigned char *dst = j->dst + begin * (int64_t)j->row;
-    for (int64_t i = begin; i < end; i++, dst += j->row) {
-        const unsigned char *src = j->src + j->from[i % j->period] + (i / j->period) * j->step;
-        if (j->row <= 16 && (j->row & (j->row - 1)) == 0)
-            sni_copy_element(dst, src, j->row);
-        else
-            memcpy(dst, src, j->row);
+/* Rows [begin, end) of `row` bytes, a constant where the call says so. */
+static inline __attribute__((always_inline)) void rows_of(const sni_rows *j, int64_t begin,
+                                                          int64_t end, size_t row) {
+    unsigned char *dst = j->dst + begin * (int64_t)row;
+    const unsigned char *src = j->src + begin / j->period * j->step;
+    for (int64_t at = begin % j->period; begin < end; at = 0, src += j->step) {
+        int64_t stop = j->period - at < end - begin ? j->period : at + (end - begin);
+        begin += stop - at;
+        for (; at < stop; at++, dst += row) memcpy(dst, src + j->from[at], row);
     }
 }
 
-static void run_rows(sni_kernel *k, row_job *job, int64_t rows) {
-    sni_share(k, rows, (int64_t)job->row, copy_rows, job);
+static void copy_rows(void *ctx, int64_t begin, int64_t end) {
+    const sni_rows *j = ctx;
+    switch (j->row) {
+    case 1:
+        rows_of(j, begin, end, 1);
+        break;
+    case 2:
+        rows_of(j, begin, end, 2);
+        break;
+    case 4:
+        rows_of(j, begin, end, 4);
+        break;
+    case 8:
+        rows_of(j, begin, end, 8);
+        break;
+    case 16:
+        rows_of(j, begin, end, 16);
+        break;
+    default:
+        rows_of(j, begin, end, j->row);
+    }
+}
+
+void sni_copy_rows(int threads, const sni_rows *rows, int64_t count) {
+    int64_t cost = rows->row < SNI_ELEMENT_COST ? SNI_ELEMENT_COST : (int64_t)rows->row;
+    sni_rows job = *rows;
+    sni_share(threads, count, cost, copy_rows, &job);
+}
+
+/* An index of an axis as sni_wrap_index gives it, without the call where it needs no change. */
+static inline sn_status wrapped(sni_kernel *k, int64_t index, int64_t n, int64_t *out) {
+    *out = index;
+    return index >= 0 && index < n ? SN_OK : sni_wrap_index(k, "index", index, n, out);
 }
 
 /* ---- Gather ---- */
@@ -107,17 +126,17 @@ static sn_status gather_ref(sni_kernel *k) {
     int64_t *from = NULL;
     SN_TRY(sni_scratch_i64(k, index->count, &from));
     for (int64_t i = 0; i < index->count; i++) {
-        SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), x->dims[axis], &from[i]));
+        SN_TRY(wrapped(k, sni_index_at(index, i), x->dims[axis], &from[i]));
         from[i] *= row;
     }
     if (y->count == 0) return SN_OK;
-    row_job job = {.src = x->data,
-                   .dst = y->data,
-                   .from = from,
-                   .period = index->count,
-                   .step = row * x->dims[axis],
-                   .row = (size_t)row};
-    run_rows(k, &job, index->count * sni_tensor_span(x, 0, axis));
+    sni_rows job = {.src = x->data,
+                    .dst = y->data,
+                    .from = from,
+                    .period = index->count,
+                    .step = row * x->dims[axis],
+                    .row = (size_t)row};
+    sni_copy_rows(k->threads, &job, index->count * sni_tensor_span(x, 0, axis));
     return SN_OK;
 }
 
@@ -230,7 +249,7 @@ static sn_status gather_elements_ref(sni_kernel *k) {
     j.strides[axis] = 0;
     j.own = axis == x->rank - 1 ? 0 : 1;
     int64_t n = index->dims[x->rank - 1];
-    sni_share(k, index->count / n, ELEMENT_COST * n, element_rows, &j);
+    sni_share(k->threads, index->count / n, SNI_ELEMENT_COST * n, element_rows, &j);
     int64_t at;
     for (int64_t i = 0; j.outside && i < index->count; i++)
         SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), j.length, &at));
@@ -290,19 +309,18 @@ static sn_status gather_nd_ref(sni_kernel *k) {
         from[i] = i / per_batch * batch_step;
         for (int a = 0; a < tuple; a++) {
             int64_t at;
-            SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i * tuple + a),
-                                  x->dims[batch + a], &at));
+            SN_TRY(wrapped(k, sni_index_at(index, i * tuple + a), x->dims[batch + a], &at));
             from[i] += at * strides[batch + a];
         }
         from[i] *= width;
     }
     if (y->count == 0) return SN_OK;
-    row_job job = {.src = x->data,
-                   .dst = y->data,
-                   .from = from,
-                   .period = batches * per_batch,
-                   .row = (size_t)(sni_tensor_span(x, batch + tuple, x->rank) * width)};
-    run_rows(k, &job, batches * per_batch);
+    sni_rows job = {.src = x->data,
+                    .dst = y->data,
+                    .from = from,
+                    .period = batches * per_batch,
+                    .row = (size_t)(sni_tensor_span(x, batch + tuple, x->rank) * width)};
+    sni_copy_rows(k->threads, &job, batches * per_batch);
     return SN_OK;
 }
 

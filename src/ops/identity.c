@@ -12,7 +12,7 @@ static sn_status identity_ref(sni_kernel *k) {
     const sni_datum *x = k->in[0];
     sni_datum *y = k->out[0];
     if (x->kind == SN_KIND_TENSOR && y->kind == SN_KIND_TENSOR) {
-        sni_copy_shared(k, y->tensor.data, x->tensor.data, sni_tensor_bytes(&x->tensor));
+        sni_copy_shared(k->threads, y->tensor.data, x->tensor.data, sni_tensor_bytes(&x->tensor));
         return SN_OK;
     }
     return y->kind == SN_KIND_NONE ? sni_datum_share(y, x, k->budget, k->err) : SN_OK;

@@ -1,5 +1,6 @@
 /* NonZero: the positions of elements that are not 0. Compress: slices chosen by a condition. */
 #include "base/floats.h"
+#include "ops/gather.h"
 #include "ops/shape_util.h"
 #include "ops/tensor_util.h"
 #include "ops/wide.h"
@@ -118,17 +119,18 @@ static sn_status compress_ref(sni_kernel *k) {
     SN_TRY(sni_out_alloc(k, 0, x->dtype, x->rank, dims));
     sni_tensor *y = sni_out(k, 0);
     if (!y || y->count == 0) return SN_OK;
-    size_t row = (size_t)sni_tensor_span(x, (int)axis + 1, x->rank) * sni_dtype_width(x->dtype);
-    unsigned char *dst = y->data;
-    const unsigned char *src = x->data;
-    for (int64_t o = sni_tensor_span(x, 0, (int)axis); o > 0; o--) {
-        for (int64_t i = 0; i < condition->count; i++) {
-            if (!take[i]) continue;
-            memcpy(dst, src + (size_t)i * row, row);
-            dst += row;
-        }
-        src += (size_t)x->dims[axis] * row;
-    }
+    int64_t row = sni_tensor_span(x, (int)axis + 1, x->rank) * (int64_t)sni_dtype_width(x->dtype);
+    int64_t *from = NULL;
+    SN_TRY(sni_scratch_i64(k, n, &from));
+    for (int64_t i = 0, j = 0; j < n; i++)
+        if (take[i]) from[j++] = i * row;
+    sni_rows rows = {.src = x->data,
+                     .dst = y->data,
+                     .from = from,
+                     .period = n,
+                     .step = x->dims[axis] * row,
+                     .row = (size_t)row};
+    sni_copy_rows(k->threads, &rows, n * sni_tensor_span(x, 0, (int)axis));
     return SN_OK;
 }
 

@@ -64,7 +64,7 @@ static sn_status onehot_ref(sni_kernel *k) {
     int axis = (int)(p->axis < 0 ? p->axis + y->rank : p->axis);
     size_t width = sni_dtype_width(y->dtype);
     const void *on = sni_element(values->data, 1, width);
-    sni_fill_shared(k, y->data, values->data, y->count, width);
+    sni_fill_shared(k->threads, y->data, values->data, y->count, width);
     int64_t depth = y->dims[axis], inner = sni_tensor_span(y, axis + 1, y->rank);
     for (int64_t i = 0; i < index->count; i++) {
         int64_t at;

@@ -296,7 +296,7 @@ static void merge_axes(pad_job *j, const int64_t *before, const int64_t *after) 
 static sn_status fill_around(sni_kernel *k, const unsigned char *value, const int64_t *before) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    sni_fill_shared(k, y->data, value, y->count, sni_dtype_width(y->dtype));
+    sni_fill_shared(k->threads, y->data, value, y->count, sni_dtype_width(y->dtype));
     /* A pad beyond the other end of the axis leaves nothing of it. */
     for (int i = 0; i < x->rank; i++)
         if (before[i] < -x->dims[i] || before[i] >= y->dims[i]) return SN_OK;
@@ -342,7 +342,7 @@ static sn_status pad_ref(sni_kernel *k) {
         SN_TRY(map_axes(k, &job, before, after));
     }
     sni_strides(job.rank, job.in, job.strides);
-    sni_share(k, y->count, (int64_t)job.width, pad_elements, &job);
+    sni_share(k->threads, y->count, (int64_t)job.width, pad_elements, &job);
     return SN_OK;
 }
 

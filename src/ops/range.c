@@ -12,7 +12,8 @@
 #undef BODY
 
 typedef int64_t (*count_fn)(const void *start, const void *limit, const void *delta);
-typedef void (*fill_fn)(const void *start, const void *delta, void *out, int64_t n);
+typedef void (*fill_fn)(const void *start, const void *delta, void *out, int64_t begin,
+                        int64_t end);
 
 typedef struct range_params {
     int64_t stash_type; /* narrow floats are computed in float whatever it says */
@@ -78,19 +79,30 @@ static sn_status range_infer(sni_infer *c) {
     return range_list(c, t[0], t[2], n);
 }
 
+typedef struct range_job {
+    fill_fn fill;
+    const void *start, *delta;
+    void *out;
+} range_job;
+
+static void range_piece(void *ctx, int64_t begin, int64_t end) {
+    const range_job *j = ctx;
+    j->fill(j->start, j->delta, j->out, begin, end);
+}
+
 static sn_status range_ref(sni_kernel *k) {
     static const fill_fn fills[SNI_DTYPE_COUNT] = {SNI_EACH_NUMBER(range_fill)};
     const sni_tensor *start = sni_in(k, 0), *delta = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
     float wide[2];
-    if (sni_dtype_get(y->dtype)->cls != SNI_CLASS_S) {
-        fills[y->dtype](start->data, delta->data, y->data, y->count);
-        return SN_OK;
-    }
-    void *data = NULL;
-    SN_TRY(sni_wide_out(k, y, &data));
-    fills[SN_FLOAT32](scalar(start, &wide[0]), scalar(delta, &wide[1]), data, y->count);
-    sni_wide_done(y, data);
+    bool narrow = sni_dtype_get(y->dtype)->cls == SNI_CLASS_S;
+    range_job j = {.fill = fills[narrow ? SN_FLOAT32 : y->dtype],
+                   .start = scalar(start, &wide[0]),
+                   .delta = scalar(delta, &wide[1]),
+                   .out = y->data};
+    if (narrow) SN_TRY(sni_wide_out(k, y, &j.out));
+    sni_share(k->threads, y->count, (int64_t)sni_dtype_width(y->dtype), range_piece, &j);
+    if (narrow) sni_wide_done(y, j.out);
     return SN_OK;
 }
 

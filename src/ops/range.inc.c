@@ -17,13 +17,14 @@ static int64_t FN(range_count)(const void *start, const void *limit, const void 
 #endif
 }
 
-static void FN(range_fill)(const void *start, const void *delta, void *out, int64_t n) {
+/* Elements [begin, end) of the range whose first one is out[0]. Integers wrap. */
+static void FN(range_fill)(const void *start, const void *delta, void *out, int64_t begin,
+                           int64_t end) {
     T a = *(const T *)start, d = *(const T *)delta, *y = out;
-    for (int64_t i = 0; i < n; i++) {
 #ifdef T_FLOAT
-        y[i] = a + (T)i * d;
+    for (int64_t i = begin; i < end; i++) y[i] = a + (T)i * d;
 #else
-        y[i] = (T)((uint64_t)a + (uint64_t)i * (uint64_t)d);
+    uint64_t step = (uint64_t)d, next = (uint64_t)a + (uint64_t)begin * step;
+    for (int64_t i = begin; i < end; i++, next += step) y[i] = (T)next;
 #endif
-    }
 }

@@ -125,7 +125,7 @@ static sn_status reshape_infer(sni_infer *c) {
 /* The kernel of operators whose output is input 0 under another shape. */
 static sn_status view_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
-    sni_copy_shared(k, sni_out(k, 0)->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k->threads, sni_out(k, 0)->data, x->data, sni_tensor_bytes(x));
     return SN_OK;
 }
 

@@ -51,8 +51,6 @@ static const combine_fn combine_fns[5][SNI_DTYPE_COUNT] = {
     [MIN] = {SNI_EACH_NUMBER(scatter_min), [SN_BOOL] = bool_and},
 };
 
-enum { ELEMENT_COST = 4 }; /* to move an element by its index takes as long as so many bytes */
-
 /* How updates reach the output. */
 typedef struct combiner {
     combine_fn fn; /* NULL: they replace what was there */
@@ -206,7 +204,7 @@ static sn_status scatter_elements_ref(sni_kernel *k) {
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
-    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k->threads, y->data, x->data, sni_tensor_bytes(x));
     if (index->count == 0) return SN_OK;
     element_job j = {.b = &b,
                      .index = index,
@@ -219,9 +217,9 @@ static sn_status scatter_elements_ref(sni_kernel *k) {
     j.step = j.strides[axis];
     j.strides[axis] = 0;
     if (axis == x->rank - 1)
-        sni_share(k, j.rows, ELEMENT_COST * j.columns, some_rows, &j);
+        sni_share(k->threads, j.rows, SNI_ELEMENT_COST * j.columns, some_rows, &j);
     else
-        sni_share(k, j.columns, ELEMENT_COST * j.rows, some_columns, &j);
+        sni_share(k->threads, j.columns, SNI_ELEMENT_COST * j.rows, some_columns, &j);
     int64_t at;
     for (int64_t i = 0; j.outside && i < index->count; i++)
         SN_TRY(sni_wrap_index(k, "index", sni_index_at(index, i), j.length, &at));
@@ -312,7 +310,7 @@ static sn_status scatter_nd_ref(sni_kernel *k) {
     sni_tensor *y = sni_out(k, 0);
     combiner b = {0};
     SN_TRY(combiner_init(k, x->dtype, p->reduction, &b));
-    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k->threads, y->data, x->data, sni_tensor_bytes(x));
     int tuple = (int)index->dims[index->rank - 1];
     int64_t strides[SN_MAX_RANK], row = sni_tensor_span(x, tuple, x->rank);
     sni_strides(x->rank, x->dims, strides);
@@ -331,7 +329,7 @@ static sn_status scatter_nd_ref(sni_kernel *k) {
         places[i] = at;
     }
     j.places = places;
-    sni_share(k, row, j.n * (int64_t)b.width, nd_columns, &j);
+    sni_share(k->threads, row, j.n * (int64_t)b.width, nd_columns, &j);
     return SN_OK;
 }
 

@@ -40,7 +40,7 @@ static sn_status tensor_scatter_ref(sni_kernel *k) {
     const tensor_scatter_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0), *update = sni_in(k, 1), *at = sni_in(k, 2);
     sni_tensor *y = sni_out(k, 0);
-    sni_copy_shared(k, y->data, x->data, sni_tensor_bytes(x));
+    sni_copy_shared(k->threads, y->data, x->data, sni_tensor_bytes(x));
     if (update->count == 0) return SN_OK;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     int64_t length = x->dims[axis], n = update->dims[axis];

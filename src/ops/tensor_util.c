@@ -108,17 +108,17 @@ bool sni_walk_next(sni_walk *w) {
 
 /* ---- Copies ---- */
 
-void sni_share(const sni_kernel *k, int64_t n, int64_t bytes,
+void sni_share(int threads, int64_t n, int64_t bytes,
                void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
     if (n <= 0) return;
     int64_t least = bytes > 0 && bytes < COPY_GRAIN ? COPY_GRAIN / bytes : 1, pieces = n / least;
-    if (pieces < 2 || k->threads == 1) {
+    if (pieces < 2 || threads == 1) {
         fn(ctx, 0, n);
         return;
     }
-    int64_t threads = k->threads > 0 ? k->threads : sni_threads_available();
-    if (pieces > threads) pieces -= pieces % threads;
-    sni_parallel_for(k->threads, n, n / pieces, fn, ctx);
+    int64_t hands = threads > 0 ? threads : sni_threads_available();
+    if (pieces > hands) pieces -= pieces % hands;
+    sni_parallel_for(threads, n, n / pieces, fn, ctx);
 }
 
 /* Elements by width, whatever type they were stored as. */
@@ -201,8 +201,8 @@ static void fill_some(void *ctx, int64_t begin, int64_t end) {
     sni_fill(j->dst + begin * (int64_t)j->width, j->value, end - begin, j->width);
 }
 
-void sni_fill_shared(const sni_kernel *k, void *dst, const void *value, int64_t n, size_t width) {
-    sni_share(k, n, (int64_t)width, fill_some, &(fill_job){dst, value, width});
+void sni_fill_shared(int threads, void *dst, const void *value, int64_t n, size_t width) {
+    sni_share(threads, n, (int64_t)width, fill_some, &(fill_job){dst, value, width});
 }
 
 typedef struct copy_job {
@@ -218,14 +218,14 @@ static void copy_lines(void *ctx, int64_t begin, int64_t end) {
     memcpy(j->dst + from, j->src + from, (size_t)(to - from));
 }
 
-void sni_copy_shared(const sni_kernel *k, void *dst, const void *src, size_t bytes) {
+void sni_copy_shared(int threads, void *dst, const void *src, size_t bytes) {
     uintptr_t to = (uintptr_t)dst, from = (uintptr_t)src;
     if (to == from || bytes < 2 * COPY_GRAIN || (to < from ? from - to : to - from) < bytes) {
         sni_copy_bytes(dst, src, bytes);
         return;
     }
     copy_job j = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
-    sni_share(k, (j.bytes - 1) / LINE + 1, LINE, copy_lines, &j);
+    sni_share(threads, (j.bytes - 1) / LINE + 1, LINE, copy_lines, &j);
 }
 
 /* A box whose neighbouring axes are merged where both sides allow; a row of the last axis is the
@@ -406,10 +406,10 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
     if (box_turn(&b)) {
         int64_t length = b.dims[b.rank - 2], most = tile_rows(&b), tiles = (length - 1) / most + 1;
-        sni_share(k, rows / length * tiles, most * row_bytes, box_tiles, &b);
+        sni_share(k->threads, rows / length * tiles, most * row_bytes, box_tiles, &b);
         return;
     }
-    sni_share(k, rows * b.dims[b.rank - 1], (int64_t)width, box_elements, &b);
+    sni_share(k->threads, rows * b.dims[b.rank - 1], (int64_t)width, box_elements, &b);
 }
 
 /* The two axes, outer and the rest, that a part of one axis is a box of. */

@@ -42,10 +42,13 @@ void sni_walk_init(sni_walk *w, int rank, const int64_t *dims, int operands,
                    const int64_t *const *strides);
 bool sni_walk_next(sni_walk *w);
 
-/* sni_parallel_for with the kernel's threads over n items of `bytes` each that are copied, filled
+/* To move one element by its index takes as long as to copy so many bytes. */
+enum { SNI_ELEMENT_COST = 8 };
+
+/* sni_parallel_for over n items of `bytes` each that are copied, filled
  * or moved about: as many pieces as there are threads, or a multiple of that, each of them worth
  * a thread. What moves elements is shared out here and nowhere else. */
-void sni_share(const sni_kernel *k, int64_t n, int64_t bytes,
+void sni_share(int threads, int64_t n, int64_t bytes,
                void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
 
 /* Copies n elements of `width` bytes with a stride (in elements) on both sides. */
@@ -68,8 +71,8 @@ void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, 
 
 /* Fills n elements with the one at `value`. */
 void sni_fill(void *dst, const void *value, int64_t n, size_t width);
-/* The same with the kernel's threads. */
-void sni_fill_shared(const sni_kernel *k, void *dst, const void *value, int64_t n, size_t width);
+/* The same on several threads. */
+void sni_fill_shared(int threads, void *dst, const void *value, int64_t n, size_t width);
 
 /* Element number i of `data`. */
 static inline void *sni_element(const void *data, int64_t i, size_t width) {
@@ -100,7 +103,7 @@ static inline void sni_copy_element(void *dst, const void *src, size_t width) {
 static inline void sni_copy_bytes(void *dst, const void *src, size_t bytes) {
     if (bytes && dst != src) memmove(dst, src, bytes);
 }
-/* The same with the kernel's threads. */
-void sni_copy_shared(const sni_kernel *k, void *dst, const void *src, size_t bytes);
+/* The same on several threads. */
+void sni_copy_shared(int threads, void *dst, const void *src, size_t bytes);
 
 #endif

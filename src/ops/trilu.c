@@ -62,7 +62,7 @@ static sn_status trilu_ref(sni_kernel *k) {
                    .offset = offset,
                    .width = sni_dtype_width(x->dtype),
                    .upper = p->upper != 0};
-    sni_share(k, x->count / columns, columns * (int64_t)j.width, trilu_rows, &j);
+    sni_share(k->threads, x->count / columns, columns * (int64_t)j.width, trilu_rows, &j);
     return SN_OK;
 }
 

@@ -11,7 +11,7 @@ static sn_status fold(sni_kernel *k, const sni_binary_fn table[SNI_DTYPE_COUNT])
     sni_tensor *y = sni_out(k, 0);
     const sni_tensor *first = sni_in(k, 0);
     sn_dtype as = sni_compute_type(y->dtype);
-    if (k->n_in == 1) sni_copy_shared(k, y->data, first->data, sni_tensor_bytes(y));
+    if (k->n_in == 1) sni_copy_shared(k->threads, y->data, first->data, sni_tensor_bytes(y));
     for (int i = 1; i < k->n_in; i++) {
         sni_elementwise e = {.n_in = 2,
                              .in = {i == 1 ? first : y, sni_in(k, i)},

@@ -45,6 +45,55 @@ static void integers_never_trap(void **state) {
                 (uint64_t[]){(uint64_t)1 << 63, 0});
 }
 
+/* n elements of a width moved by b[0] (single) or one by one, and against what C says. */
+static void shift_case(sn_dtype dtype, int64_t n, const void *a, const void *b, bool single,
+                       bool right) {
+    eval e;
+    size_t width = sni_dtype_width(dtype);
+    eval_start(&e, "BitShift", 11);
+    eval_input(&e, dtype, 1, &n, a);
+    eval_input(&e, dtype, 1, single ? (int64_t[]){1} : &n, b);
+    eval_attr(&e, sni_attr_of_string("direction", right ? "RIGHT" : "LEFT"));
+    assert_int_equal(eval_run(&e, 1), SN_OK);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t u = 0, by = 0, got = 0, mask = UINT64_MAX >> (64 - 8 * width);
+        memcpy(&u, sni_element(a, i, width), width);
+        memcpy(&by, sni_element(b, single ? 0 : i, width), width);
+        memcpy(&got, sni_element(e.out[0].tensor.data, i, width), width);
+        assert_int_equal(got, by >= 8 * width ? 0 : right ? u >> by : u << by & mask);
+    }
+    eval_end(&e);
+}
+
+static void shifts_of_all_widths(void **state) {
+    (void)state;
+    static uint8_t bytes[2][65536];
+    static uint16_t halves[2][8191];
+    static uint32_t words[2][4099];
+    uint64_t seed = 3;
+    for (int i = 0; i < 65536; i++) {
+        bytes[0][i] = (uint8_t)i;
+        bytes[1][i] = (uint8_t)(i >> 8);
+    }
+    for (int i = 0; i < 8191; i++) {
+        halves[0][i] = (uint16_t)unit_random(&seed);
+        halves[1][i] = (uint16_t)(i % 16 ? i % 23 : 251 * i);
+    }
+    for (int i = 0; i < 4099; i++) {
+        words[0][i] = unit_random(&seed);
+        words[1][i] = (uint32_t)i % 41;
+    }
+    for (int right = 0; right < 2; right++) {
+        shift_case(SN_UINT8, 65536, bytes[0], bytes[1], false, right);
+        shift_case(SN_UINT16, 8191, halves[0], halves[1], false, right);
+        shift_case(SN_UINT32, 4099, words[0], words[1], false, right);
+        for (int by = 0; by < 18; by++) {
+            shift_case(SN_UINT8, 300, bytes[0], bytes[1] + 256 * by, true, right);
+            shift_case(SN_UINT16, 300, halves[0], halves[1] + by, true, right);
+        }
+    }
+}
+
 static void powers_of_integers(void **state) {
     (void)state;
     binary_case("Pow", 15, SN_INT32, 7, (int32_t[]){2, -3, 0, 0, 1, -1, 2},
@@ -243,6 +292,7 @@ static void wrong_shapes_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_never_trap),
+        cmocka_unit_test(shifts_of_all_widths),
         cmocka_unit_test(powers_of_integers),
         cmocka_unit_test(float_mod),
         cmocka_unit_test(nan_wins),

@@ -277,6 +277,44 @@ static void triangles(void **state) {
         }
 }
 
+static void ranges(void **state) {
+    (void)state;
+    static const int64_t deltas[] = {1, -3, 1000000007, INT64_MAX / 90001};
+    for (int d = 0; d < 4; d++) {
+        int64_t count = 90001, first = -5, limit = first + count * deltas[d];
+        for (int64_t i = 0; i < count; i++) want[i] = first + i * deltas[d];
+        start("Range");
+        versus_tensor(&v, SN_INT64, 0, NULL, &first);
+        versus_tensor(&v, SN_INT64, 0, NULL, &limit);
+        versus_tensor(&v, SN_INT64, 0, NULL, &deltas[d]);
+        wanted();
+    }
+    start("Range");
+    versus_tensor(&v, SN_FLOAT32, 0, NULL, &(float){1.25f});
+    versus_tensor(&v, SN_FLOAT32, 0, NULL, &(float){20003.5f});
+    versus_tensor(&v, SN_FLOAT32, 0, NULL, &(float){0.1f});
+    versus_run(&v, 1, 0);
+}
+
+static void chosen_slices(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1501, 77}, {3, 601, 129}, {401, 201, 1}, {2, 40, 3}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        int64_t length = shapes[s][1], inner = shapes[s][2], to = 0;
+        static uint8_t take[2000];
+        draw_all(10);
+        for (int64_t i = 0; i < length; i++) take[i] = draw(3) > 0;
+        for (int64_t i = 0; i < shapes[s][0] * length; i++)
+            for (int64_t e = 0; e < inner && take[i % length]; e++)
+                want[to++] = base[i * inner + e];
+        start("Compress");
+        versus_tensor(&v, SN_INT64, 3, shapes[s], base);
+        versus_tensor(&v, SN_BOOL, 1, &length, take);
+        eval_attr(&v.e, sni_attr_of_int("axis", 1));
+        wanted();
+    }
+}
+
 static void outside(const char *type, int64_t place) {
     draw_all(10);
     for (int64_t i = 0; i < 40000; i++) index64[i] = i % 100;
@@ -300,10 +338,16 @@ static void places_outside_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joins_and_cuts),     cmocka_unit_test(slices_and_turns),
-        cmocka_unit_test(copies_and_fills),   cmocka_unit_test(gathers),
-        cmocka_unit_test(scattered_elements), cmocka_unit_test(scattered_slices),
-        cmocka_unit_test(triangles),          cmocka_unit_test(places_outside_are_refused),
+        cmocka_unit_test(joins_and_cuts),
+        cmocka_unit_test(slices_and_turns),
+        cmocka_unit_test(copies_and_fills),
+        cmocka_unit_test(gathers),
+        cmocka_unit_test(scattered_elements),
+        cmocka_unit_test(scattered_slices),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(chosen_slices),
+        cmocka_unit_test(triangles),
+        cmocka_unit_test(places_outside_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

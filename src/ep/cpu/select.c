@@ -142,7 +142,7 @@ static sn_status rows_run(sni_kernel *k) {
                   .index = index->data,
                   .rows = x->dims[0],
                   .bytes = (size_t)(y->count / index->count) * sni_dtype_width(x->dtype)};
-    sni_share(k, index->count, (int64_t)j.bytes, some_rows, &j);
+    sni_share(k->threads, index->count, (int64_t)j.bytes, some_rows, &j);
     return j.outside ? k->node->op->ref(k) : SN_OK; /* which says what is wrong */
 }
 
