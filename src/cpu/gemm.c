@@ -550,6 +550,7 @@ static void run_share(const share *s) {
             int64_t kc = sni_smaller(s->kc, g->k - p);
             const float *b = block_of_b(s, p, kc, j, nc);
             for (int64_t q = 0; q < blocks; q++) {
+                if (g->stop && g->stop(g->stop_ctx)) return;
                 int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
                 int64_t count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - i;
                 const float *after =

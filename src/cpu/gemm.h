@@ -42,6 +42,9 @@ typedef struct sni_gemm_f32 {
     bool backwards;
     float scale; /* of the product, before the epilogue; 0 stands for 1 */
     sni_epilogue epilogue;
+    /* Asked between blocks by every thread; true: the rest of C is left undone. NULL: never. */
+    bool (*stop)(const void *ctx);
+    const void *stop_ctx;
 } sni_gemm_f32;
 
 /* Floats of a packed operand. */

@@ -253,6 +253,51 @@ static void threads_do_not_change_results(void **state) {
     floats_free(c[1]);
 }
 
+/* Counts down to the time to stop. */
+static bool count_down(const void *left) {
+    return --*(int *)(uintptr_t)left < 0;
+}
+
+/* Over three blocks of k, the product is left after so many of them as it was allowed. */
+static void products_stop(void **state) {
+    (void)state;
+    int64_t m = 5, n = 40, k = 3 * sni_cpu_kernels_get()->kc;
+    float *a = random_floats((size_t)(m * k)), *b = random_floats((size_t)(k * n));
+    float *c = floats_new((size_t)(m * n)), *want = floats_new((size_t)(m * n));
+    for (int blocks = 0; blocks <= 3; blocks++) {
+        int left = blocks;
+        sni_gemm_f32 g = {.m = m,
+                          .n = n,
+                          .k = k,
+                          .a = a,
+                          .a_row = k,
+                          .a_col = 1,
+                          .b = b,
+                          .b_row = n,
+                          .b_col = 1,
+                          .c = want,
+                          .c_row = n,
+                          .add = true};
+        memset(want, 0, (size_t)(m * n) * sizeof *want);
+        memset(c, 0, (size_t)(m * n) * sizeof *c);
+        float *scratch = floats_new(sni_gemm_scratch_size(&g, 1));
+        g.k = blocks * sni_cpu_kernels_get()->kc;
+        sni_gemm_f32_run(&g, 1, scratch);
+        g.k = k;
+        g.c = c;
+        g.stop = count_down;
+        g.stop_ctx = &left;
+        sni_gemm_f32_run(&g, 1, scratch);
+        assert_int_equal(left, blocks < 3 ? -1 : 0);
+        assert_memory_equal(c, want, (size_t)(m * n) * sizeof *c);
+        floats_free(scratch);
+    }
+    floats_free(a);
+    floats_free(b);
+    floats_free(c);
+    floats_free(want);
+}
+
 /* ---- Convolution through a session ---- */
 
 typedef struct conv_case {
@@ -374,9 +419,9 @@ static void convolutions_match(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_match),  cmocka_unit_test(rows_are_finished),
-        cmocka_unit_test(products_match),     cmocka_unit_test(threads_do_not_change_results),
-        cmocka_unit_test(convolutions_match),
+        cmocka_unit_test(activations_match), cmocka_unit_test(rows_are_finished),
+        cmocka_unit_test(products_match),    cmocka_unit_test(threads_do_not_change_results),
+        cmocka_unit_test(products_stop),     cmocka_unit_test(convolutions_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

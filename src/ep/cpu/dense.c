@@ -16,6 +16,9 @@ enum {
 /* Most weights without a code: each takes 16 bits more. */
 static const double CODE_ESCAPES = 0.06;
 
+/* Multiply-accumulates during which the time limit is looked at: some ten milliseconds. */
+static const double LONG_WORK = 1e9;
+
 /* ---- Weights ---- */
 
 bool sni_dense_is_weight(const sni_choice *c, int i) {
@@ -165,6 +168,19 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
 
 /* ---- Products ---- */
 
+static bool stopping(const void *kernel) {
+    return sni_stopping(kernel);
+}
+
+/* Lets `count` such products ask for the run's time limit if they take long. */
+static sni_gemm_f32 watched(const sni_kernel *k, const sni_gemm_f32 *g, int64_t count) {
+    sni_gemm_f32 w = *g;
+    if ((double)g->m * (double)g->n * (double)g->k * (double)count < LONG_WORK) return w;
+    w.stop = stopping;
+    w.stop_ctx = k;
+    return w;
+}
+
 static sn_status no_scratch(const sni_kernel *k) {
     return k->err ? k->err->status : SN_NO_MEMORY;
 }
@@ -173,8 +189,9 @@ sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g) {
     size_t size = sni_gemm_scratch_size(g, k->threads);
     float *scratch = size ? sni_scratch(k, size * sizeof *scratch) : NULL;
     if (size && !scratch) return no_scratch(k);
-    sni_gemm_f32_run(g, k->threads, scratch);
-    return SN_OK;
+    sni_gemm_f32 w = watched(k, g, 1);
+    sni_gemm_f32_run(&w, k->threads, scratch);
+    return w.stop ? sni_poll(k) : SN_OK;
 }
 
 typedef struct stack_job {
@@ -203,18 +220,19 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
 
 sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
                          sni_dense_locate_fn locate, const void *ctx) {
-    stack_job j = {.g = g, .locate = locate, .ctx = ctx, .count = count, .parts = k->threads};
+    sni_gemm_f32 w = watched(k, g, count);
+    stack_job j = {.g = &w, .locate = locate, .ctx = ctx, .count = count, .parts = k->threads};
     if (count <= 0 || g->m <= 0 || g->n <= 0) return SN_OK;
     if (count < k->threads) {
         size_t size = sni_gemm_scratch_size(g, k->threads);
         j.scratch = size ? sni_scratch(k, size * sizeof *j.scratch) : NULL;
         if (size && !j.scratch) return no_scratch(k);
         for (int64_t i = 0; i < count; i++) {
-            sni_gemm_f32 one = *g;
+            sni_gemm_f32 one = w;
             locate(ctx, i, &one);
             sni_gemm_f32_run(&one, k->threads, j.scratch);
         }
-        return SN_OK;
+        return w.stop ? sni_poll(k) : SN_OK;
     }
     if (j.parts < 1) j.parts = 1;
     j.scratch_part = sni_gemm_scratch_size(g, 1);
@@ -224,7 +242,7 @@ sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
     }
     bool small = g->m * g->n * (g->k + 1) * count < SMALL_WORK;
     sni_parallel_for(small ? 1 : j.parts, j.parts, 1, run_parts, &j);
-    return SN_OK;
+    return w.stop ? sni_poll(k) : SN_OK;
 }
 
 static void stack_locate(const void *ctx, int64_t i, sni_gemm_f32 *g) {
