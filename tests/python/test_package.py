@@ -191,6 +191,14 @@ class Native(unittest.TestCase):
                 with self.assertRaisesRegex(sinter.TimedOut, call.split()[0], msg=call):
                     session(text, optimize=optimize).run({"x": x, **feeds}, time_limit=0.05)
 
+    def test_long_sequences_stop_in_time(self):
+        """Attention over half a million places, which takes little memory: half an hour."""
+        text = ("g (float[1,N,64] x) => (float[1,N,64] y) "
+                "{ y = com.microsoft.MultiHeadAttention <num_heads = 1> (x, x, x) }")
+        s = sinter.Session(sinter.Model(text=HEAD.replace('"": 17', '"": 17, "com.microsoft": 1') + text))
+        with self.assertRaisesRegex(sinter.TimedOut, "Attention"):
+            s.run({"x": np.ones((1, 500000, 64), np.float32)}, time_limit=0.05)
+
     def test_folding_stops_in_time(self):
         text = ("g (float[1] t) => (float[A,B,C] y) <int64[3] s = {1, 1, 1500000}> "
                 "{ x = ConstantOfShape <value = float[1] {1}> (s) y = MaxPool <kernel_shape = [750000]> (x) }")

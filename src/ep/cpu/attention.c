@@ -17,9 +17,10 @@
 #include <math.h>
 
 enum {
-    KEYS = 252,          /* of a block: a multiple of every tier's mr */
-    FEW = 4,             /* queries of a group that are taken one at a time */
-    GRAIN_MACS = 1 << 15 /* worth a thread */
+    KEYS = 252,           /* of a block: a multiple of every tier's mr */
+    FEW = 4,              /* queries of a group that are taken one at a time */
+    GRAIN_MACS = 1 << 15, /* worth a thread */
+    LONG_MACS = 1 << 30   /* some ten milliseconds */
 };
 
 typedef struct attend_job {
@@ -37,6 +38,7 @@ typedef struct attend_job {
     float *scratch;
     size_t scratch_part;
     int parts;
+    const sni_kernel *watch; /* asked for the run's time limit; NULL: it will not take long */
 } attend_job;
 
 /* What one part works in. */
@@ -346,6 +348,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         lay_out(j, j->scratch + (size_t)part * j->scratch_part, &w);
         for (int64_t i = part * units / j->parts * each; i < (part + 1) * units / j->parts * each;
              i++) {
+            if (j->watch && sni_stopping(j->watch)) return;
             if (j->queries <= FEW) {
                 run_query(j, &w, i);
                 continue;
@@ -397,6 +400,7 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
     double macs =
         (double)a->total * (double)j.queries * (double)groups * (double)(a->head_size + a->v_size);
     if (macs < GRAIN_MACS) threads = 1;
+    if (macs > LONG_MACS) j.watch = k;
     j.parts = (int)sni_smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
     j.apart = j.queries > FEW && (groups % j.parts == 0 || groups >= 4 * j.parts);
     if (j.queries > FEW && !j.apart) {
@@ -409,5 +413,5 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
     SN_TRY(take_floats(k, (size_t)j.parts, j.scratch_part, &j.scratch));
     sni_parallel_for(threads, j.parts, 1, run_parts, &j);
     *done = true;
-    return SN_OK;
+    return j.watch ? sni_poll(k) : SN_OK;
 }
