@@ -1,5 +1,6 @@
 /* conv_direct.c - blocked convolution without a detour: tiles of output in registers, over packed
  * weights. Every output is the same sum in the same order whatever the number of threads. */
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/blocked.h"
 #include "ep/cpu/blocked.h"
@@ -60,7 +61,7 @@ static int threads_of(const sni_kernel *k) {
 
 /* True if so many items can be shared out almost evenly. */
 static bool is_even(int64_t items, int64_t threads) {
-    return ceil_div(items, threads) * threads * 20 <= items * 21;
+    return sni_ceil_div(items, threads) * threads * 20 <= items * 21;
 }
 
 static sni_conv_step step_of(const direct_job *j) {
@@ -118,7 +119,7 @@ static sn_status frame(sni_kernel *k, direct_job *j) {
     int64_t rows = blocks * g->in_h;
     void *room;
     if (g->pad_left > f.width) f.width = g->pad_left;
-    f.inside = least(g->in_w, f.width - g->pad_left);
+    f.inside = sni_smaller(g->in_w, f.width - g->pad_left);
     SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &room));
     f.to = room;
     sni_parallel_for(k->threads, rows, sni_cpu_grain(f.width * j->block), frame_rows, &f);
@@ -148,7 +149,7 @@ static int64_t count_row_taps(const direct_job *j) {
     int64_t taps = 0;
     for (int64_t from = 0, to; from < g->out_w; from = to) {
         to = sni_dilated_band(g, from, g->out_w);
-        int64_t tiles = ceil_div(to - from, j->kernels->pixels[j->width]);
+        int64_t tiles = sni_ceil_div(to - from, j->kernels->pixels[j->width]);
         for (int64_t tap = 0; tap < g->kernel_w; tap++) {
             int64_t at = from * g->stride_w - g->pad_left + tap * g->dilation_w;
             if (at >= 0 && at < g->in_w) taps += tiles;
@@ -163,19 +164,19 @@ static int64_t count_row_taps(const direct_job *j) {
  * multiple of `parts` of them where they are few. */
 static void cut_flat(direct_job *j, int64_t pixels, int64_t depth, int64_t cache, int64_t parts) {
     int64_t most = j->kernels->pixels[j->width];
-    int64_t each = ceil_div(pixels, parts);
-    int64_t spans = parts * ceil_div(each * depth, cache);
-    j->span = ceil_div(pixels, spans < pixels ? spans : pixels);
-    if (j->span > 8 * most) j->span = ceil_div(j->span, most) * most;
-    j->spans = ceil_div(pixels, j->span);
+    int64_t each = sni_ceil_div(pixels, parts);
+    int64_t spans = parts * sni_ceil_div(each * depth, cache);
+    j->span = sni_ceil_div(pixels, spans < pixels ? spans : pixels);
+    if (j->span > 8 * most) j->span = sni_ceil_div(j->span, most) * most;
+    j->spans = sni_ceil_div(pixels, j->span);
     j->item_spans = 1;
 }
 
 /* Cuts rows into items whose input fits into the cache, a whole number of them for each part. */
 static void cut_rows(direct_job *j, int64_t depth, int64_t cache, int64_t parts) {
     const sni_conv_geometry *g = &j->g;
-    int64_t each = ceil_div(g->out_h, parts), fit = cache / (g->in_w * g->stride_h * depth);
-    int64_t pieces = ceil_div(each, fit < 1 ? 1 : fit);
+    int64_t each = sni_ceil_div(g->out_h, parts), fit = cache / (g->in_w * g->stride_h * depth);
+    int64_t pieces = sni_ceil_div(each, fit < 1 ? 1 : fit);
     while (each % pieces) pieces++;
     j->span = g->out_w;
     j->spans = g->out_h;
@@ -193,27 +194,27 @@ static void cut_items(direct_job *j, int threads) {
     int64_t most = j->flat ? pixels : g->out_h;
     bool by_image = images % threads == 0;
     bool by_rows = pixels * g->n >= ROW_PIXELS * threads && (by_image || is_even(most, threads));
-    j->tiles = ceil_div(j->out_blocks, j->width);
+    j->tiles = sni_ceil_div(j->out_blocks, j->width);
     j->far = !j->plain && g->n * g->in_h * g->in_w * depth > cache;
     bool by_tiles = !by_rows && is_even(images * j->tiles, threads);
     int64_t parts = (by_rows && !by_image) || (!by_rows && !by_tiles) ? threads : 1;
     int64_t near = j->framed ? NEAR : cache;
     j->chunk = near / (j->width * j->block * j->weights->in_block * taps);
     if (j->chunk < 1) j->chunk = 1;
-    j->chunk = ceil_div(j->in_blocks, ceil_div(j->in_blocks, j->chunk));
+    j->chunk = sni_ceil_div(j->in_blocks, sni_ceil_div(j->in_blocks, j->chunk));
     if (j->flat)
         cut_flat(j, pixels, depth, cache, parts);
     else
         cut_rows(j, depth, cache, parts);
     while (!by_rows && threads > 1 && j->item_spans > 1 &&
-           images * j->tiles * ceil_div(j->spans, j->item_spans) < 4 * threads)
+           images * j->tiles * sni_ceil_div(j->spans, j->item_spans) < 4 * threads)
         j->item_spans = (j->item_spans + 1) / 2;
-    j->item_rows = ceil_div(j->spans, j->item_spans);
+    j->item_rows = sni_ceil_div(j->spans, j->item_spans);
     j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
     int64_t items = images * j->item_rows * j->tiles;
     int64_t out = j->out_blocks * j->block; /* a block takes as long however few it has */
-    int64_t macs = greatest(pixels, FEW) * images * j->weights->in * out * taps / items;
-    j->grain = macs < PIECE_MACS ? ceil_div(PIECE_MACS, macs + 1) : 1;
+    int64_t macs = sni_larger(pixels, FEW) * images * j->weights->in * out * taps / items;
+    j->grain = macs < PIECE_MACS ? sni_ceil_div(PIECE_MACS, macs + 1) : 1;
     int64_t shares = j->apart ? 4 * threads : threads; /* of work that differs from row to row */
     if ((by_rows || is_even(items, threads)) && j->grain < items / shares)
         j->grain = items / shares;
@@ -432,8 +433,9 @@ static void sum_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
             whole_to = tap + 1;
             continue;
         }
-        int64_t lo = at >= 0 ? 0 : ceil_div(-at, g->stride_w);
-        int64_t hi = at >= g->in_w ? 0 : least(pixels, ceil_div(g->in_w - at, g->stride_w));
+        int64_t lo = at >= 0 ? 0 : sni_ceil_div(-at, g->stride_w);
+        int64_t hi =
+            at >= g->in_w ? 0 : sni_smaller(pixels, sni_ceil_div(g->in_w - at, g->stride_w));
         if (lo >= hi) continue;
         if (!partial && first) clear_tile(it, column, pixels);
         partial = true;
@@ -484,9 +486,9 @@ typedef struct inner {
 
 static inner inner_columns(const sni_conv_geometry *g) {
     int64_t last = g->in_w - 1 + g->pad_left - (g->kernel_w - 1) * g->dilation_w;
-    int64_t from = least(ceil_div(g->pad_left, g->stride_w), g->out_w);
-    int64_t to = last < 0 ? 0 : least(last / g->stride_w + 1, g->out_w);
-    return (inner){.from = from, .to = greatest(from, to)};
+    int64_t from = sni_smaller(sni_ceil_div(g->pad_left, g->stride_w), g->out_w);
+    int64_t to = last < 0 ? 0 : sni_smaller(last / g->stride_w + 1, g->out_w);
+    return (inner){.from = from, .to = sni_larger(from, to)};
 }
 
 /* Columns [from, to) of a row, in tiles of nearly the same size. */
@@ -494,7 +496,7 @@ static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first
     const direct_job *j = it->job;
     if (from >= to) return;
     if (j->weights->merged > 1) in.to = in.from; /* tiles that are looked through one by one */
-    int64_t tiles = ceil_div(to - from, j->kernels->pixels[it->width]);
+    int64_t tiles = sni_ceil_div(to - from, j->kernels->pixels[it->width]);
     int64_t each = (to - from) / tiles, more = (to - from) % tiles, placed = 0;
     for (int64_t pixels; from < to; from += pixels) {
         pixels = each + (more-- > 0);
@@ -518,7 +520,7 @@ static void run_span(item *it, int64_t span, bool first, bool last) {
     it->row = j->flat ? 0 : j->apart ? sni_dilated_row(g, span) : span;
     if (j->apart && j->far && it->first_out == 0) it->below = sni_dilated_below(g, span);
     int64_t column = j->flat ? span * j->span : 0;
-    int64_t width = least(j->span, g->out_w - column);
+    int64_t width = sni_smaller(j->span, g->out_w - column);
     sni_stretch rows = sni_kernel_rows(g, it->row);
     it->from_h = rows.from;
     it->tile.rows = rows.to - rows.from;
@@ -558,14 +560,14 @@ static void set_distances(item *it) {
 static int64_t count_fetching(item *it, int64_t begin, int64_t end) {
     const direct_job *j = it->job;
     it->fetch_rows = (sni_stretch){.to = 1};
-    if (!j->apart) return (end - begin) * ceil_div(j->span, j->kernels->pixels[it->width]);
+    if (!j->apart) return (end - begin) * sni_ceil_div(j->span, j->kernels->pixels[it->width]);
     int64_t rows = 0;
     it->fetch_rows = (sni_stretch){.from = j->g.kernel_h};
     for (int64_t span = begin; span < end; span++) {
         sni_stretch some = sni_kernel_rows(&j->g, sni_dilated_row(&j->g, span));
         rows += some.to - some.from;
-        it->fetch_rows.from = least(it->fetch_rows.from, some.from);
-        it->fetch_rows.to = greatest(it->fetch_rows.to, some.to);
+        it->fetch_rows.from = sni_smaller(it->fetch_rows.from, some.from);
+        it->fetch_rows.to = sni_larger(it->fetch_rows.to, some.to);
     }
     int64_t used = (it->fetch_rows.to - it->fetch_rows.from) * j->g.kernel_w;
     return used > 0 ? rows * j->row_taps / used : 0;
@@ -584,7 +586,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int
     if (tiles < 1) return;
     it->next = j->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
                first_in * it->tile.w_block;
-    int64_t step = ceil_div(it->width * j->block, tiles);
+    int64_t step = sni_ceil_div(it->width * j->block, tiles);
     it->fetch_step = (uintptr_t)(step > 16 ? 16 : step);
 }
 
@@ -607,8 +609,8 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
                .group = group % j->weights->groups,
                .first_out = tile * j->width,
                .epilogue = j->epilogue};
-    int64_t end = least(j->spans, (row + 1) * j->item_spans);
-    it.width = least(j->width, j->out_blocks - it.first_out);
+    int64_t end = sni_smaller(j->spans, (row + 1) * j->item_spans);
+    it.width = sni_smaller(j->width, j->out_blocks - it.first_out);
     int64_t channel = (it.group * j->out_blocks + it.first_out) * j->block;
     if (it.epilogue.bias) it.epilogue.bias += channel;
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
@@ -617,7 +619,7 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     bool tails = !j->plain && !j->pointwise && !j->apart; /* a last block of fewer channels */
     int64_t whole = tails ? j->weights->in / j->block : j->in_blocks;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
-        next = b < whole ? least(b + j->chunk, whole) : j->in_blocks;
+        next = b < whole ? sni_smaller(b + j->chunk, whole) : j->in_blocks;
         bool last = next == j->in_blocks;
         it.first_in = b;
         it.in = next - b;
@@ -658,8 +660,8 @@ static void run_slots(void *ctx, int64_t begin, int64_t end) {
  * of the picture; */
 static sn_status run_scaled_weights(sni_kernel *k, direct_job *j) {
     void *room;
-    j->slots = least(greatest(j->items / j->grain, 1), 4 * threads_of(k));
-    j->room = least(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
+    j->slots = sni_smaller(sni_larger(j->items / j->grain, 1), 4 * threads_of(k));
+    j->room = sni_smaller(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
     SN_TRY(sni_scratch_matrix(k, j->slots, j->room, sizeof(float), &room));
     j->scaled = room;
     sni_parallel_for(k->threads, j->slots, 1, run_slots, j);

@@ -17,18 +17,6 @@ typedef struct sni_direct_weights {
     float *panels, *bias, *slopes; /* the last two may be NULL */
 } sni_direct_weights;
 
-static inline int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t greatest(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static inline int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* A stretch of rows or columns of a kernel. */
 typedef struct sni_stretch {
     int64_t from, to;
