@@ -108,6 +108,37 @@ def types():
     for t in (F64, I32, I64):
         yield Case("Softmax %s" % t.__name__ if t is F64 else "ReduceMean %s" % t.__name__, "Softmax" if t is F64 else "ReduceMean",
                    rand(*TOKENS, t=t), **({"axis": -1} if t is F64 else {"axes": [2]}))
+    for op in "Ceil Round Cos Abs Neg Elu Selu Softsign LeakyRelu".split():
+        yield Case("%s float64" % op, op, rand(*SMALL, t=F64))
+    yield Case("Clip float64", "Clip", rand(*SMALL, t=F64), const={1: np.array(-1, F64), 2: np.array(1, F64)})
+    for op in "LogSoftmax Softmax".split():
+        yield Case("%s float64, channels" % op, op, rand(1, 21, 64, 64, t=F64), axis=1)
+    for op in "ReduceMean ReduceMax ReduceMin ReduceL2 ReduceSumSquare ReduceLogSumExp".split():
+        yield Case("%s float64 last" % op, op, rand(*TOKENS, t=F64), axes=[2])
+    for name, axis in (("last", 2), ("first", 1)):
+        yield Case("ReduceSum float64 %s" % name, "ReduceSum", rand(*TOKENS, t=F64), const={1: ints(axis)})
+        yield Case("CumSum float64 %s" % name, "CumSum", rand(*TOKENS, t=F64), const={1: ints(axis)})
+        yield Case("ArgMax float64 %s" % name, "ArgMax", rand(*TOKENS, t=F64), axis=axis, outtypes=[I64])
+    yield Case("LayerNormalization float64", "LayerNormalization", rand(*TOKENS, t=F64), const={1: rand(768, t=F64), 2: rand(768, t=F64)})
+    yield Case("Pow float64, 2", "Pow", rand(*SMALL, t=F64), const={1: np.array(2, F64)})
+    yield Case("Pow float64, 0.5", "Pow", np.abs(rand(*SMALL, t=F64)), const={1: np.array(0.5, F64)})
+    yield Case("Where float64", "Where", rand(*SMALL, t=BOOL), rand(*SMALL, t=F64), rand(*SMALL, t=F64))
+    yield Case("Sum of 3 float64", "Sum", *(rand(*SMALL, t=F64) for _ in range(3)))
+    for t in (F64, I32, I64):
+        for op in "Add Mul Div Max".split():
+            yield Case("%s %s, in cache" % (op, t.__name__), op, rand(*SMALL, t=t), rand(*SMALL, t=t))
+        yield Case("Greater %s, in cache" % t.__name__, "Greater", rand(*SMALL, t=t), rand(*SMALL, t=t), outtypes=[BOOL])
+    for t in (I8, U8, I32, I64):
+        yield Case("Sign %s" % t.__name__, "Sign", rand(*SMALL, t=t))
+        yield Case("Abs %s" % t.__name__, "Abs", rand(*SMALL, t=t))
+        yield Case("Clip %s" % t.__name__, "Clip", rand(*SMALL, t=t), const={1: np.array(3, t), 2: np.array(50, t)})
+        yield Case("Mod %s" % t.__name__, "Mod", rand(*SMALL, t=t), rand(*SMALL, t=t))
+        yield Case("Equal %s, in cache" % t.__name__, "Equal", rand(*SMALL, t=t), rand(*SMALL, t=t), outtypes=[BOOL])
+        yield Case("ReduceMin %s" % t.__name__, "ReduceMin", rand(*TOKENS, t=t), axes=[2])
+    for op in "Relu Add Mul Sqrt Sigmoid Tanh Exp Gelu Softmax LayerNormalization".split():
+        x = [rand(*TOKENS, t=F16) for _ in range(2 if op in ("Add", "Mul") else 1)]
+        const = {i: rand(768, t=F16) for i in (1, 2)} if op == "LayerNormalization" else {}
+        yield Case("%s float16" % op, op, *([np.abs(x[0])] if op == "Sqrt" else x), const=const, domain="com.microsoft" if op == "Gelu" else "")
     for t in (I32, I64):
         yield Case("Relu %s" % t.__name__, "Relu", rand(*IMAGE, t=t)) if t is I32 else Case("Sign int64", "Sign", rand(*IMAGE, t=t))
         yield Case("Sub %s of a row" % t.__name__, "Sub", rand(*TOKENS, t=t), rand(768, t=t))

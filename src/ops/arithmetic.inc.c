@@ -1,27 +1,12 @@
-/* Loops of the arithmetic operators for type T. Integers are added and multiplied without sign, so
- * that they wrap. */
-#ifdef T_FLOAT
-#define WRAP(x) (x)
-#else
-#define WRAP(x) ((uint64_t)(x))
-#endif
-
-#define OP add
-#define EXPR (WRAP(u) + WRAP(v))
-#include "ops/binary_loop.inc.c"
-#define OP sub
-#define EXPR (WRAP(u) - WRAP(v))
-#include "ops/binary_loop.inc.c"
-#define OP mul
-#define EXPR (WRAP(u) * WRAP(v))
-#include "ops/binary_loop.inc.c"
+/* Loops of the arithmetic operators for type T. */
+#include "ops/wrap.inc.c"
 
 static T FN(quotient)(T u, T v) {
 #if defined(T_FLOAT)
     return u / v;
 #elif defined(T_SIGNED)
     if (v == 0) return 0;
-    if (v == -1) return (T)(0 - WRAP(u));
+    if (v == -1) return (T)(0 - (uint64_t)u);
     return (T)(u / v);
 #else
     if (v == 0) return 0;
@@ -54,5 +39,3 @@ static T FN(remainder)(T u, T v, bool truncate) {
 #define EXPR FN(remainder)(u, v, p->fmod != 0)
 #include "ops/binary_loop.inc.c"
 #undef PARAMS
-
-#undef WRAP

@@ -1,5 +1,5 @@
-/* test_cpu_compare.c - comparisons, logic of bools, shifts, and the least and largest of integers
- * against the reference kernels. Run once per instruction-set tier. */
+/* test_cpu_compare.c - comparisons, logic of bools, shifts and plain arithmetic against the
+ * reference kernels. Run once per instruction-set tier. */
 #include "versus.h"
 
 static versus v;
@@ -68,14 +68,13 @@ static void bools_match(void **state) {
     }
 }
 
-static void ends_match(void **state) {
+static void arithmetic_matches(void **state) {
     (void)state;
-    for (int t = 0; t < INTEGERS; t++)
-        for (int s = 0; s < SIZES; s++)
-            for (int way = 0; way < 3; way++) {
-                binary_case("Max", numbers[t], sizes[s], way);
-                binary_case("Min", numbers[t], sizes[s], way);
-            }
+    static const char *const ops[] = {"Max", "Min", "Add", "Sub", "Mul"};
+    for (int o = 0; o < 5; o++)
+        for (int t = 0; t < NUMBERS; t++)
+            for (int s = 0; s < SIZES; s++)
+                for (int way = 0; way < 3; way++) binary_case(ops[o], numbers[t], sizes[s], way);
     for (int t = 0; t < UNSIGNED; t++) /* the signed ones come first */
         for (int s = 0; s < SIZES; s++) {
             versus_start(&v, "", "Relu");
@@ -122,8 +121,8 @@ static void broadcast_matches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparisons_match), cmocka_unit_test(bools_match),
-        cmocka_unit_test(ends_match),        cmocka_unit_test(shifts_match),
+        cmocka_unit_test(comparisons_match),  cmocka_unit_test(bools_match),
+        cmocka_unit_test(arithmetic_matches), cmocka_unit_test(shifts_match),
         cmocka_unit_test(broadcast_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -286,6 +286,34 @@ static void coefficients_match(void **state) {
     }
 }
 
+/* By one number, of whatever type and whether it is part of the model or not; and by others, which
+ * are left to the reference. */
+static void powers_match(void **state) {
+    (void)state;
+    static const double powers[] = {1, 2, 3, -1, 0.5, 1e300, NAN};
+    for (int p = 0; p < 7; p++)
+        for (int way = 0; way < 8; way++) {
+            int64_t whole = p < 4 ? (int64_t)powers[p] : 5;
+            versus_start(&v, "", "Pow");
+            v.scale = 3;
+            v.special = way & 1 ? 9 : 0;
+            versus_tensor(&v, way & 2 ? SN_FLOAT64 : SN_FLOAT32, 1, (int64_t[]){51}, NULL);
+            if (way & 4)
+                versus_tensor(&v, SN_INT64, 0, NULL, &whole);
+            else
+                versus_weight(&v, SN_FLOAT64, 1, (int64_t[]){1}, &powers[p]);
+            versus_run(&v, 1, way & 2 ? 2e-15 : 3e-7);
+        }
+    versus_start(&v, "", "Pow");
+    versus_tensor(&v, SN_FLOAT64, 0, NULL, (const double[]){3});
+    versus_tensor(&v, SN_FLOAT64, 2, (int64_t[]){1, 1}, (const double[]){2});
+    versus_run(&v, 1, 0);
+    versus_start(&v, "", "Pow");
+    versus_tensor(&v, SN_FLOAT64, 1, (int64_t[]){7}, NULL);
+    versus_tensor(&v, SN_FLOAT64, 2, (int64_t[]){3, 1}, NULL);
+    versus_run(&v, 1, 0);
+}
+
 static void softmax_case(const char *op, int rank, const int64_t *dims, int64_t axis, float scale,
                          int special) {
     versus_start(&v, "", op);
@@ -326,7 +354,7 @@ int main(void) {
         cmocka_unit_test(errors_are_bounded), cmocka_unit_test(multiples_of_half_pi),
         cmocka_unit_test(odd_numbers),        cmocka_unit_test(neighbours_do_not_tell),
         cmocka_unit_test(operators_match),    cmocka_unit_test(coefficients_match),
-        cmocka_unit_test(softmax_matches),
+        cmocka_unit_test(powers_match),       cmocka_unit_test(softmax_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,11 @@ static void reductions_match(void **state) {
     static const char *const ops[] = {"ReduceSum",       "ReduceMean", "ReduceMax",
                                       "ReduceMin",       "ReduceL1",   "ReduceL2",
                                       "ReduceSumSquare", "ReduceProd", "ReduceLogSumExp"};
-    static const sn_dtype types[] = {SN_FLOAT32, SN_INT32, SN_INT64};
+    static const sn_dtype types[] = {SN_FLOAT32, SN_FLOAT64, SN_INT32, SN_INT64};
     for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
-        for (int t = 0; t < 3; t++) {
-            int special = t == 0 ? 50 : 0;
-            if (t && o == 8) continue;
+        for (int t = 0; t < 4; t++) {
+            int special = t < 2 ? 50 : 0;
+            if (t >= 2 && o == 8) continue;
             reduce_case(ops[o], types[t], 2, (int64_t[]){3, 67}, 1, (int64_t[]){1}, special);
             reduce_case(ops[o], types[t], 2, (int64_t[]){3, 67}, 1, (int64_t[]){0}, special);
             reduce_case(ops[o], types[t], 2, (int64_t[]){5, 300}, 0, NULL, special);

@@ -1,5 +1,4 @@
-/* compare.c - comparisons, logic, shifts and the least and largest of integers on the loops of a
- * tier. */
+/* compare.c - comparisons, logic, shifts and plain arithmetic on the loops of a tier. */
 #include "ep/cpu/compare.h"
 
 #include "ep/cpu/cpu_ep.h"

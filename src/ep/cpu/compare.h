@@ -1,5 +1,5 @@
-/* compare.h - loops of comparisons, of bools, of shifts and of the least and largest of integers,
- * compiled once per instruction-set tier. */
+/* compare.h - loops of comparisons, of bools, of shifts and of plain arithmetic, compiled once per
+ * instruction-set tier. */
 #ifndef SNI_EP_CPU_COMPARE_H
 #define SNI_EP_CPU_COMPARE_H
 
@@ -8,7 +8,7 @@
 /* Operators of two tensors that are the reference kernels' loops. */
 #define SNI_COMPARE_BINARY(each)                                                                   \
     each(Equal) each(Greater) each(GreaterOrEqual) each(Less) each(LessOrEqual) each(And) each(Or) \
-        each(Xor) each(Max) each(Min)
+        each(Add) each(Sub) each(Mul) each(Xor) each(Max) each(Min)
 
 /* Tables are indexed by sn_dtype; NULL: not of that type. */
 typedef struct sni_compare {

@@ -1,5 +1,5 @@
-/* compare.isa.c - loops of reference kernels that compare, compiled with a tier's flags; everything
- * but the table is static. */
+/* compare.isa.c - loops of reference kernels that compare and calculate, compiled with a tier's
+ * flags; everything but the table is static. */
 #include "ep/cpu/compare.h"
 
 #define BODY "ops/compare.inc.c"
@@ -7,7 +7,11 @@
 #undef BODY
 
 #define BODY "ops/largest.inc.c"
-#include "ops/each_int.inc.h"
+#include "ops/each_number.inc.h"
+#undef BODY
+
+#define BODY "ops/wrap.inc.c"
+#include "ops/each_number.inc.h"
 #undef BODY
 
 #define BODY "ops/relu.inc.c"
@@ -41,8 +45,11 @@ const sni_compare PASTE(sni_compare_, TIER) = {
     .And = {[SN_BOOL] = and_b8},
     .Or = {[SN_BOOL] = or_b8},
     .Xor = {[SN_BOOL] = xor_b8},
-    .Max = {SNI_EACH_INT(max)},
-    .Min = {SNI_EACH_INT(min)},
+    .Add = {SNI_EACH_NUMBER(add)},
+    .Sub = {SNI_EACH_NUMBER(sub)},
+    .Mul = {SNI_EACH_NUMBER(mul)},
+    .Max = {SNI_EACH_NUMBER(max)},
+    .Min = {SNI_EACH_NUMBER(min)},
     .shift_left = {SNI_EACH_UINT(shift_left)},
     .shift_right = {SNI_EACH_UINT(shift_right)},
     .Relu = {SNI_EACH_SINT(relu)},

@@ -71,6 +71,9 @@ ROW(sqrt, sqrt_vd(v))
 ROW(reciprocal, splat_vd(1.0) / v)
 ROW(abs, abs_vd(v))
 ROW(neg, -v)
+ROW(none, v)
+ROW(square, v *v)
+ROW(cube, v *v *v)
 #undef ROW
 
 /* Lanes that are too far out, or NaN, one by one: what stands beside them must not tell. */
@@ -185,7 +188,10 @@ static void softmax_columns(const double *x, double *y, int64_t n, int64_t step,
 extern const sni_doubles PASTE(sni_doubles_, TIER);
 
 const sni_doubles PASTE(sni_doubles_, TIER) = {
-    .map = {[SNI_ACT_RELU] = relu_row,
+    .map = {[SNI_ACT_NONE] = none_row,
+            [SNI_ACT_SQUARE] = square_row,
+            [SNI_ACT_CUBE] = cube_row,
+            [SNI_ACT_RELU] = relu_row,
             [SNI_ACT_CLIP] = clip_row,
             [SNI_ACT_LEAKY_RELU] = leaky_relu_row,
             [SNI_ACT_HARD_SIGMOID] = hard_sigmoid_row,

@@ -5,6 +5,7 @@
 #include "base/threadpool.h"
 #include "ep/cpu/cpu_ep.h"
 #include "ep/cpu/doubles.h"
+#include "ops/convert.h"
 #include "ops/tensor_util.h"
 
 #include <math.h>
@@ -146,7 +147,7 @@ static sn_status clip_run_f64(sni_kernel *k) {
     return SN_OK;
 }
 
-/* ---- Pow by a number that is part of the model ---- */
+/* ---- Pow by one number ---- */
 
 bool sni_cpu_power(float exponent, sni_act *act) {
     static const struct {
@@ -163,18 +164,22 @@ bool sni_cpu_power(float exponent, sni_act *act) {
 }
 
 static bool pow_accepts(const sni_choice *c) {
-    const sni_tensor *t = NULL;
-    sni_act act;
-    if (!is_f32(c) || !sni_choice_is(c, 1, SN_FLOAT32) || !c->constants[1]) return false;
-    if (c->constants[1]->tensor.count != 1 || c->constants[1]->tensor.rank > 0) return false;
-    if (sni_const_load(c->constants[1], &t, NULL) != SN_OK) return false;
-    return sni_cpu_power(*(const float *)t->data, &act);
+    return is_f32(c) || is_f64(c);
 }
 
 static sn_status pow_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0), *by = sni_in(k, 1);
+    double exponent = 0;
     sni_act act = SNI_ACT_NONE;
-    sni_cpu_power(*(const float *)sni_in(k, 1)->data, &act);
-    run_map(k, act, 0, 0);
+    if (by->count != 1 || x->count != sni_out(k, 0)->count) return k->node->op->ref(k);
+    sni_convert(by->dtype, by->data, SN_FLOAT64, &exponent, 1, NULL);
+    if (!(fabs(exponent) < 4) || (double)(float)exponent != exponent ||
+        !sni_cpu_power((float)exponent, &act))
+        return k->node->op->ref(k);
+    if (x->dtype == SN_FLOAT64)
+        run_map_f64(k, sni_doubles_get()->map[act], 0, 0);
+    else
+        run_map(k, act, 0, 0);
     return SN_OK;
 }
 
@@ -251,6 +256,6 @@ const sni_impl sni_cpu_maps[] = {
     BINARY("PRelu"),
     {.name = "map_f32", .op = "Clip", .accepts = is_f32, .run = clip_run},
     {.name = "map_f64", .op = "Clip", .accepts = is_f64, .run = clip_run_f64},
-    {.name = "map_f32", .op = "Pow", .accepts = pow_accepts, .run = pow_run},
+    {.name = "power", .op = "Pow", .accepts = pow_accepts, .run = pow_run},
     {0},
 };

@@ -38,7 +38,8 @@ static bool is_float(const sni_choice *c) {
 /* ---- Reductions ---- */
 
 static bool reduce_accepts(const sni_choice *c) {
-    return is_float(c) || sni_choice_is(c, 0, SN_INT32) || sni_choice_is(c, 0, SN_INT64);
+    return is_float(c) || sni_choice_is(c, 0, SN_FLOAT64) || sni_choice_is(c, 0, SN_INT32) ||
+           sni_choice_is(c, 0, SN_INT64);
 }
 
 #define RUN(type, reducer)                               \

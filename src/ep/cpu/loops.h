@@ -35,7 +35,7 @@ typedef struct sni_line {
 /* What is added up of an element: itself, its size, the square of its distance from a center. */
 typedef enum sni_term { SNI_TERM_SELF, SNI_TERM_SIZE, SNI_TERM_SQUARE } sni_term;
 
-/* Tables are indexed by sn_dtype and have float32, int32 and int64. */
+/* Tables are indexed by sn_dtype and have float32, float64, int32 and int64. */
 typedef struct sni_loops {
 #define SNI_FIELD(op, reducer) const sni_reducer *op[SNI_DTYPE_COUNT];
     SNI_LOOPS_REDUCTIONS(SNI_FIELD)

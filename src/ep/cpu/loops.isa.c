@@ -41,6 +41,16 @@
 #undef MATH
 #undef T_FLOAT
 
+#define T double
+#define SUFFIX f64
+#define MATH(name) name
+#define T_FLOAT 1
+#include "ops/reduce.inc.c"
+#undef T
+#undef SUFFIX
+#undef MATH
+#undef T_FLOAT
+
 #define T int32_t
 #define SUFFIX i32
 #define T_SIGNED 1
@@ -82,8 +92,11 @@ static void center_row(const float *x, float *y, int64_t n, float center, float 
 extern const sni_loops PASTE(sni_loops_, TIER);
 
 const sni_loops PASTE(sni_loops_, TIER) = {
-#define FIELD(op, reducer) \
-    .op = {[SN_FLOAT32] = &reducer##_f32, [SN_INT32] = &reducer##_i32, [SN_INT64] = &reducer##_i64},
+#define FIELD(op, reducer)                \
+    .op = {[SN_FLOAT32] = &reducer##_f32, \
+           [SN_FLOAT64] = &reducer##_f64, \
+           [SN_INT32] = &reducer##_i32,   \
+           [SN_INT64] = &reducer##_i64},
     SNI_LOOPS_REDUCTIONS(FIELD)
 #undef FIELD
 #define FIELD(op, row) .op = row,
