@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""operators.py [--threads N] [--only TEXT]... [FAMILY...] - single operators beside ONNX Runtime.
+"""operators.py [--threads N[,N...]] [--only TEXT]... [FAMILY...] - single operators beside ONNX Runtime.
 
 Writes a model of one node for each case of cases.py, runs it in this build and in the real ONNX Runtime in
 turns (as bench/versus does) and prints least times, their ratio and whether the results agree. Ratios below
-1 are where this build is slower.
+1 are where this build is slower. --markdown puts a table by families between the marks of a file.
 """
 
 import argparse
+import collections
 import math
 import os
 import sys
@@ -20,7 +21,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, "bench", "versus"))
 import cases  # noqa: E402
+import report  # noqa: E402
 import versus  # noqa: E402
+
+MARKS = "<!-- operators: begin -->", "<!-- operators: end -->"
 
 TYPES = onnx.mapping.NP_TYPE_TO_TENSOR_TYPE
 
@@ -52,12 +56,12 @@ def write(case, folder):
     onnx.save(model, folder + "/model.onnx")
 
 
-def measure(settings, case, folder):
+def measure(settings, case, folder, threads):
     """Microseconds of each library, and the difference of their results."""
     workers = []
     try:
         for name, path in settings.libs:
-            workers.append(versus.Worker(settings, name, path, settings.threads, folder, 0))
+            workers.append(versus.Worker(settings, name, path, threads, folder, 0))
         got = [w.outputs() for w in workers]
         for w in workers:
             w.run(0.01, 3)
@@ -79,45 +83,80 @@ def chosen(settings):
                 yield family, case
 
 
+def mean(ratios):
+    return math.exp(sum(math.log(r) for r in ratios) / max(1, len(ratios)))
+
+
 def table(rows, most):
+    """What one number of threads gave."""
     print("\n| operator | sinter, us | onnxruntime, us | ratio |\n| --- | --- | --- | --- |")
-    for name, times, ratio in sorted(rows, key=lambda r: r[2]):
-        if ratio < most:
-            print("| %s | %.1f | %.1f | %.2f |" % (name, times[0], times[1], ratio))
-    means = math.exp(sum(math.log(r[2]) for r in rows) / max(1, len(rows)))
-    slower = sum(r[2] < 1 for r in rows)
-    print("\n%d cases, geometric mean of ratios %.2f, %d below 1" % (len(rows), means, slower))
+    for row in sorted(rows, key=lambda r: r.ratio):
+        if row.ratio < most:
+            print("| %s | %.1f | %.1f | %.2f |" % (row.name, row.times[0], row.times[1], row.ratio))
+    ratios = [r.ratio for r in rows]
+    print("\n%d cases, geometric mean of ratios %.2f, %d below 1" % (len(ratios), mean(ratios), sum(r < 1 for r in ratios)))
+
+
+def markdown(results):
+    """Families in rows, numbers of threads in columns, and below the cases that are slower."""
+    heads = ["family", "cases"]
+    for threads in results:
+        heads += ["mean, %dT" % threads, "least, %dT" % threads]
+    lines = ["| %s |" % " | ".join(heads), "| --- " * len(heads) + "|"]
+    families = list(dict.fromkeys(r.family for rows in results.values() for r in rows))
+    for family in families + ["all"]:
+        cells = [family]
+        for rows in results.values():
+            ratios = [r.ratio for r in rows if family in (r.family, "all")]
+            cells = cells[:1] + [str(len(ratios))] + cells[2:] + ["%.2f" % mean(ratios), "%.2f" % min(ratios)]
+        lines.append("| %s |" % " | ".join(cells))
+    for threads, rows in results.items():
+        slower = ["%s %.2f" % (r.name, r.ratio) for r in sorted(rows, key=lambda r: r.ratio) if r.ratio < 1]
+        lines += ["", "Below 1 with %d thread%s (%d): %s." % (threads, "s" if threads > 1 else "", len(slower),
+                                                              ", ".join(slower) or "none")]
+    return "\n".join(lines) + "\n"
+
+
+Row = collections.namedtuple("Row", "family name times ratio")
+
+
+def run(settings, top, threads):
+    rows = []
+    for n, (family, case) in enumerate(chosen(settings)):
+        folder = "%s/%d-%d" % (top, threads, n)
+        try:
+            write(case, folder)
+            times, difference = measure(settings, case, folder, threads)
+        except versus.Failed as e:
+            print("%-12s %-34s %s" % (family, case.name, e), flush=True)
+            continue
+        ratio = times[1] / times[0]
+        rows.append(Row(family, case.name, times, ratio))
+        note = "" if difference < 1e-5 else "   results differ by %.1e" % difference
+        print("%-12s %-34s %9.1f %9.1f %6.2f%s" % (family, case.name, times[0], times[1], ratio, note), flush=True)
+    table(rows, settings.below)
+    return rows
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("families", nargs="*", metavar="FAMILY", help=" ".join(cases.FAMILIES))
     p.add_argument("--only", action="append", metavar="TEXT", help="cases whose name contains it")
-    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--threads", default="1", metavar="N[,N...]")
     p.add_argument("--seconds", type=float, default=0.03, help="of one turn of a library")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--below", type=float, default=math.inf, help="list ratios below this in the table at the end")
+    p.add_argument("--markdown", metavar="FILE", help="put a table by families between the marks of this file")
     p.add_argument("--build", default=os.path.join(TOP, "build"))
     p.add_argument("--lib", action="append", metavar="NAME=PATH", help="the two to compare (default: this build and the real one)")
     settings = p.parse_args()
     settings.worker = os.path.join(settings.build, "versus_worker")
     settings.no_torch, settings.quick = True, False
     settings.libs = versus.engines_of(settings)[:2]
-    rows = []
     with tempfile.TemporaryDirectory() as top:
-        for n, (family, case) in enumerate(chosen(settings)):
-            folder = "%s/%d" % (top, n)
-            try:
-                write(case, folder)
-                times, difference = measure(settings, case, folder)
-            except versus.Failed as e:
-                print("%-12s %-34s %s" % (family, case.name, e), flush=True)
-                continue
-            ratio = times[1] / times[0]
-            rows.append((case.name, times, ratio))
-            note = "" if difference < 1e-5 else "   results differ by %.1e" % difference
-            print("%-12s %-34s %9.1f %9.1f %6.2f%s" % (family, case.name, times[0], times[1], ratio, note), flush=True)
-    table(rows, settings.below)
+        results = {n: run(settings, top, n) for n in map(int, settings.threads.split(","))}
+    if settings.markdown:
+        report.put_between(settings.markdown, MARKS, markdown(results))
 
 
 if __name__ == "__main__":

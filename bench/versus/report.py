@@ -160,13 +160,19 @@ def markdown(data):
     return "\n".join(lines) + "\n"
 
 
-def write_markdown(data, path):
+def put_between(path, marks, text):
+    """Replaces what stands between two marks of a file; what comes after the second one stays."""
     with open(path) as f:
-        text = f.read()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+        before, first, rest = f.read().partition(marks[0])
+    _, second, after = rest.partition(marks[1])
+    if not first or not second:
+        raise SystemExit("%s has no marks %s" % (path, " and ".join(marks)))
     with open(path, "w") as f:
-        f.write(before + BEGIN + "\n" + markdown(data) + END + after)
+        f.write(before + first + "\n" + text + second + after)
+
+
+def write_markdown(data, path):
+    put_between(path, (BEGIN, END), markdown(data))
 
 
 # ---- The page ----
