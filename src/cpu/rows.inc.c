@@ -71,13 +71,19 @@ static inline __attribute__((always_inline)) void columns(const float *x, float 
     }
     for (int64_t i = 0; i < n; i++) {
         const float *at = x + i * step;
-        sum += weight_vf((whole ? load(at) : load_some(at, count, 0)) - most);
+        vf v = weight_vf((whole ? load(at) : load_some(at, count, 0)) - most);
+        sum += v;
+        if (logarithm) continue;
+        if (whole)
+            store(y + i * step, v);
+        else
+            store_some(y + i * step, count, v);
     }
     vf inverse = splat(1) / sum, log_sum = log_vf(sum);
     for (int64_t i = 0; i < n; i++) {
-        const float *at = x + i * step;
-        vf v = (whole ? load(at) : load_some(at, count, 0)) - most;
-        v = logarithm ? v - log_sum : weight_vf(v) * inverse;
+        const float *at = (logarithm ? x : y) + i * step;
+        vf v = whole ? load(at) : load_some(at, count, 0);
+        v = logarithm ? v - most - log_sum : v * inverse;
         if (whole)
             store(y + i * step, v);
         else

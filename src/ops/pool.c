@@ -31,6 +31,7 @@ typedef struct pool_job {
     sni_pool pool;
     sni_pool_fn fn; /* one of the two */
     sni_pool_rows_fn rows;
+    bool means; /* tap_rows are wanted */
 } pool_job;
 
 static void pool_piece(void *ctx, int64_t begin, int64_t end) {
@@ -41,6 +42,27 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
     }
     for (int64_t i = begin; i < end; i++)
         j->fn(&j->pool, i / j->pool.out_rows, i % j->pool.out_rows);
+}
+
+/* How many taps of the axes before the last one count for the mean of an output row. */
+static float tap_rows(const sni_pool *p, int64_t row) {
+    float rows = 1;
+    for (int i = p->window.rank - 2; i >= 0; i--) {
+        int64_t size = p->window.out[i];
+        rows *=
+            (float)sni_window_taps(&p->window, i, row % size, p->params->count_include_pad != 0);
+        row /= size;
+    }
+    return rows;
+}
+
+static sn_status count_rows(sni_kernel *k, sni_pool *p) {
+    void *room = NULL;
+    SN_TRY(sni_scratch_array(k, p->out_rows, sizeof *p->tap_rows, &room));
+    float *rows = room;
+    for (int64_t r = 0; r < p->out_rows; r++) rows[r] = tap_rows(p, r);
+    p->tap_rows = rows;
+    return SN_OK;
 }
 
 static sn_status find_spans(sni_kernel *k, sni_pool *p) {
@@ -75,6 +97,7 @@ static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_te
     p->in_plane = sni_window_in_rows(&p->window) * p->window.in[p->window.rank - 1];
     if (y->count == 0) return SN_OK;
     if (!global) SN_TRY(find_spans(k, p));
+    if (job->means) SN_TRY(count_rows(k, p));
     int last = p->window.rank - 1;
     int64_t work = sni_window_tap_rows(&p->window) * p->window.out[last];
     int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
@@ -89,10 +112,10 @@ sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_
     return run_job(k, &job, global, x, y);
 }
 
-sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn) {
+sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn, bool means) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    pool_job job = {.pool = {.params = k->params}, .rows = fn};
+    pool_job job = {.pool = {.params = k->params}, .rows = fn, .means = means};
     void *out;
     SN_TRY(sni_in_as(k, x, SN_FLOAT32, &job.pool.x));
     SN_TRY(sni_out_as(k, y, SN_FLOAT32, &out));

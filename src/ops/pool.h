@@ -29,6 +29,7 @@ typedef struct sni_pool {
     const sni_pool_span *spans; /* of the taps along the last axis that meet the input */
     int64_t n_spans;
     const float *taps;       /* that count for the mean, along the last axis, of each output */
+    const float *tap_rows;   /* rows of taps that count for it, of each output row; or NULL */
     const sni_kernel *watch; /* NULL unless a row takes long: whether to stop is asked tap by tap */
 } sni_pool;
 
@@ -43,8 +44,9 @@ typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);
 /* The same for rows [begin, end), counted over all planes. */
 typedef void (*sni_pool_rows_fn)(const sni_pool *pool, int64_t begin, int64_t end);
 
-/* Output 0 from input 0, of floats, by a function of float32; no indices. */
-sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn);
+/* Output 0 from input 0, of floats, by a function of float32; no indices. `means`: it wants
+ * tap_rows. */
+sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn, bool means);
 
 /* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
 sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);

@@ -308,6 +308,35 @@ static void axes_match(void **state) {
         }
 }
 
+/* ---- Softmax ---- */
+
+static void softmax_case(int rank, const int64_t *dims, int64_t axis, float scale, int special) {
+    for (int logarithm = 0; logarithm < 2; logarithm++) {
+        versus_start(&v, "", logarithm ? "LogSoftmax" : "Softmax");
+        v.scale = scale;
+        v.special = special;
+        versus_tensor(&v, SN_FLOAT32, rank, dims, NULL);
+        eval_attr(&v.e, sni_attr_of_int("axis", axis));
+        versus_run(&v, 1, 1e-6);
+    }
+}
+
+static void softmax_matches(void **state) {
+    (void)state;
+    static const int64_t rows[] = {1, 15, 16, 64, 65, 700};
+    for (int64_t n = 1; n <= 40; n++)
+        for (int r = 0; r < 6; r++) {
+            softmax_case(2, (int64_t[]){rows[r], n}, 1, 3, 0);
+            softmax_case(2, (int64_t[]){rows[r], n}, -1, 200, 60);
+        }
+    for (int64_t axis = 0; axis < 3; axis++) {
+        softmax_case(3, (int64_t[]){5, 21, 37}, axis, 3, 0);
+        softmax_case(3, (int64_t[]){5, 21, 37}, axis, 50, 90);
+        softmax_case(3, (int64_t[]){4, 70, 160}, axis, 3, 0);
+    }
+    softmax_case(2, (int64_t[]){4, 0}, 0, 1, 0);
+}
+
 /* ---- Pools that have one kernel: beside the definition ---- */
 
 static sn_status run_reference(sni_kernel *k) {
@@ -511,7 +540,8 @@ int main(void) {
         cmocka_unit_test(casts_match),      cmocka_unit_test(whole_numbers_match),
         cmocka_unit_test(pools_match),      cmocka_unit_test(norms_match),
         cmocka_unit_test(regions_match),    cmocka_unit_test(axes_match),
-        cmocka_unit_test(places_match),     cmocka_unit_test(bins_match),
+        cmocka_unit_test(softmax_matches),  cmocka_unit_test(places_match),
+        cmocka_unit_test(bins_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,12 @@ static const sni_gemm_core *core_of(sn_dtype dtype) {
 
 /* ---- Softmax ---- */
 
-enum { GRAIN = 4096 }; /* elements worth a thread */
+enum {
+    GRAIN = 4096,     /* elements worth a thread */
+    SHORT_ROW = 24,   /* elements of a row that is turned, at most */
+    SHORT_ROWS = 64,  /* turned at once */
+    SHORT_LEAST = 16, /* rows, below which turning them takes longer */
+};
 
 static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
@@ -126,6 +131,24 @@ static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++)
         (l->logarithm ? kernels->log_softmax_row : kernels->softmax_row)(x + r * l->n, y + r * l->n,
                                                                          l->n);
+}
+
+/* Short rows are turned into columns, a block at a time: a vector then holds as many rows as it has
+ * lanes, instead of a part of one. */
+static void softmax_short(void *ctx, int64_t begin, int64_t end) {
+    const sni_lanes *l = ctx;
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    float block[SHORT_ROW * SHORT_ROWS];
+    for (int64_t r = begin; r < end; r += SHORT_ROWS) {
+        int64_t rows = end - r < SHORT_ROWS ? end - r : SHORT_ROWS;
+        sni_move_turn(sizeof *block, (const float *)l->x + r * l->n, l->n, rows, l->n, block,
+                      SHORT_ROWS);
+        for (int64_t i = 0; i < rows; i += kernels->lanes)
+            kernels->softmax_columns(block + i, block + i, l->n, SHORT_ROWS,
+                                     rows - i < kernels->lanes ? rows - i : kernels->lanes,
+                                     l->logarithm);
+        sni_move_turn(sizeof *block, block, SHORT_ROWS, l->n, rows, (float *)l->y + r * l->n, l->n);
+    }
 }
 
 static void softmax_rows_f64(void *ctx, int64_t begin, int64_t end) {
@@ -161,8 +184,12 @@ static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
 static void core_softmax(int threads, const sni_lanes *l) {
     sni_lanes lanes = *l;
     if (l->step == 1) {
+        bool turned = l->dtype == SN_FLOAT32 && l->n <= SHORT_ROW && l->outer >= SHORT_LEAST;
         sni_parallel_for(threads, l->outer, GRAIN / l->n + 1,
-                         l->dtype == SN_FLOAT64 ? softmax_rows_f64 : softmax_rows, &lanes);
+                         l->dtype == SN_FLOAT64 ? softmax_rows_f64
+                         : turned               ? softmax_short
+                                                : softmax_rows,
+                         &lanes);
         return;
     }
     int64_t width = softmax_width(l), groups = (l->step + width - 1) / width;

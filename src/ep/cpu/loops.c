@@ -142,11 +142,11 @@ static sn_status run_global(sni_kernel *k, sni_pool_fn fn) {
 }
 
 static sn_status max_pool_run(sni_kernel *k) {
-    return sni_pool_run_rows(k, sni_loops_get()->max_pool);
+    return sni_pool_run_rows(k, sni_loops_get()->max_pool, false);
 }
 
 static sn_status average_pool_run(sni_kernel *k) {
-    return sni_pool_run_rows(k, sni_loops_get()->average_pool);
+    return sni_pool_run_rows(k, sni_loops_get()->average_pool, true);
 }
 
 static sn_status global_max_run(sni_kernel *k) {

@@ -171,17 +171,6 @@ static inline int pool_find(const sni_window *w, const float *x, int64_t row, co
     return n;
 }
 
-/* How many elements of the axes before the last one a mean of this row is over. */
-static inline float pool_outer(const sni_pool *pool, int64_t row) {
-    const sni_window *w = &pool->window;
-    float outer = 1;
-    for (int i = w->rank - 2; i >= 0; i--) {
-        outer *= (float)sni_window_taps(w, i, row % w->out[i], pool->params->count_include_pad);
-        row /= w->out[i];
-    }
-    return outer;
-}
-
 /* Rows [begin, end) of all planes. */
 static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool *pool,
                                                             int64_t begin, int64_t end) {
@@ -202,7 +191,7 @@ static inline __attribute__((always_inline)) void pool_many(bool max, const sni_
         int n = fits ? pool_find(w, x, row, rows) : -1;
         if (n >= 0) {
             pool_down(max, rows, n, in, line + before);
-            pool_along(max, w, line, max ? 1 : pool_outer(pool, row), pool->taps,
+            pool_along(max, w, line, max ? 1 : pool->tap_rows[row], pool->taps,
                        (float *)pool->y + i * w->out[last]);
         } else if (max) {
             max_window_f32(pool, plane, row);
