@@ -154,6 +154,50 @@ static inline vd softplus_vd(vd x) {
     return keep_nan_vd(x, max_vd(x, splat_vd(0)) + log1p_vd(exp_vd(-abs_vd(x))));
 }
 
+/* -ln(1 - erf(t)) for 1 <= t <= 6: polynomials below and from 2.25 on, around the middles. */
+static inline vd erf_tail_vd(vd t) {
+    static const double terms[][2] = {
+        {2.834249445485729e-10, -1.5922899296606133e-10},
+        {2.594316630850129e-08, -1.5793168728877347e-09},
+        {-1.5277756361466266e-07, -6.325703348280998e-09},
+        {5.830598515209105e-07, -2.2851780283705925e-08},
+        {-1.500131904872179e-06, 7.1368144085672776e-09},
+        {4.96651498311871e-07, -2.9867984357500004e-07},
+        {2.3963843790446674e-05, 1.841389471354536e-06},
+        {-0.00019549045385839088, -1.2387147873864695e-05},
+        {0.0011028409336130386, 8.110322573270163e-05},
+        {-0.005270029324061775, -0.0005284233979357063},
+        {0.023008967325315165, 0.0035157587226726777},
+        {0.9017850296578718, 0.9748141681262475},
+        {3.733125959072621, 8.479911403871885},
+        {3.837088703777943, 19.032542764457453},
+    };
+    vl far = t >= splat_vd(2.25);
+    vd u = t - select_vd(far, splat_vd(4.125), splat_vd(1.625)), q = splat_vd(0);
+    UNROLL for (int i = 0; i < (int)(sizeof terms / sizeof *terms); i++) q =
+        q * u + select_vd(far, splat_vd(terms[i][1]), splat_vd(terms[i][0]));
+    return q;
+}
+
+/* Within 2: by an odd polynomial up to 1, by the logarithm of 1 - erf above. */
+static inline vd erf_vd(vd x) {
+    vd size = abs_vd(x), z = x * x, p = splat_vd(5.96069472563374e-11);
+    p = p * z + splat_vd(-1.1374960365156406e-09);
+    p = p * z + splat_vd(1.4660329653293905e-08);
+    p = p * z + splat_vd(-1.6350396316591782e-07);
+    p = p * z + splat_vd(1.646100848190051e-06);
+    p = p * z + splat_vd(-1.4925595772101988e-05);
+    p = p * z + splat_vd(0.0001205533113293673);
+    p = p * z + splat_vd(-0.0008548326981424524);
+    p = p * z + splat_vd(0.005223977624828403);
+    p = p * z + splat_vd(-0.02686617064507787);
+    p = p * z + splat_vd(0.11283791670954885);
+    p = p * z + splat_vd(-0.3761263890318375);
+    p = p * z + splat_vd(0.1283791670955126);
+    vd large = splat_vd(1.0) - exp_mid_vd(-erf_tail_vd(min_vd(size, splat_vd(6.0))));
+    return select_vd(size < splat_vd(1.0), p * x + x, with_sign_vd(large, x));
+}
+
 /* ---- Circle ---- */
 
 /* a + b as their rounded sum and what is missing of it. */

@@ -96,6 +96,9 @@ static void errors_are_bounded(void **state) {
         {"mish", map[SNI_ACT_MISH], mish, -20, 20, true, 5},
         {"elu", map[SNI_ACT_ELU], elu, -45, 5, true, 2},
         {"elu near 0", map[SNI_ACT_ELU], elu, -1, -1e-300, false, 2},
+        {"erf", map[SNI_ACT_ERF], erfl, -6.5, 6.5, true, 2},
+        {"erf where it bends", map[SNI_ACT_ERF], erfl, 0.9, 2.5, true, 2},
+        {"erf near 0", map[SNI_ACT_ERF], erfl, 1e-300, 1, false, 2},
         {"sin", d->sin_row, sinl, -10, 10, true, 1},
         {"sin, many turns", d->sin_row, sinl, -1e6, 1e6, true, 1},
         {"sin, more turns", d->sin_row, sinl, 9e5, 1e15, false, 1},
@@ -179,6 +182,7 @@ static void odd_numbers(void **state) {
         {"log", d->map[SNI_ACT_LOG], log, false},
         {"tanh", d->map[SNI_ACT_TANH], tanh, false},
         {"sigmoid", d->map[SNI_ACT_SIGMOID], logistic, false},
+        {"erf", d->map[SNI_ACT_ERF], erf, false},
         {"sin", d->sin_row, sin, false},
         {"cos", d->cos_row, cos, false},
     };
@@ -240,11 +244,11 @@ static void unary_case(const char *op, int64_t n, float scale, int special) {
 
 static void operators_match(void **state) {
     (void)state;
-    static const char *const ops[] = {"Relu",        "Sigmoid",    "Tanh", "Exp",   "Log",
-                                      "Sqrt",        "Reciprocal", "Abs",  "Neg",   "HardSwish",
-                                      "HardSigmoid", "LeakyRelu",  "Elu",  "Celu",  "Selu",
-                                      "Softplus",    "Softsign",   "Mish", "Swish", "Sin",
-                                      "Cos",         "Floor",      "Ceil", "Round"};
+    static const char *const ops[] = {
+        "Relu", "Sigmoid",  "Tanh",      "Exp",         "Log",       "Sqrt", "Reciprocal",
+        "Abs",  "Neg",      "HardSwish", "HardSigmoid", "LeakyRelu", "Elu",  "Celu",
+        "Selu", "Softplus", "Softsign",  "Mish",        "Swish",     "Erf",  "Gelu",
+        "Sin",  "Cos",      "Floor",     "Ceil",        "Round"};
     static const int64_t sizes[] = {0, 1, 3, 8, 13, 300, 50000};
     for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {

@@ -19,6 +19,11 @@ static inline vd mish_vd(vd x) {
     return keep_nan_vd(x, x * (t / (t + splat_vd(2.0))));
 }
 
+static inline vd gelu_vd(vd x) {
+    vd e = erf_vd(x * splat_vd(0.70710678118654752440));
+    return keep_nan_vd(x, splat_vd(0.5) * x * (splat_vd(1.0) + e));
+}
+
 static inline vd gelu_tanh_vd(vd x) {
     const vd a = splat_vd(0.79788456080286535588), b = splat_vd(0.044715);
     return splat_vd(0.5) * x * (splat_vd(1.0) + tanh_vd(a * (x + b * x * x * x)));
@@ -57,6 +62,8 @@ ROW(hard_sigmoid, clamp_vd(v *a + b, splat_vd(0), splat_vd(1.0)))
 ROW(hard_swish, v *clamp_vd(v / splat_vd(6.0) + splat_vd(0.5), splat_vd(0), splat_vd(1.0)))
 ROW(sigmoid, sigmoid_vd(v))
 ROW(tanh, tanh_vd(v))
+ROW(gelu, gelu_vd(v))
+ROW(erf, erf_vd(v))
 ROW(gelu_tanh, gelu_tanh_vd(v))
 ROW(mish, mish_vd(v))
 ROW(elu, select_vd(v < splat_vd(0), a *expm1_vd(min_vd(v, splat_vd(0))), v))
@@ -198,6 +205,8 @@ const sni_doubles PASTE(sni_doubles_, TIER) = {
             [SNI_ACT_HARD_SWISH] = hard_swish_row,
             [SNI_ACT_SIGMOID] = sigmoid_row,
             [SNI_ACT_TANH] = tanh_row,
+            [SNI_ACT_GELU] = gelu_row,
+            [SNI_ACT_ERF] = erf_row,
             [SNI_ACT_GELU_TANH] = gelu_tanh_row,
             [SNI_ACT_MISH] = mish_row,
             [SNI_ACT_ELU] = elu_row,
