@@ -5,9 +5,11 @@ const path = require('path');
 const {chromium} = require('playwright-core');
 
 const [, , url, picture, folder] = process.argv;
+const PATIENCE = 120000; // milliseconds: a busy machine is slow, not wrong
 
 async function visit(browser, name, viewport) {
   const page = await browser.newPage({viewport, isMobile: false});
+  page.setDefaultTimeout(PATIENCE);
   const problems = [];
   page.on('pageerror', (e) => problems.push(String(e)));
   page.on('console', (m) => m.type() === 'error' && !m.text().includes('favicon') && problems.push(m.text()));
@@ -37,7 +39,7 @@ async function visit(browser, name, viewport) {
 
 (async () => {
   const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
-                                         args: ['--no-sandbox', '--disable-gpu']});
+                                         args: ['--no-sandbox', '--disable-gpu'], timeout: PATIENCE});
   const desk = await visit(browser, 'desk', {width: 1280, height: 800});
   const phone = await visit(browser, 'phone', {width: 380, height: 780});
   await browser.close();
