@@ -2,8 +2,10 @@
  * one, which stands between what changes nothing, then neighbours along it are. */
 
 enum {
-    POOL_ROWS = 64,   /* most input rows under a window */
-    POOL_LINE = 4096, /* most elements of the joined row */
+    POOL_ROWS = 64,              /* most input rows under a window */
+    POOL_LINE = 4096,            /* most elements of the joined row */
+    POOL_ROOM = POOL_LINE + 512, /* with three vectors more; two lines do not share addresses' last
+                                    12 bits, by which loads are taken to depend on stores */
 };
 
 /* Even elements of the 2 * LANES - 1 from p on. */
@@ -54,6 +56,9 @@ static inline __attribute__((always_inline)) void pool_down(bool max, const floa
         break;
     case 4:
         pool_rows(max, rows, 4, n, line);
+        break;
+    case 5:
+        pool_rows(max, rows, 5, n, line);
         break;
     default:
         pool_rows(max, rows, n_rows, n, line);
@@ -135,6 +140,8 @@ static inline __attribute__((always_inline)) void pool_along(bool max, const sni
         pool_taps(max, w, 3, 2, line, outer, counts, y);
     else if (stride == 1 && taps == 3)
         pool_taps(max, w, 3, 1, line, outer, counts, y);
+    else if (stride == 1 && taps == 5)
+        pool_taps(max, w, 5, 1, line, outer, counts, y);
     else if (stride == 1)
         pool_taps(max, w, taps, 1, line, outer, counts, y);
     else
@@ -171,33 +178,37 @@ static inline int pool_find(const sni_window *w, const float *x, int64_t row, co
     return n;
 }
 
-/* Rows [begin, end) of all planes. */
+/* Rows [begin, end) of all planes. Rows of the input are joined for one output row while the line
+ * of the one before is finished: loads that lie across two stores wait until those are in the
+ * cache. */
 static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool *pool,
                                                             int64_t begin, int64_t end) {
     const sni_window *w = &pool->window;
     const int last = w->rank - 1;
     const int64_t in = w->in[last], before = w->begin[last];
     const float *rows[POOL_ROWS];
-    float line[POOL_LINE + 3 * LANES];
+    float lines[2][POOL_ROOM];
     int64_t reach = (w->out[last] - 1) * w->stride[last] + sni_window_extent(w, last);
     int64_t stop = before + in > reach ? before + in : reach;
     bool fits = stop <= POOL_LINE;
     /* Outputs beyond the last one read up to two vectors more. */
-    for (int64_t i = 0; fits && i < before; i++) line[i] = max ? -INFINITY : 0;
-    for (int64_t i = before + in; fits && i < stop + 2 * LANES; i++) line[i] = max ? -INFINITY : 0;
+    for (int l = 0; fits && l < 2; l++) {
+        for (int64_t i = 0; i < before; i++) lines[l][i] = max ? -INFINITY : 0;
+        for (int64_t i = before + in; i < stop + 2 * LANES; i++) lines[l][i] = max ? -INFINITY : 0;
+    }
     int64_t plane = begin / pool->out_rows, row = begin % pool->out_rows;
-    for (int64_t i = begin; i < end; i++) {
+    int64_t joined = -1; /* the output row within its plane whose line is there; -1: none */
+    for (int64_t i = begin; i <= end; i++) {
         const float *x = (const float *)pool->x + plane * pool->in_plane;
-        int n = fits ? pool_find(w, x, row, rows) : -1;
-        if (n >= 0) {
-            pool_down(max, rows, n, in, line + before);
-            pool_along(max, w, line, max ? 1 : pool->tap_rows[row], pool->taps,
-                       (float *)pool->y + i * w->out[last]);
-        } else if (max) {
-            max_window_f32(pool, plane, row);
-        } else {
-            average_f32(pool, plane, row);
-        }
+        int n = fits && i < end ? pool_find(w, x, row, rows) : -1;
+        if (n >= 0) pool_down(max, rows, n, in, lines[i & 1] + before);
+        if (joined >= 0)
+            pool_along(max, w, lines[(i - 1) & 1], max ? 1 : pool->tap_rows[joined], pool->taps,
+                       (float *)pool->y + (i - 1) * w->out[last]);
+        joined = n >= 0 ? row : -1;
+        if (i == end) break;
+        if (n < 0 && max) max_window_f32(pool, plane, row);
+        if (n < 0 && !max) average_f32(pool, plane, row);
         if (++row == pool->out_rows) {
             row = 0;
             plane++;
