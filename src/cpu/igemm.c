@@ -219,10 +219,12 @@ static void run_share(const share *s) {
         for (int64_t i = s->i0; i < s->i1; i += a_most) {
             int64_t count = sni_smaller(a_most, s->i1 - i);
             const int32_t *a = block_of_a(s, i, count);
-            for (int64_t p = 0; p < count; p++)
+            for (int64_t p = 0; p < count; p++) {
+                if (g->stop && g->stop(g->stop_ctx)) return;
                 for (int64_t q = 0; q < columns; q++)
                     run_tile(s, a + p * mr * g->units, b + q * nr * g->units, i + p, (j + q) * nr,
                              s->sums ? s->sums + q * nr : NULL);
+            }
         }
     }
 }

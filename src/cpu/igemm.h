@@ -148,6 +148,9 @@ typedef struct sni_igemm {
     float zero, low;
     void *c; /* rows are c_row elements apart */
     int64_t c_row;
+    /* Asked now and then by every thread; true: the rest of C is left undone. NULL: never. */
+    bool (*stop)(const void *ctx);
+    const void *stop_ctx;
 } sni_igemm;
 
 int64_t sni_int_units(int64_t k); /* of k elements */

@@ -199,6 +199,13 @@ class Native(unittest.TestCase):
         with self.assertRaisesRegex(sinter.TimedOut, "Attention"):
             s.run({"x": np.ones((1, 500000, 64), np.float32)}, time_limit=0.05)
 
+    def test_large_products_stop_in_time(self):
+        for kind, out, op, x in (("float", "float", "MatMul", np.ones((4096, 4096), np.float32)),
+                                 ("uint8", "int32", "MatMulInteger", np.ones((4096, 4096), np.uint8))):
+            s = session(f"g ({kind}[N,N] x) => ({out}[N,N] y) {{ y = {op} (x, x) }}")
+            with self.assertRaisesRegex(sinter.TimedOut, op):
+                s.run({"x": x}, time_limit=0.01)
+
     def test_folding_stops_in_time(self):
         text = ("g (float[1] t) => (float[A,B,C] y) <int64[3] s = {1, 1, 1500000}> "
                 "{ x = ConstantOfShape <value = float[1] {1}> (s) y = MaxPool <kernel_shape = [750000]> (x) }")

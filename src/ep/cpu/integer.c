@@ -53,3 +53,16 @@ void sni_int_scales(float a, const sni_tensor *b, float y, int64_t n, float *out
     const float *scales = b->data;
     for (int64_t i = 0; i < n; i++) out[i] = a * scales[b->count == 1 ? 0 : i] / y;
 }
+
+/* ---- Time limits ---- */
+
+static bool stopping(const void *kernel) {
+    return sni_stopping(kernel);
+}
+
+void sni_int_watch(const sni_kernel *k, sni_igemm *g, int64_t count) {
+    static const double long_units = 1e9; /* products of units: some ten milliseconds */
+    if ((double)g->m * (double)g->n * (double)g->units * (double)count < long_units) return;
+    g->stop = stopping;
+    g->stop_ctx = k;
+}

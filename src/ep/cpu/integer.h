@@ -64,6 +64,10 @@ void sni_int_corrections(const sni_int_weights *w, int32_t a_zero, const int32_t
 /* (a * b[i]) / y for n channels; b has one element or n. */
 void sni_int_scales(float a, const sni_tensor *b, float y, int64_t n, float *out);
 
+/* Lets `count` such products ask for the run's time limit if they take long; the kernel then polls
+ * when they have returned. */
+void sni_int_watch(const sni_kernel *k, sni_igemm *g, int64_t count);
+
 /* A float32 tensor to bytes: on all threads, and the scale that DynamicQuantizeLinear gives it. */
 void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, float zero, float low,
                       uint8_t *out);

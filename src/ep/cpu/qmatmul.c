@@ -137,8 +137,9 @@ static sn_status run_packed(sni_kernel *k, const call *c) {
     size_t size = sni_igemm_scratch_size(&g, k->threads);
     void *scratch = size ? sni_scratch(k, size) : NULL;
     if (size && !scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    sni_int_watch(k, &g, 1);
     sni_igemm_run(&g, k->threads, scratch);
-    return SN_OK;
+    return g.stop ? sni_poll(k) : SN_OK;
 }
 
 static call call_of(sni_kernel *k, const places *at) {

@@ -103,8 +103,9 @@ static sn_status run_stack(sni_kernel *k, stack *s) {
     s->part_bytes = s->rows_bytes + round_64(sni_igemm_scratch_size(&s->g, s->threads));
     s->scratch = sni_scratch(k, s->part_bytes * (size_t)s->parts);
     if (!s->scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    sni_int_watch(k, &s->g, s->shape.count);
     sni_parallel_for(s->parts, s->parts, 1, run_parts, s);
-    return SN_OK;
+    return s->g.stop ? sni_poll(k) : SN_OK;
 }
 
 static sn_status run(sni_kernel *k, const places *at, sni_igemm g) {
