@@ -38,7 +38,8 @@ static struct {
     job *first, *last;     /* jobs that workers may join */
     int workers, sleeping; /* workers: those of this crew */
     unsigned crew;         /* workers of an earlier one leave */
-    atomic_uint posted;    /* counts jobs: what a spinning worker watches */
+    atomic_uint posted;    /* counts jobs: what a waiting worker watches */
+    int64_t posted_at;     /* when the latest job came that somebody slept at, in nanoseconds */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
@@ -180,6 +181,17 @@ static void leave(job *j) {
     if (asleep) pthread_cond_broadcast(&pool.done);
 }
 
+/* Sleeps until a job is posted after `seen`, which others may have done by the time this worker is
+ * awake, or the crew is not the pool's any more. With the lock held. Returns when the job came. */
+static int64_t sleep_until_posted(unsigned seen, unsigned crew) {
+    pool.sleeping++;
+    while (!posted_since(&seen) && crew == pool.crew) pthread_cond_wait(&pool.wake, &pool.lock);
+    pool.sleeping--;
+    return pool.posted_at;
+}
+
+/* Workers spin for the next job as long as jobs come so soon that it pays: whoever wakes up finds
+ * out how soon this one came, and who has spun in vain spins for half as long next time. */
 static void worker(void *crew_number) {
     unsigned crew = (unsigned)(uintptr_t)crew_number;
     bool may_spin = sni_threads_available() > 1;
@@ -195,6 +207,7 @@ static void worker(void *crew_number) {
             continue;
         }
         unsigned seen = atomic_load_explicit(&pool.posted, memory_order_relaxed);
+        int64_t idle = (int64_t)sni_now_ns();
         if (may_spin) {
             pthread_mutex_unlock(&pool.lock);
             bool found = spin(posted_since, &seen, patience);
@@ -202,9 +215,7 @@ static void worker(void *crew_number) {
             lock_pool();
             if (found) continue; /* even if others have done the job meanwhile: more will come */
         }
-        pool.sleeping++;
-        while (!pool.first && crew == pool.crew) pthread_cond_wait(&pool.wake, &pool.lock);
-        pool.sleeping--;
+        if (sleep_until_posted(seen, crew) - idle < SPIN_LONGEST) patience = SPIN_LONGEST;
     }
     pthread_mutex_unlock(&pool.lock);
 }
@@ -306,6 +317,7 @@ static void post(job *j) {
         pool.first = j;
     pool.last = j;
     atomic_fetch_add_explicit(&pool.posted, 1, memory_order_relaxed);
+    if (pool.sleeping > 0) pool.posted_at = (int64_t)sni_now_ns();
     int sleepers = j->room < pool.sleeping ? j->room : pool.sleeping;
     for (int i = 0; i < sleepers; i++) pthread_cond_signal(&pool.wake);
     pthread_mutex_unlock(&pool.lock);
