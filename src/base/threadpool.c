@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,7 +16,8 @@ enum {
     MOST_WORKERS = 255,
     SPIN_SHORTEST = 1000, /* nanoseconds */
     SPIN_LONGEST = 50000,
-    LOCK_TRIES = 50
+    LOCK_TRIES = 50,
+    MOVE_PAUSE = 10000000 /* nanoseconds between two moves of a worker to another CPU */
 };
 
 /* One sni_parallel_for under way; lives on its caller's stack. */
@@ -39,7 +41,8 @@ static struct {
     int workers, sleeping; /* workers: those of this crew */
     unsigned crew;         /* workers of an earlier one leave */
     atomic_uint posted;    /* counts jobs: what a waiting worker watches */
-    int64_t posted_at;     /* when the latest job came that somebody slept at, in nanoseconds */
+    int64_t posted_at;     /* when the latest job came while somebody slept, in nanoseconds */
+    int posted_from;       /* the CPU of whoever posted it */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
@@ -181,21 +184,54 @@ static void leave(job *j) {
     if (asleep) pthread_cond_broadcast(&pool.done);
 }
 
+/* Takes the calling thread from this CPU to another one that it may use; after that it may use all
+ * of them again. Where that is refused, or there are more CPUs than the type holds, it stays. */
+static void leave_cpu(int cpu) {
+    cpu_set_t all, others;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return;
+    others = all;
+    CPU_CLR((size_t)cpu, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
+/* What a worker knows of the jobs so far; times are in nanoseconds. */
+typedef struct habits {
+    int64_t patience; /* how long it spins for the next one */
+    int64_t moved;    /* when it last moved to another CPU */
+} habits;
+
 /* Sleeps until a job is posted after `seen`, which others may have done by the time this worker is
- * awake, or the crew is not the pool's any more. With the lock held. Returns when the job came. */
-static int64_t sleep_until_posted(unsigned seen, unsigned crew) {
+ * awake, or the crew is not the pool's any more. With the lock held. `idle`: since when there has
+ * been nothing to do. Systems may wake a worker on the CPU of the thread that posted the job
+ * although another is idle, and again next time; it then waits for that thread, or that thread for
+ * it. */
+static void sleep_until_posted(unsigned seen, unsigned crew, int64_t idle, habits *h) {
     pool.sleeping++;
     while (!posted_since(&seen) && crew == pool.crew) pthread_cond_wait(&pool.wake, &pool.lock);
     pool.sleeping--;
-    return pool.posted_at;
+    if (pool.posted_at - idle < SPIN_LONGEST) h->patience = SPIN_LONGEST; /* it would have paid */
+    int cpu = pool.posted_from;
+    int64_t now = (int64_t)sni_now_ns();
+    if (cpu != sched_getcpu() || now - h->moved < MOVE_PAUSE) return;
+    h->moved = now;
+    pthread_mutex_unlock(&pool.lock);
+    leave_cpu(cpu);
+    lock_pool();
 }
 
-/* Workers spin for the next job as long as jobs come so soon that it pays: whoever wakes up finds
- * out how soon this one came, and who has spun in vain spins for half as long next time. */
+/* Spins until a job is posted after `seen`. Who has spun in vain spins for half as long next time.
+ */
+static bool spin_until_posted(unsigned seen, habits *h) {
+    bool found = spin(posted_since, &seen, h->patience);
+    h->patience = found ? SPIN_LONGEST : h->patience / 2 + SPIN_SHORTEST / 2;
+    return found;
+}
+
 static void worker(void *crew_number) {
     unsigned crew = (unsigned)(uintptr_t)crew_number;
     bool may_spin = sni_threads_available() > 1;
-    int64_t patience = SPIN_LONGEST;
+    habits h = {.patience = SPIN_LONGEST};
     lock_pool();
     while (crew == pool.crew) {
         job *j = join();
@@ -210,12 +246,11 @@ static void worker(void *crew_number) {
         int64_t idle = (int64_t)sni_now_ns();
         if (may_spin) {
             pthread_mutex_unlock(&pool.lock);
-            bool found = spin(posted_since, &seen, patience);
-            patience = found ? SPIN_LONGEST : patience / 2 + SPIN_SHORTEST / 2;
+            bool found = spin_until_posted(seen, &h);
             lock_pool();
             if (found) continue; /* even if others have done the job meanwhile: more will come */
         }
-        if (sleep_until_posted(seen, crew) - idle < SPIN_LONGEST) patience = SPIN_LONGEST;
+        sleep_until_posted(seen, crew, idle, &h);
     }
     pthread_mutex_unlock(&pool.lock);
 }
@@ -317,7 +352,10 @@ static void post(job *j) {
         pool.first = j;
     pool.last = j;
     atomic_fetch_add_explicit(&pool.posted, 1, memory_order_relaxed);
-    if (pool.sleeping > 0) pool.posted_at = (int64_t)sni_now_ns();
+    if (pool.sleeping > 0) {
+        pool.posted_at = (int64_t)sni_now_ns();
+        pool.posted_from = sched_getcpu();
+    }
     int sleepers = j->room < pool.sleeping ? j->room : pool.sleeping;
     for (int i = 0; i < sleepers; i++) pthread_cond_signal(&pool.wake);
     pthread_mutex_unlock(&pool.lock);

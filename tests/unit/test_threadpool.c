@@ -6,6 +6,7 @@
 #include "base/threadpool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -166,6 +167,34 @@ static void idle_pool_wakes(void **state) {
     }
 }
 
+typedef struct freedom {
+    cpu_set_t all;
+    atomic_bool less; /* a thread may not use all of them */
+    atomic_int pieces;
+} freedom;
+
+static void compare_cpus(void *ctx, int64_t begin, int64_t end) {
+    freedom *f = ctx;
+    cpu_set_t own;
+    (void)begin, (void)end;
+    if (sched_getaffinity(0, sizeof own, &own) != 0 || !CPU_EQUAL(&own, &f->all)) f->less = true;
+    f->pieces++;
+    usleep(200); /* so that workers get some */
+}
+
+/* Workers that were woken, on whatever CPU, may use all CPUs that their caller may. */
+static void woken_workers_use_any_cpu(void **state) {
+    (void)state;
+    freedom f = {.less = false};
+    if (sched_getaffinity(0, sizeof f.all, &f.all) != 0) skip(); /* more CPUs than the type has */
+    for (int i = 0; i < 20; i++) {
+        sni_parallel_for(3, 12, 1, compare_cpus, &f);
+        usleep(1000); /* workers fall asleep */
+    }
+    assert_false(f.less);
+    assert_int_equal(f.pieces, 20 * 12);
+}
+
 static void works_after_fork(void **state) {
     (void)state;
     assert_null(call_often(NULL));
@@ -296,6 +325,7 @@ int main(void) {
         cmocka_unit_test(limit_is_kept),
         cmocka_unit_test(many_callers_at_once),
         cmocka_unit_test(idle_pool_wakes),
+        cmocka_unit_test(woken_workers_use_any_cpu),
         cmocka_unit_test(works_after_fork),
         cmocka_unit_test(program_makes_threads),
         cmocka_unit_test(workers_change_during_calls),
