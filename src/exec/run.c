@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "exec/facts.h"
+#include "ops/blocked.h"
 #include "ops/call.h"
 #include "ops/tensor_util.h"
 
@@ -216,16 +217,40 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
     a->run->on_step(a->run->on_step_ctx, &event);
 }
 
-/* Tells of the values that a step made. */
+/* A blocked tensor in plain layout; its memory is the caller's to clear. */
+static sn_status unblock(const sni_tensor *t, int64_t channels, sni_datum *out) {
+    const int64_t *d = t->dims;
+    sni_datum plain = {.kind = SN_KIND_TENSOR};
+    if (t->rank != 5 || d[1] * d[4] < channels) return SN_INTERNAL;
+    SN_TRY(sni_tensor_new(&plain.tensor, t->dtype, 4, (int64_t[]){d[0], channels, d[2], d[3]}, NULL,
+                          NULL));
+    if (t->count) sni_from_blocked(t->data, plain.tensor.data, d[0], channels, d[2] * d[3], d[4]);
+    *out = plain;
+    return SN_OK;
+}
+
+static void tell_value(const activation *a, const sni_node *n, sni_str name,
+                       const sni_datum *value) {
+    char text[256];
+    snprintf(text, sizeof text, "%.*s", SNI_FMT(name));
+    a->run->on_value(a->run->on_value_ctx, text, n->op->name, value);
+}
+
+/* Tells of the values that a step made; of blocked ones, which are the optimiser's own, under the
+ * name and in the layout of the model's. */
 static void tell_values(const activation *a, const sni_step *s) {
     const sni_node *n = s->node;
     const sni_datum **out = a->frame->refs + s->refs + n->n_in + n->n_captures;
     for (int32_t i = 0; i < n->n_out && a->depth == 0; i++) {
-        char name[256];
+        sni_datum plain;
         if (!out[i]) continue;
-        sni_str own = a->plan->graph->values[n->out[i]]->name;
-        snprintf(name, sizeof name, "%.*s", SNI_FMT(own));
-        a->run->on_value(a->run->on_value_ctx, name, n->op->name, out[i]);
+        const sni_value *v = a->plan->graph->values[n->out[i]];
+        if (v->stands_for.n == 0) {
+            tell_value(a, n, v->name, out[i]);
+        } else if (unblock(&out[i]->tensor, v->channels, &plain) == SN_OK) {
+            tell_value(a, n, v->stands_for, &plain);
+            sni_datum_clear(&plain);
+        }
     }
 }
 

@@ -147,6 +147,10 @@ sn_status sni_graph_replace_uses(sni_graph *g, int32_t from, int32_t to, sn_erro
             g->nodes[u.node]->in[u.slot] = to;
     }
     v->use_count = 0;
+    if (g->values[to]->stands_for.n == 0) {
+        g->values[to]->stands_for = v->stands_for;
+        g->values[to]->channels = v->channels;
+    }
     return SN_OK;
 }
 

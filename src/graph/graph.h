@@ -147,6 +147,10 @@ struct sni_value {
      * of them (1 for a scalar); NULL if not known. */
     const sni_dim *shape_value;
     int32_t shape_count;
+    /* Of a value in blocked layout (ops/blocked.h): the name of the plain one that it stands for,
+     * and the channels of that; n 0: none. */
+    sni_str stands_for;
+    int64_t channels;
     sni_use *uses;
     int32_t use_count, use_capacity;
 };

@@ -230,13 +230,25 @@ static sn_status restore(sni_layout *l, const sni_node *n, int32_t id) {
     return sni_graph_replace_uses(l->g, id, plain, l->r->err);
 }
 
+/* The blocked form of a dead node's output is known by its name from now on. */
+static void keep_name(const sni_layout *l, int32_t id) {
+    if (id == SNI_NO_ID || l->forms[id].real == SNI_NO_ID) return;
+    sni_value *blocked = l->g->values[l->forms[id].real];
+    if (!blocked || blocked->stands_for.n) return;
+    blocked->stands_for = l->g->values[id]->name;
+    blocked->channels = sni_layout_channels(l, id);
+}
+
 /* Removes dead nodes, last ones first. */
 static sn_status sweep(sni_layout *l) {
     for (int32_t id = l->g->last; id != SNI_NO_ID;) {
         sni_node *n = l->g->nodes[id];
         id = n->prev;
         if (n->id >= l->n_nodes || !l->dead[n->id]) continue;
-        for (int32_t i = 0; i < n->n_out; i++) SN_TRY(restore(l, n, n->out[i]));
+        for (int32_t i = 0; i < n->n_out; i++) {
+            SN_TRY(restore(l, n, n->out[i]));
+            keep_name(l, n->out[i]);
+        }
         sni_graph_remove_node(l->g, n);
     }
     sni_graph_remove_dead_values(l->g);

@@ -157,6 +157,23 @@ def diff_compares_values(folder):
     check_error(sinter("diff"), 2, "no model")
 
 
+@test
+def diff_compares_pictures_in_blocks(folder):
+    """What convolutions make is compared by the model's names, whatever layout the optimiser gave it."""
+    rng = np.random.default_rng(2)
+    weights = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) / 8, name)
+               for name, shape in (("W1", (21, 3, 3, 3)), ("W2", (21, 21, 3, 3)), ("W3", (5, 21, 1, 1)))]
+    nodes = [helper.make_node("Conv", ["x", "W1"], ["a"], pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "W2"], ["c"], pads=[1, 1, 1, 1]),
+             helper.make_node("Add", ["c", "b"], ["d"]),
+             helper.make_node("Conv", ["d", "W3"], ["y"])]
+    path = model(os.path.join(folder, "p.onnx"), nodes, [("x", TensorProto.FLOAT, [2, 3, 11, 13])],
+                 [("y", TensorProto.FLOAT, [2, 5, 11, 13])], weights)
+    result = sinter("diff", path, "-v")
+    check_code(result, 0, "agrees b (", "agrees d (", "float32[2,21,11,13]", "3 values in common, 0 differ")
+
+
 def other_library():
     """The library of this build that has ONNX Runtime's interface; None: it was not built."""
     path = os.path.join(os.path.dirname(os.path.abspath(program())), "libonnxruntime.so.1")
