@@ -91,19 +91,17 @@ def compiled_models_run_alike(folder):
 
 
 def file_pages(pid, name):
-    """Kilobytes of a process's mappings of a file: those that are its own, and those it has at all."""
-    own = present = 0
+    """Kilobytes of a process's mappings of a file: copies of its own, what it shares with others, and all it has."""
+    found = {"Anonymous:": 0, "Shared_Clean:": 0, "Shared_Dirty:": 0, "Rss:": 0}
     ours = False
     with open("/proc/%d/smaps" % pid) as f:
         for line in f:
             words = line.split()
             if "-" in words[0] and not words[0].endswith(":"):
                 ours = line.rstrip().endswith(name)
-            elif ours and words[0] in ("Private_Dirty:", "Anonymous:"):
-                own += int(words[1])
-            elif ours and words[0] == "Rss:":
-                present += int(words[1])
-    return own, present
+            elif ours and words[0] in found:
+                found[words[0]] += int(words[1])
+    return found["Anonymous:"], found["Shared_Clean:"] + found["Shared_Dirty:"], found["Rss:"]
 
 
 @test
@@ -113,15 +111,15 @@ def processes_share_a_compiled_model(folder):
     words = [program(), "bench", "--seconds", "600", "--threads", "1", out]
     running = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
     try:
-        pages = [(0, 0)]
         for _ in range(2000):
             time.sleep(0.05)
-            pages = [file_pages(p.pid, "m.sinter") for p in running]
-            if min(present for _, present in pages) >= 8000:
+            if min(file_pages(p.pid, "m.sinter")[2] for p in running) >= 8000:
                 break
-        for own, present in pages:
+        # Now that both have it: a page is shared from the moment on in which the second process maps it.
+        for own, shared, present in [file_pages(p.pid, "m.sinter") for p in running]:
             check(present >= 8000, "the packed weights are used where they are mapped: %d kB" % present)
             check(own == 0, "no page is a copy of its own: %d kB" % own)
+            check(shared >= 8000, "both processes have the same pages: %d kB" % shared)
     finally:
         for p in running:
             p.kill()
