@@ -53,13 +53,36 @@ sni_isa sni_cpu_best(void) {
     return c & vnni ? SNI_ISA_AVX512VNNI : SNI_ISA_AVX512;
 }
 
+/* AMD's family 25, of which Zen 4 has AVX-512. */
+static bool is_zen_4(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx ||
+        d != signature_AMD_edx || !__get_cpuid(1, &a, &b, &c, &d))
+        return false;
+    return (a >> 8 & 15) == 15 && (a >> 20 & 255) == 25 - 15;
+}
+
 #else
 
 sni_isa sni_cpu_best(void) {
     return SNI_ISA_BASELINE;
 }
 
+static bool is_zen_4(void) {
+    return false;
+}
+
 #endif
+
+bool sni_cpu_halves_vectors(void) {
+    static atomic_int cached = -1;
+    int halves = atomic_load(&cached);
+    if (halves < 0) {
+        halves = sni_cpu_isa() >= SNI_ISA_AVX512 && is_zen_4();
+        atomic_store(&cached, halves);
+    }
+    return halves;
+}
 
 sni_isa sni_cpu_isa(void) {
     static atomic_int cached = -1;

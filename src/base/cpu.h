@@ -2,6 +2,7 @@
 #ifndef SNI_BASE_CPU_H
 #define SNI_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Instruction sets that kernels are built for; each contains those before it. */
@@ -20,6 +21,10 @@ sni_isa sni_cpu_best(void);
 /* The one to use: sni_cpu_best(), or a lesser one if the environment variable SINTER_ISA names it
  * ("baseline", "avx2", "avx512", "avx512vnni") when this is first called. */
 sni_isa sni_cpu_isa(void);
+
+/* True where vectors of 512 bits are computed half by half (AMD's Zen 4): one of them then takes as
+ * long as two of 256 bits. */
+bool sni_cpu_halves_vectors(void);
 
 /* Channels that lie side by side in a blocked tensor for the instruction set in force. */
 int sni_cpu_block(void);

@@ -1,5 +1,7 @@
 /* winograd.c - cutting and threads of Winograd convolution.
  *
+ * What is said of channels holds for those of all phases where the stride is 2, phase after phase.
+ *
  * Tiles are taken in blocks whose transformed input stays in the second-level cache. For each
  * block, transformed input is laid out V(point, tile group, channel block, tile, c), where a group
  * is what one product takes; weights are U(pair of output channel blocks, point, channel, 2 c) and
@@ -19,45 +21,87 @@
 
 /* ---- Forms ---- */
 
-static bool axis_form(int64_t kernel, int points, int *t, int *m, int *r) {
-    if (kernel == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
+/* `taps` is 1 to 7, that of a phase 2 to 4. */
+static bool axis_form(int64_t taps, int points, int *t, int *m, int *r) {
+    if (taps == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
         return false;
-    if (kernel != 1 && kernel != 3 && kernel != 4 && kernel != 5 && kernel != 7) return false;
-    if (points <= kernel && points > 1) return false;
+    if (points <= taps && points > 1) return false;
     *t = points;
-    *r = (int)kernel;
-    *m = points - (int)kernel + 1;
+    *r = (int)taps;
+    *m = points - (int)taps + 1;
     return true;
 }
 
+enum { STRIDED_POINTS = 6 }; /* most of a phase: 8 err by 1e-4 of the largest result */
+
+/* Taps of a convolution of stride 1, or of a phase; 0: no form has so many. */
+static int64_t axis_taps(int64_t kernel, int64_t stride) {
+    bool odd = kernel == 3 || kernel == 5 || kernel == 7;
+    if (stride == 1) return odd || kernel == 1 || kernel == 4 ? kernel : 0;
+    return stride == 2 && odd ? (kernel + 1) / 2 : 0;
+}
+
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form) {
-    sni_wino_form f = {0};
-    if (g->groups != 1 || g->stride_h != 1 || g->stride_w != 1 || g->dilation_h != 1 ||
-        g->dilation_w != 1 || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
+    sni_wino_form f = {.stride = (int)g->stride_h};
+    int64_t taps_h = axis_taps(g->kernel_h, g->stride_h);
+    int64_t taps_w = axis_taps(g->kernel_w, g->stride_w);
+    if (g->groups != 1 || g->stride_h != g->stride_w || g->dilation_h != 1 || g->dilation_w != 1 ||
+        !taps_h || !taps_w || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
         return false;
-    if (!axis_form(g->kernel_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
-        !axis_form(g->kernel_w, t_w, &f.t_w, &f.m_w, &f.r_w))
+    if (g->stride_h == 2 && (t_h > STRIDED_POINTS || t_w > STRIDED_POINTS)) return false;
+    if (!axis_form(taps_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
+        !axis_form(taps_w, t_w, &f.t_w, &f.m_w, &f.r_w))
         return false;
     *form = f;
     return true;
 }
 
 bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form) {
-    if (g->kernel_h != 3 || g->kernel_w != 3 || !sni_wino_form_of(g, 6, 6, form)) return false;
+    if (g->kernel_h != 3 || g->kernel_w != 3 || g->stride_h != 1 ||
+        !sni_wino_form_of(g, 6, 6, form))
+        return false;
     form->taps = true;
     return true;
 }
 
-/* ---- Weights ---- */
+/* ---- Phases ---- */
+
+/* Whether a phase has the odd taps down and across. In this order those that a point needs come
+ * one after the other. */
+static const struct { int down, across; } phases[] = {{0, 1}, {0, 0}, {1, 0}, {1, 1}};
+
+static int phases_of(const sni_wino_form *f) {
+    return f->stride * f->stride;
+}
 
 static int64_t points_of(const sni_wino_form *f) {
     return (int64_t)f->t_h * f->t_w;
 }
 
+/* Phases [*first, *end) of a point: the odd taps have no part in a point at infinity. Without a
+ * stride there is one, of all taps. */
+static void phases_at(const sni_wino_form *f, int64_t point, int64_t *first, int64_t *end) {
+    bool bottom = point / f->t_w == f->t_h - 1, right = point % f->t_w == f->t_w - 1;
+    *first = f->stride == 2 && right;
+    *end = f->stride == 1 ? 1 : bottom ? 2 : right ? 3 : 4;
+}
+
+/* Channels that all points have together. */
+static int64_t depth_of(const sni_conv_geometry *g, const sni_wino_form *f) {
+    int64_t count = 0, first, end;
+    for (int64_t i = 0; i < points_of(f); i++) {
+        phases_at(f, i, &first, &end);
+        count += end - first;
+    }
+    return count * g->in_channels;
+}
+
+/* ---- Weights ---- */
+
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form) {
     int64_t block = sni_cpu_kernels_get()->block;
-    int64_t each = form->taps ? g->kernel_h * g->kernel_w : points_of(form);
-    return (size_t)(each * g->in_channels * sni_blocks(g->out_channels, block) * block);
+    int64_t depth = form->taps ? g->kernel_h * g->kernel_w * g->in_channels : depth_of(g, form);
+    return (size_t)(depth * sni_blocks(g->out_channels, block) * block);
 }
 
 typedef struct pack_job {
@@ -68,32 +112,70 @@ typedef struct pack_job {
     float *to;
 } pack_job;
 
+/* Where the points of a phase begin in a pair's weights. */
+static void set_points(const pack_job *j, int64_t phase, int64_t nv, float *pair,
+                       sni_wino_weights *s) {
+    const sni_wino_form *f = j->form;
+    int64_t channels = j->g->in_channels, row = nv * j->kernels->block;
+    int64_t before = 0, first, end;
+    for (int64_t point = 0; point < points_of(f); point++, before += (end - first) * channels) {
+        phases_at(f, point, &first, &end);
+        bool has = phase >= first && phase < end;
+        s->u[point] = has ? pair + (before + (phase - first) * channels) * row : NULL;
+    }
+}
+
+/* Taps (channels, kernel_h, kernel_w, block) to those of a phase (channels, r_h, r_w, block), with
+ * zeros for the last ones of odd taps. */
+static void pick_taps(const pack_job *j, int64_t phase, int64_t channels, const float *from,
+                      float *to) {
+    const sni_wino_form *f = j->form;
+    int64_t block = j->kernels->block, kernel_h = j->g->kernel_h, kernel_w = j->g->kernel_w;
+    for (int64_t c = 0; c < channels; c++, from += kernel_h * kernel_w * block)
+        for (int64_t i = 0; i < f->r_h; i++)
+            for (int64_t k = 0; k < f->r_w; k++, to += block) {
+                int64_t h = 2 * i + phases[phase].down, w = 2 * k + phases[phase].across;
+                if (h < kernel_h && w < kernel_w)
+                    memcpy(to, from + (h * kernel_w + w) * block, (size_t)block * sizeof *to);
+                else
+                    memset(to, 0, (size_t)block * sizeof *to);
+            }
+}
+
+enum { TURNED = 4096 }; /* floats of taps that stay in the first cache */
+
+/* Some channels of one block of output channels from `c` on, as vectors of a tap of all outputs. */
+static void pack_turned(const pack_job *j, const float *turned, int64_t c, int64_t nv, float *pair,
+                        sni_wino_weights *s) {
+    float picked[TURNED];
+    for (int64_t phase = 0; phase < phases_of(j->form); phase++) {
+        set_points(j, phase, nv, pair, s);
+        for (int64_t point = 0; point < points_of(j->form); point++)
+            if (s->u[point]) s->u[point] += c * s->next;
+        if (j->form->stride == 2) pick_taps(j, phase, s->channels, turned, picked);
+        s->taps = j->form->stride == 2 ? picked : turned;
+        j->kernels->wino->weights(s);
+    }
+}
+
 /* Channels [from, to) of one block of output channels, turned first so that a vector holds a tap of
  * all outputs. */
 static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, int64_t to) {
-    enum { TURNED = 4096 }; /* floats that stay in the first cache */
     const sni_conv_geometry *g = j->g;
     const sni_wino_form *f = j->form;
     int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w, pair = out_block / 2;
     int64_t nv = sni_smaller(2, sni_blocks(g->out_channels, block) - 2 * pair),
             out = out_block * block;
-    int64_t most = TURNED / (taps * block);
+    int64_t most = TURNED / (taps * block), depth = depth_of(g, f);
     float turned[TURNED];
-    sni_wino_weights s = {.t_h = f->t_h,
-                          .t_w = f->t_w,
-                          .r_h = f->r_h,
-                          .r_w = f->r_w,
-                          .taps = turned,
-                          .step = g->in_channels * nv * block,
-                          .next = nv * block};
+    sni_wino_weights s = {
+        .t_h = f->t_h, .t_w = f->t_w, .r_h = f->r_h, .r_w = f->r_w, .next = nv * block};
     for (int64_t c = from; c < to; c += s.channels) {
         s.channels = sni_smaller(most, to - c);
-        s.u = j->to + pair * points_of(f) * g->in_channels * 2 * block + c * nv * block +
-              out_block % 2 * block;
         j->kernels->pack_turned(j->w + (out * g->in_channels + c) * taps, g->in_channels * taps,
                                 sni_smaller(block, g->out_channels - out), (int)block,
                                 s.channels * taps, turned);
-        j->kernels->wino->weights(&s);
+        pack_turned(j, turned, c, nv, j->to + pair * depth * 2 * block + out_block % 2 * block, &s);
     }
 }
 
@@ -137,6 +219,8 @@ void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const 
 typedef struct cut {
     int64_t tiles_h, tiles_w, tiles; /* the last over all images */
     int64_t in_blocks, out_blocks, pairs, points;
+    int64_t v_blocks;       /* blocks of channels of all phases */
+    int64_t depth;          /* channels of all points */
     int64_t most;           /* tiles of a block */
     int64_t rows;           /* tiles of a group */
     int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
@@ -160,7 +244,7 @@ static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t to
     c->rows = sni_ceil_div(most, groups);
     groups = sni_ceil_div(most, c->rows);
     c->v_block = c->rows * block;
-    c->v_group = c->in_blocks * c->v_block;
+    c->v_group = c->v_blocks * c->v_block;
     c->v_step = groups * c->v_group + block;
     c->v_size = (size_t)(c->points * c->v_step);
     c->together = together;
@@ -170,12 +254,11 @@ static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t to
 
 /* Floats that go through the level behind the second cache for blocks of `most` tiles with
  * `together` pairs at a time. */
-static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t channels, int64_t most,
-                      int64_t together) {
+static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
     double cache = (double)sni_cpu_cache(2) / sizeof(float), block = k->block;
     double blocks = ceil((double)c->tiles / (double)most);
-    double weights = (double)(c->points * channels * c->out_blocks) * block;
-    double v = (double)(c->points * c->in_blocks * most) * block;
+    double weights = (double)(c->depth * c->out_blocks) * block;
+    double v = (double)(c->points * c->v_blocks * most) * block;
     double m = (double)(c->points * 2 * together * most) * block;
     double rounds = ceil((double)c->pairs / (double)together), sum = 0;
     if (weights > cache / 2 || c->tiles <= most) sum += weights;
@@ -185,9 +268,9 @@ static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t channels, 
 
 /* Tiles of a block: what fits the second cache, or more if the weights that then pass by less often
  * outweigh what spills. */
-static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t channels, int64_t least) {
+static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t least) {
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t tile = c->points * (c->in_blocks + 2) * k->block;
+    int64_t tile = c->points * (c->v_blocks + 2) * k->block;
     int64_t fit = limit(cache * 6 / 10 / tile / k->wino->rows, 1, 16) * k->wino->rows;
     double best = -1;
     int64_t best_most = 0, best_together = 0;
@@ -196,7 +279,7 @@ static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t channels, int64_
         int64_t few = limit(cache / 5 / (c->points * most * 2 * k->block), 1, c->pairs);
         for (int all = 0; all <= 1; all++) {
             int64_t together = all ? c->pairs : few;
-            double cost = traffic(c, k, channels, most, together);
+            double cost = traffic(c, k, most, together);
             if (best >= 0 && cost >= 0.9 * best) continue;
             best = cost;
             best_most = most;
@@ -236,15 +319,17 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.out_blocks = sni_blocks(g->out_channels, k->block);
     c.pairs = sni_ceil_div(c.out_blocks, 2);
     c.points = points_of(f);
+    c.v_blocks = phases_of(f) * c.in_blocks;
+    c.depth = depth_of(g, f);
     c.parts = threads < 1 ? 1 : threads;
     if (f->taps) {
         cut_taps(&c, k);
         return c;
     }
-    cut_tiles(&c, k, g->in_channels, c.tiles);
+    cut_tiles(&c, k, c.tiles);
     if (c.parts == 1) return c;
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t weights = c.points * g->in_channels * c.out_blocks * k->block;
+    int64_t weights = c.depth * c.out_blocks * k->block;
     int64_t share = sni_ceil_div(c.tiles, c.parts);
     bool far = weights > NEAR_WEIGHTS || (share < NEAR_TILES && weights > cache / 2);
     c.by_channels = share < c.most && far && c.pairs >= c.parts;
@@ -269,7 +354,13 @@ size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *fo
 /* Cycles to bring in weights, which have left the second cache since the last run: a model's other
  * layers had theirs there in between. What a run reads again comes from less far away. */
 static double stream_cost(const sni_cpu_kernels *k, double weights, double again) {
-    return weights / (k->block == 16 ? 3 : 6) + again / 8;
+    bool slow = k->block == 16 && !sni_cpu_halves_vectors(); /* beside what they compute */
+    return weights / (slow ? 3 : 6) + again / 8;
+}
+
+/* Cycles that so many instructions on vectors take, of which two begin at once. */
+static double vector_cost(double count) {
+    return sni_cpu_halves_vectors() ? count : count / 2;
 }
 
 /* Work and streams go on side by side, but not wholly. */
@@ -282,13 +373,14 @@ static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) 
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    return both(outs * taps / 2 / rate, 1.5 * stream_cost(k, weights, 0)); /* not fetched ahead */
+    /* Weights are not fetched ahead. */
+    return both(vector_cost(outs * taps) / rate, 1.5 * stream_cost(k, weights, 0));
 }
 
 /* Products of a form of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
  * more, 2 rows none for the taps. */
 static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, const cut *c) {
-    double each = (double)(c->points * c->rows + 4 * 12 + 2 * 6) / 2 / 0.85;
+    double each = vector_cost((double)(c->points * c->rows + 4 * 12 + 2 * 6)) / 0.85;
     double blocks = ceil((double)c->tiles / (double)c->most);
     double weights = 9.0 * (double)(g->in_channels * g->out_channels) * sizeof(float);
     return both(ceil((double)c->tiles / (double)c->rows) * each *
@@ -302,17 +394,17 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     cut c = cut_of(g, f, k, 1);
     double tiles = (double)c.tiles, rows = (double)c.rows;
     /* Vectors that the transforms move. */
-    double in = (double)f->t_h * (f->m_w + f->t_w) * (double)c.in_blocks;
+    double in = (double)f->t_h * (f->m_w + f->t_w) * (double)c.v_blocks;
     double out = ((double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w)) *
                  (double)c.out_blocks;
-    if (f->taps) return 2000 + tiles * (4 * in + 1.3 * out) + taps_cost(g, k, &c);
+    if (f->taps) return 2000 + tiles * vector_cost(8 * in + 2.6 * out) + taps_cost(g, k, &c);
     /* A product of few rows waits for its sums and its weights. */
-    double products = ceil(tiles / rows) * (rows < 5 ? 5 : rows) *
-                      (double)(c.points * g->in_channels * c.out_blocks) / 2;
-    double weights = (double)(c.points * g->in_channels * c.out_blocks * k->block) * sizeof(float);
-    double bytes = traffic(&c, k, g->in_channels, c.most, c.together) * sizeof(float);
+    double products =
+        ceil(tiles / rows) * (rows < 5 ? 5 : rows) * vector_cost((double)(c.depth * c.out_blocks));
+    double weights = (double)(c.depth * c.out_blocks * k->block) * sizeof(float);
+    double bytes = traffic(&c, k, c.most, c.together) * sizeof(float);
     double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
-    return 2000 + both(products / 0.9 + tiles * (3 * in + 1.3 * out), stream);
+    return 2000 + both(products / 0.9 + tiles * vector_cost(6 * in + 2.6 * out), stream);
 }
 
 enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
@@ -360,7 +452,7 @@ typedef struct job {
     int64_t first, count; /* by_channels: the block of tiles */
 } job;
 
-static const float zeros[SNI_WINO_STRIP * 16];
+static const float zeros[2 * SNI_WINO_STRIP * 16]; /* a row of a picture, every other column */
 
 /* Where tile number `tile` (of all images) is. */
 static void tile_place(const cut *c, int64_t tile, int64_t *image, int64_t *row, int64_t *column) {
@@ -369,31 +461,46 @@ static void tile_place(const cut *c, int64_t tile, int64_t *image, int64_t *row,
     *image = tile / c->tiles_w / c->tiles_h;
 }
 
+/* Columns, `stride` apart, that begin before `end`. */
+static int64_t columns_before(int64_t end, int64_t stride) {
+    return end > 0 ? sni_ceil_div(end, stride) : 0;
+}
+
 /* Transforms `s->tiles` tiles that lie side by side, from tile `tile` on, of one channel block. */
 static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t channel_block) {
     const sni_conv_geometry *g = j->g;
-    int64_t image, row, column, block = j->kernels->block;
+    const sni_wino_form *f = j->form;
+    int64_t image, row, column, block = j->kernels->block, blocks = j->c->in_blocks;
+    int64_t phase = channel_block / blocks, stride = f->stride;
     tile_place(j->c, tile, &image, &row, &column);
-    int64_t top = row * j->form->m_h - g->pad_top, left = column * j->form->m_w - g->pad_left;
+    int64_t top = row * f->m_h * stride - g->pad_top, left = column * f->m_w * stride - g->pad_left;
+    if (stride == 2) {
+        top += phases[phase].down;
+        left += phases[phase].across;
+    }
     s->columns = (s->tiles - 1) * s->m_w + s->t_w;
-    s->from = limit(-left, 0, s->columns);
-    s->to = limit(g->in_w - left, s->from, s->columns);
+    s->from = sni_smaller(columns_before(-left, stride), s->columns);
+    s->to = limit(columns_before(g->in_w - left, stride), s->from, s->columns);
     const float *plane =
-        j->x + (image * j->c->in_blocks + channel_block) * g->in_h * g->in_w * block;
+        j->x + (image * blocks + channel_block % blocks) * g->in_h * g->in_w * block;
     for (int i = 0; i < s->t_h; i++) {
-        bool inside = top + i >= 0 && top + i < g->in_h && s->from < s->to;
-        s->rows[i] = inside ? plane + ((top + i) * g->in_w + left + s->from) * block : zeros;
+        int64_t at = top + i * stride;
+        bool inside = at >= 0 && at < g->in_h && s->from < s->to;
+        s->rows[i] = inside ? plane + (at * g->in_w + left + s->from * stride) * block : zeros;
     }
     j->kernels->wino->input(s);
 }
 
-/* Input channel blocks [from, to) of tiles [first, first + count) to V. */
+/* Input channel blocks [from, to), of all phases, of tiles [first, first + count) to V. */
 static void input_block(const job *j, int64_t first, int64_t count, int64_t from, int64_t to,
                         float *v) {
     const cut *c = j->c;
     int64_t block = j->kernels->block;
-    sni_wino_input s = {
-        .t_h = j->form->t_h, .t_w = j->form->t_w, .m_w = j->form->m_w, .step = c->v_step};
+    sni_wino_input s = {.t_h = j->form->t_h,
+                        .t_w = j->form->t_w,
+                        .m_w = j->form->m_w,
+                        .column = j->form->stride * block,
+                        .step = c->v_step};
     int64_t fits = (SNI_WINO_STRIP - s.t_w) / s.m_w + 1;
     fits = sni_smaller(fits, SNI_WINO_TILES);
     for (int64_t tile = 0; tile < count; tile += s.tiles) {
@@ -409,28 +516,29 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
     }
 }
 
-/* The weights of a pair at a point, and how many blocks it has. */
-static const float *weights_of(const job *j, int64_t pair, int64_t point, int *nv) {
+/* The weights of a pair at a point, which `before` channels of others come before, and how many
+ * blocks it has. */
+static const float *weights_of(const job *j, int64_t pair, int64_t before, int *nv) {
     const cut *c = j->c;
-    int64_t block = j->kernels->block, channels = j->g->in_channels;
+    int64_t block = j->kernels->block;
     *nv = (int)sni_smaller(2, c->out_blocks - 2 * pair);
-    return j->packed + pair * c->points * channels * 2 * block + point * channels * *nv * block;
+    return j->packed + (pair * c->depth * 2 + before * *nv) * block;
 }
 
 /* All tiles at one point. While the weights `u` are used the next ones are fetched, an even share
  * by each group of tiles: memory delivers no faster. */
-static void multiply_point(const job *j, int64_t count, int nv, const float *u, const float *next,
-                           const float *a, float *to) {
+static void multiply_point(const job *j, int64_t count, int nv, int64_t phase_count, const float *u,
+                           const float *next, const float *a, float *to) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
     int64_t groups = sni_ceil_div(count, c->rows), row = nv * block;
     int64_t step = sni_ceil_div(row, groups), second = step > line ? line : 0;
     for (int64_t t = 0; t < count; t += c->rows) {
-        j->kernels->wino->product((int)sni_smaller(c->rows, count - t), nv, channels, a, c->v_block,
-                                  u, to, c->most * block, next, step, second);
+        j->kernels->wino->product((int)sni_smaller(c->rows, count - t), nv, phase_count, channels,
+                                  a, c->v_block, u, to, c->most * block, next, step, second);
         a += c->v_group;
         to += c->rows * block;
-        next += step * channels;
+        next += step * phase_count * channels;
     }
 }
 
@@ -438,15 +546,20 @@ static void multiply_point(const job *j, int64_t count, int nv, const float *u, 
 static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, const float *v,
                      float *m) {
     const cut *c = j->c;
-    for (int64_t point = 0; point < c->points; point++) {
+    int64_t block = j->kernels->block, before = 0, channels, first, last;
+    for (int64_t point = 0; point < c->points; point++, before += channels) {
+        phases_at(j->form, point, &first, &last);
+        channels = (last - first) * j->g->in_channels;
+        const float *a = v + point * c->v_step + first * c->in_blocks * c->v_block;
         for (int64_t p = 0; p < pairs; p++) {
             bool wrap = p + 1 == pairs, end = wrap && point + 1 == c->points;
             int nv, other;
-            const float *u = weights_of(j, pair + p, point, &nv);
-            const float *next =
-                end ? u : weights_of(j, wrap ? pair : pair + p + 1, point + wrap, &other);
-            multiply_point(j, count, nv, u, next, v + point * c->v_step,
-                           m + point * c->m_step + p * 2 * c->most * j->kernels->block);
+            const float *u = weights_of(j, pair + p, before, &nv);
+            const float *next = end ? u
+                                    : weights_of(j, wrap ? pair : pair + p + 1,
+                                                 before + (wrap ? channels : 0), &other);
+            multiply_point(j, count, nv, last - first, u, next, a,
+                           m + point * c->m_step + p * 2 * c->most * block);
         }
     }
 }
@@ -578,7 +691,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
         int64_t last = (part + 1) * blocks / c->parts;
         for (int64_t b = part * blocks / c->parts; b < last; b++) {
             int64_t first = b * c->most, count = sni_smaller(c->most, c->tiles - first);
-            input_block(j, first, count, 0, c->in_blocks, v);
+            input_block(j, first, count, 0, c->v_blocks, v);
             output_pairs(j, first, count, 0, c->pairs, v, v + c->v_size);
         }
     }
@@ -631,7 +744,7 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
     }
     for (; j.first < c.tiles; j.first += c.most) {
         j.count = sni_smaller(c.most, c.tiles - j.first);
-        sni_parallel_for(c.parts, c.in_blocks, 1, share_input, &j);
+        sni_parallel_for(c.parts, c.v_blocks, 1, share_input, &j);
         sni_parallel_for(c.parts, c.parts, 1, share_output, &j);
     }
 }

@@ -1,9 +1,16 @@
-/* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): stride 1,
- * no dilation, kernels of 1, 3, 4, 5 or 7 along each axis.
+/* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): no
+ * dilation, stride 1 with kernels of 1, 3, 4, 5 or 7 along each axis, or stride 2 along both with
+ * kernels of 3, 5 or 7.
  *
  * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are
  * transformed to as many points; at each point the tiles' channels are multiplied with transformed
  * weights; the sums are transformed back. An axis with t = 1 has no transform (kernel size 1).
+ *
+ * With stride 2 the even and the odd taps of a row meet pixels of their own, and so do those of a
+ * column: it is a sum of four convolutions of stride 1, one for each phase of the picture, whose
+ * points are added up before they are transformed back. The even taps are one more than the odd
+ * ones; those have no term of the highest power, which is what the point at infinity is, so that
+ * there a product has fewer phases. 3x3 taps with 6x6 points: 121 products for 225.
  *
  * Where there are few tiles and many weights, transformed weights would take longer to come from
  * memory than to be multiplied. A form "of taps" keeps the weights as they are and transforms them
@@ -17,7 +24,8 @@
 typedef struct sni_wino_form {
     int t_h, t_w; /* points */
     int m_h, m_w; /* outputs */
-    int r_h, r_w; /* taps */
+    int r_h, r_w; /* taps, of a phase */
+    int stride;   /* 1 or 2 */
     bool taps;    /* weights are transformed when they are used */
 } sni_wino_form;
 
@@ -33,6 +41,7 @@ typedef struct sni_wino_input {
     int t_h, t_w, m_w, tiles;
     int64_t columns, from, to;          /* of the strip; zeros outside [from, to) */
     const float *rows[SNI_WINO_POINTS]; /* of the input from column `from` of the strip on */
+    int64_t column;                     /* from column to column of the input */
     float *v[SNI_WINO_TILES];           /* point 0 of each tile */
     int64_t step;                       /* from point to point */
 } sni_wino_input;
@@ -64,22 +73,22 @@ typedef struct sni_wino_output {
 typedef struct sni_wino_weights {
     int t_h, t_w, r_h, r_w;
     int64_t channels;
-    const float *taps;  /* (channels, r_h, r_w, block) */
-    float *u;           /* point 0 of the first channel */
-    int64_t step, next; /* from point to point, from channel to channel */
+    const float *taps;                           /* (channels, r_h, r_w, block) */
+    float *u[SNI_WINO_POINTS * SNI_WINO_POINTS]; /* points of the first channel; NULL: left out */
+    int64_t next;                                /* from channel to channel */
 } sni_wino_weights;
 
 struct sni_wino_kernels {
     int rows; /* tiles that one product takes */
     void (*input)(const sni_wino_input *s);
     void (*output)(const sni_wino_output *s);
-    /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is blocks of channels,
-     * a_step apart, of `rows` tiles; b is `channels` rows of nv blocks. With each row of b two
-     * places of the weights to come are fetched: one `step` floats farther from `next` on, and one
-     * `second` floats behind that. */
-    void (*product)(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
-                    const float *b, float *c, int64_t c_step, const float *next, int64_t step,
-                    int64_t second);
+    /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is `phases` times the
+     * blocks of `channels`, a_step apart, of `rows` tiles; b is as often `channels` rows of nv
+     * blocks. With each row of b two places of the weights to come are fetched: one `step` floats
+     * farther from `next` on, and one `second` floats behind that. */
+    void (*product)(int rows, int nv, int64_t phases, int64_t channels, const float *a,
+                    int64_t a_step, const float *b, float *c, int64_t c_step, const float *next,
+                    int64_t step, int64_t second);
     int taps_tiles; /* tiles that products with taps take at once */
     /* Row `row` of 6 points. */
     void (*taps)(int row, const sni_wino_taps *s);
@@ -90,7 +99,7 @@ struct sni_wino_kernels {
 };
 
 /* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
- * only). False if there is none for this convolution. */
+ * only; with stride 2 at most 6). False if there is none for this convolution. */
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
 /* The form of taps, if there is one. */
 bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form);

@@ -93,13 +93,12 @@ INLINE void out_line(int t, int m, const vb *d, vb *y) {
 
 /* ---- Input: (t_h x t_w) pixels of one channel block for each of some tiles in a row ---- */
 
-/* Columns [from, to) of `rows` down into `strip`, whose rows are `pitch` vectors apart. */
-INLINE void in_columns(int t, const float *const *rows, int64_t from, int64_t to, float *strip,
-                       int64_t pitch) {
-    for (int64_t w = from; w < to; w++) {
+/* Columns [s->from, s->to) down into `strip`, whose rows are `pitch` vectors apart. */
+INLINE void in_columns(int t, const sni_wino_input *s, float *strip, int64_t pitch) {
+    for (int64_t w = s->from, at = 0; w < s->to; w++, at += s->column) {
         vb d[POINTS], y[POINTS];
         UNROLL
-        for (int i = 0; i < t; i++) d[i] = VB_CONST(rows[i] + (w - from) * BLOCK);
+        for (int i = 0; i < t; i++) d[i] = VB_CONST(s->rows[i] + at);
         in_line(t, d, y);
         UNROLL
         for (int i = 0; i < t; i++) VB(strip + (i * pitch + w) * BLOCK) = y[i];
@@ -128,19 +127,19 @@ static void input(const sni_wino_input *s) {
     }
     switch (s->t_h) {
     case 1:
-        in_columns(1, s->rows, s->from, s->to, strip, pitch);
+        in_columns(1, s, strip, pitch);
         break;
     case 4:
-        in_columns(4, s->rows, s->from, s->to, strip, pitch);
+        in_columns(4, s, strip, pitch);
         break;
     case 6:
-        in_columns(6, s->rows, s->from, s->to, strip, pitch);
+        in_columns(6, s, strip, pitch);
         break;
     case 8:
-        in_columns(8, s->rows, s->from, s->to, strip, pitch);
+        in_columns(8, s, strip, pitch);
         break;
     default:
-        in_columns(10, s->rows, s->from, s->to, strip, pitch);
+        in_columns(10, s, strip, pitch);
         break;
     }
     for (int k = 0; k < s->tiles; k++) {
@@ -199,10 +198,10 @@ INLINE void out_rows(int t, int m, const sni_wino_output *s, const float *tile) 
     }
 }
 
-/* The pairs of points and outputs per axis: kernels of 3, 4, 5 and 7. */
+/* The pairs of points and outputs per axis: kernels of 3, 4, 5 and 7, and phases of 2 taps. */
 #define EACH_PAIR(pair)                                                                     \
     pair(1, 1) pair(4, 2) pair(6, 4) pair(6, 3) pair(6, 2) pair(8, 6) pair(8, 5) pair(8, 4) \
-        pair(8, 2) pair(10, 8) pair(10, 7) pair(10, 6) pair(10, 4)
+        pair(8, 2) pair(10, 8) pair(10, 7) pair(10, 6) pair(10, 4) pair(4, 3) pair(6, 5)
 
 static void output(const sni_wino_output *s) {
     float tile[POINTS * POINTS * BLOCK] __attribute__((aligned(64)));
@@ -228,15 +227,21 @@ static void output(const sni_wino_output *s) {
 /* ---- Products ---- */
 
 /* `rows` tiles by `nv` channel blocks; both are constants at every call. */
-INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a, int64_t a_step,
-                     const float *restrict b, float *restrict c, int64_t c_step, const float *next,
-                     int64_t step, int64_t second) {
+INLINE void multiply(int rows, int nv, int64_t phases, int64_t channels, const float *restrict a,
+                     int64_t a_step, const float *restrict b, float *restrict c, int64_t c_step,
+                     const float *next, int64_t step, int64_t second) {
     vb sum[ROWS][2];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < nv; j++) sum[i][j] = (vb){0};
-    for (; channels > 0; channels -= BLOCK, a += a_step) {
-        const int64_t n = channels < BLOCK ? channels : BLOCK;
+    int64_t left = channels;
+    for (; phases > 0; a += a_step) {
+        const int64_t n = left < BLOCK ? left : BLOCK;
+        left -= n;
+        if (left == 0) {
+            phases--;
+            left = channels;
+        }
         for (int64_t q = 0; q < n; q++, b += nv * BLOCK, next += step) {
             __builtin_prefetch(next, 0, 2);
             __builtin_prefetch(next + second, 0, 2);
@@ -245,9 +250,9 @@ INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a
             for (int j = 0; j < nv; j++) right[j] = VB_CONST(b + j * BLOCK);
             UNROLL
             for (int i = 0; i < rows; i++) {
-                vb left = VB_SPLAT(a[i * BLOCK + q]);
+                vb one = VB_SPLAT(a[i * BLOCK + q]);
                 UNROLL
-                for (int j = 0; j < nv; j++) sum[i][j] += left * right[j];
+                for (int j = 0; j < nv; j++) sum[i][j] += one * right[j];
             }
         }
     }
@@ -256,16 +261,16 @@ INLINE void multiply(int rows, int nv, int64_t channels, const float *restrict a
     for (int j = 0; j < nv; j++) VB(c + j * c_step + i * BLOCK) = sum[i][j];
 }
 
-static void product(int rows, int nv, int64_t channels, const float *a, int64_t a_step,
-                    const float *b, float *c, int64_t c_step, const float *next, int64_t step,
-                    int64_t second) {
+static void product(int rows, int nv, int64_t phases, int64_t channels, const float *a,
+                    int64_t a_step, const float *b, float *c, int64_t c_step, const float *next,
+                    int64_t step, int64_t second) {
     switch (rows * 2 + nv - 1) {
-#define CASE(rows_)                                                                \
-    case rows_ * 2:                                                                \
-        multiply(rows_, 1, channels, a, a_step, b, c, c_step, next, step, second); \
-        break;                                                                     \
-    case rows_ * 2 + 1:                                                            \
-        multiply(rows_, 2, channels, a, a_step, b, c, c_step, next, step, second); \
+#define CASE(rows_)                                                                        \
+    case rows_ * 2:                                                                        \
+        multiply(rows_, 1, phases, channels, a, a_step, b, c, c_step, next, step, second); \
+        break;                                                                             \
+    case rows_ * 2 + 1:                                                                    \
+        multiply(rows_, 2, phases, channels, a, a_step, b, c, c_step, next, step, second); \
         break;
         CASE(1)
         CASE(2)
@@ -405,9 +410,10 @@ static void taps_scale(float *v, int64_t count) {
         }
 }
 
-/* Taps of one row of points to its `t` points, `step` floats apart; `t` and `r` are constants. */
-INLINE void weight_row(int t, int r, const weight_factors *f, const half_double *w, float *u,
-                       int64_t step) {
+/* Taps of one row of points to its `t` points, `at` floats behind u[]; `t` and `r` are constants.
+ */
+INLINE void weight_row(int t, int r, const weight_factors *f, const half_double *w, float *const *u,
+                       int64_t at) {
     half_double out[POINTS];
     out[t - 1] = w[r - 1];
     if (t > 1) out[0] = f->of[0][0] * w[0];
@@ -426,7 +432,7 @@ INLINE void weight_row(int t, int r, const weight_factors *f, const half_double 
     }
     UNROLL
     for (int j = 0; j < t; j++)
-        *(half_anywhere *)(u + j * step) = __builtin_convertvector(out[j], half_float);
+        if (u[j]) *(half_anywhere *)(u[j] + at) = __builtin_convertvector(out[j], half_float);
 }
 
 /* All input channels, one row of points after the other, so that few places are written at once. */
@@ -436,8 +442,7 @@ INLINE void weight_rows(int t, int r, const sni_wino_weights *s) {
     find_factors(t, r, &across);
     for (int i = 0; i < s->t_h; i++) {
         const float *from = s->taps;
-        float *u = s->u + i * t * s->step;
-        for (int64_t c = 0; c < s->channels; c++, from += s->r_h * r * BLOCK, u += s->next) {
+        for (int64_t c = 0; c < s->channels; c++, from += s->r_h * r * BLOCK) {
             for (int h = 0; h < BLOCK; h += BLOCK / 2) {
                 half_double w[SNI_WINO_TAPS];
                 UNROLL
@@ -448,7 +453,7 @@ INLINE void weight_rows(int t, int r, const sni_wino_weights *s) {
                         down.of[i][q] *
                         __builtin_convertvector(
                             *(const half_anywhere *)(from + (q * r + k) * BLOCK + h), half_double);
-                weight_row(t, r, &across, w, u + h, s->step);
+                weight_row(t, r, &across, w, s->u + i * t, c * s->next + h);
             }
         }
     }
@@ -461,6 +466,8 @@ static void weights(const sni_wino_weights *s) {
         weight_rows(t, r, s); \
         break;
         CASE(1, 1)
+        CASE(4, 2)
+        CASE(6, 2)
         CASE(4, 3)
         CASE(6, 3)
         CASE(8, 3)

@@ -17,25 +17,51 @@
 
 typedef struct layer {
     const char *network;
-    int64_t in, out, size, kernel_h, kernel_w;
+    int64_t in, out, size, kernel_h, kernel_w; /* size: of the output */
+    int64_t stride;                            /* 0: 1 */
 } layer;
 
 static const layer layers[] = {
-    {"resnet18/50", 64, 64, 56, 3, 3},   {"resnet18/50", 128, 128, 28, 3, 3},
-    {"resnet18/50", 256, 256, 14, 3, 3}, {"resnet18/50", 512, 512, 7, 3, 3},
-    {"vgg16", 64, 64, 224, 3, 3},        {"vgg16", 64, 128, 112, 3, 3},
-    {"vgg16", 128, 128, 112, 3, 3},      {"vgg16", 256, 256, 56, 3, 3},
-    {"vgg16", 512, 512, 28, 3, 3},       {"vgg16", 512, 512, 14, 3, 3},
-    {"yolov8n", 16, 16, 160, 3, 3},      {"yolov8n", 32, 32, 80, 3, 3},
-    {"yolov8n", 64, 64, 40, 3, 3},       {"yolov8n", 128, 128, 20, 3, 3},
-    {"yolov8n", 80, 80, 80, 3, 3},       {"unet", 32, 32, 256, 3, 3},
-    {"unet", 64, 64, 128, 3, 3},         {"unet", 128, 64, 128, 3, 3},
-    {"unet", 256, 256, 32, 3, 3},        {"super-resolution", 64, 32, 224, 3, 3},
-    {"densenet", 128, 32, 28, 3, 3},     {"densenet", 128, 32, 14, 3, 3},
-    {"inception", 64, 96, 35, 3, 3},     {"inception", 48, 64, 35, 5, 5},
-    {"inception", 192, 192, 17, 1, 7},   {"inception", 160, 160, 17, 7, 1},
-    {"inception", 384, 384, 8, 1, 3},    {"squeezenet", 16, 64, 55, 3, 3},
+    {"resnet18/50", 64, 64, 56, 3, 3},
+    {"resnet18/50", 128, 128, 28, 3, 3},
+    {"resnet18/50", 256, 256, 14, 3, 3},
+    {"resnet18/50", 512, 512, 7, 3, 3},
+    {"vgg16", 64, 64, 224, 3, 3},
+    {"vgg16", 64, 128, 112, 3, 3},
+    {"vgg16", 128, 128, 112, 3, 3},
+    {"vgg16", 256, 256, 56, 3, 3},
+    {"vgg16", 512, 512, 28, 3, 3},
+    {"vgg16", 512, 512, 14, 3, 3},
+    {"yolov8n", 16, 16, 160, 3, 3},
+    {"yolov8n", 32, 32, 80, 3, 3},
+    {"yolov8n", 64, 64, 40, 3, 3},
+    {"yolov8n", 128, 128, 20, 3, 3},
+    {"yolov8n", 80, 80, 80, 3, 3},
+    {"unet", 32, 32, 256, 3, 3},
+    {"unet", 64, 64, 128, 3, 3},
+    {"unet", 128, 64, 128, 3, 3},
+    {"unet", 256, 256, 32, 3, 3},
+    {"super-resolution", 64, 32, 224, 3, 3},
+    {"densenet", 128, 32, 28, 3, 3},
+    {"densenet", 128, 32, 14, 3, 3},
+    {"inception", 64, 96, 35, 3, 3},
+    {"inception", 48, 64, 35, 5, 5},
+    {"inception", 192, 192, 17, 1, 7},
+    {"inception", 160, 160, 17, 7, 1},
+    {"inception", 384, 384, 8, 1, 3},
+    {"squeezenet", 16, 64, 55, 3, 3},
     {"squeezenet", 64, 256, 13, 3, 3},
+    {"resnet18/50 strided", 64, 128, 28, 3, 3, 2},
+    {"resnet18/50 strided", 128, 128, 28, 3, 3, 2},
+    {"resnet18/50 strided", 128, 256, 14, 3, 3, 2},
+    {"resnet18/50 strided", 256, 256, 14, 3, 3, 2},
+    {"resnet18/50 strided", 512, 512, 7, 3, 3, 2},
+    {"yolov8n strided", 16, 32, 160, 3, 3, 2},
+    {"yolov8n strided", 32, 64, 80, 3, 3, 2},
+    {"yolov8n strided", 64, 128, 40, 3, 3, 2},
+    {"yolov8n strided", 64, 64, 40, 3, 3, 2},
+    {"yolov8n strided", 128, 256, 20, 3, 3, 2},
+    {"yolov8n strided", 128, 128, 20, 3, 3, 2},
 };
 
 static double now(void) { /* milliseconds */
@@ -148,8 +174,10 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
                           double milliseconds) {
     static const sni_host host = {.poll = no_poll, .scratch = lend};
     int64_t pads[4] = {g->pad_top, g->pad_left, g->pad_bottom, g->pad_right};
+    int64_t strides[2] = {g->stride_h, g->stride_w};
     sni_blocked_conv_params params = {.block = sni_cpu_block(), .fused.conv.group = 1};
     params.fused.conv.window.pads = (sni_ints){.v = pads, .n = 4, .given = true};
+    params.fused.conv.window.strides = (sni_ints){.v = strides, .n = 2, .given = true};
     sni_datum dx, dw = {.kind = SN_KIND_TENSOR}, dy;
     blocked_datum(&dx, g->n, g->in_channels, g->in_h, g->in_w, x);
     blocked_datum(&dy, g->n, g->out_channels, g->out_h, g->out_w, y);
@@ -200,24 +228,25 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
 }
 
 static void measure(const layer *l, int threads, double milliseconds, int64_t images) {
+    int64_t stride = l->stride ? l->stride : 1;
     sni_conv_geometry g = {.n = images,
                            .in_channels = l->in,
                            .out_channels = l->out,
                            .groups = 1,
-                           .in_h = l->size,
-                           .in_w = l->size,
+                           .in_h = l->size * stride,
+                           .in_w = l->size * stride,
                            .out_h = l->size,
                            .out_w = l->size,
                            .kernel_h = l->kernel_h,
                            .kernel_w = l->kernel_w,
-                           .stride_h = 1,
-                           .stride_w = 1,
+                           .stride_h = stride,
+                           .stride_w = stride,
                            .dilation_h = 1,
                            .dilation_w = 1};
     g.pad_top = g.pad_bottom = g.kernel_h / 2;
     g.pad_left = g.pad_right = g.kernel_w / 2;
     int64_t block = sni_cpu_block(), pixels = images * l->size * l->size;
-    float *x = floats(sni_blocks(l->in, block) * block * pixels);
+    float *x = floats(sni_blocks(l->in, block) * block * pixels * stride * stride);
     float *y = floats(sni_blocks(l->out, block) * block * pixels);
     float *w = floats(l->out * l->in * l->kernel_h * l->kernel_w);
     double direct = time_direct(&g, w, x, y, threads, milliseconds);
@@ -226,7 +255,7 @@ static void measure(const layer *l, int threads, double milliseconds, int64_t im
     sni_wino_form form, chosen = {0};
     sni_wino_choose(&g, &chosen);
     int points = chosen.t_h > chosen.t_w ? chosen.t_h : chosen.t_w, quickest = 0;
-    printf("%-16s %3d %3d %3d %dx%d %8.3f ms %5.0f GMAC/s, %4.1f cycles", l->network, (int)l->in,
+    printf("%-19s %3d %3d %3d %dx%d %8.3f ms %5.0f GMAC/s, %4.1f cycles", l->network, (int)l->in,
            (int)l->out, (int)l->size, (int)l->kernel_h, (int)l->kernel_w, direct,
            macs / direct * 1e-6, expected / direct * 1e-6);
     double took = direct;

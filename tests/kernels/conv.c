@@ -220,11 +220,12 @@ static void depthwise_rows(check *c) {
 static void wino_product(check *c) {
     const sni_wino_kernels *k = c->k->wino;
     int64_t lanes = c->k->block, channels = size_of(c, 1, 3 * lanes, 8 * lanes);
+    int64_t phases = size_of(c, 1, 4, 1), in = sni_blocks(channels, lanes);
     int rows = k->rows, nv = (int)size_of(c, 1, 2, 2);
     int64_t a_step = rows * lanes + lanes * below(c, 3),
             c_step = rows * lanes + lanes * below(c, 3);
-    int64_t in = (channels + lanes - 1) / lanes;
-    float *a = random_floats(c, in * a_step), *b = random_floats(c, channels * nv * lanes);
+    float *a = random_floats(c, phases * in * a_step);
+    float *b = random_floats(c, phases * channels * nv * lanes);
     float *y = random_floats(c, nv * c_step);
     double *want = zero_doubles(c, nv * c_step);
     for (int64_t i = 0; i < nv * c_step; i++) want[i] = (double)y[i];
@@ -232,13 +233,15 @@ static void wino_product(check *c) {
         for (int64_t t = 0; t < rows; t++)
             for (int64_t l = 0; l < lanes; l++) {
                 double sum = 0;
-                for (int64_t ch = 0; ch < channels; ch++)
-                    sum += (double)a[ch / lanes * a_step + t * lanes + ch % lanes] *
-                           (double)b[(ch * nv + v) * lanes + l];
+                for (int64_t i = 0; i < phases * channels; i++) {
+                    int64_t at = i / channels * in + i % channels / lanes;
+                    sum += (double)a[at * a_step + t * lanes + i % channels % lanes] *
+                           (double)b[(i * nv + v) * lanes + l];
+                }
                 want[v * c_step + t * lanes + l] = sum;
             }
-    CALL(c, 2.0 * (double)(rows * nv) * (double)(lanes * channels), 0)
-    k->product(rows, nv, channels, a, a_step, b, y, c_step, b, nv * lanes, 0);
+    CALL(c, 2.0 * (double)(rows * nv) * (double)(lanes * phases * channels), 0)
+    k->product(rows, nv, phases, channels, a, a_step, b, y, c_step, b, nv * lanes, 0);
     expect(c, "c", y, want, nv * c_step, 1e-4);
 }
 
@@ -258,7 +261,8 @@ static void plain_conv(const sni_conv_geometry *g, int64_t lanes, const float *x
                 for (int64_t ch = 0; ch < g->in_channels; ch++)
                     for (int64_t a = 0; a < g->kernel_h; a++)
                         for (int64_t b = 0; b < g->kernel_w; b++) {
-                            int64_t y = i + a - g->pad_top, z = j + b - g->pad_left;
+                            int64_t y = i * g->stride_h + a - g->pad_top;
+                            int64_t z = j * g->stride_w + b - g->pad_left;
                             if (y < 0 || z < 0 || y >= g->in_h || z >= g->in_w) continue;
                             sum +=
                                 (double)x[blocked_at(g, g->in_h, g->in_w, lanes, ch, y, z)] *
@@ -271,21 +275,22 @@ static void plain_conv(const sni_conv_geometry *g, int64_t lanes, const float *x
 }
 
 /* All parts of a transformed convolution together: weights, input, products, output. */
-static void wino_whole(check *c, int points) {
+static void wino_whole(check *c, int points, int stride) {
     int64_t lanes = c->k->block, side = size_of(c, 3, 21, 56), wide = size_of(c, 3, 21, 56);
     int64_t in = size_of(c, 1, 20, 64), out = size_of(c, 1, 20, 64);
+    int64_t rows = (side - 1) / stride + 1, columns = (wide - 1) / stride + 1;
     sni_conv_geometry g = {.n = 1,
                            .groups = 1,
                            .in_channels = in,
                            .in_h = side,
                            .in_w = wide,
                            .out_channels = out,
-                           .out_h = side,
-                           .out_w = wide,
+                           .out_h = rows,
+                           .out_w = columns,
                            .kernel_h = 3,
                            .kernel_w = 3,
-                           .stride_h = 1,
-                           .stride_w = 1,
+                           .stride_h = stride,
+                           .stride_w = stride,
                            .dilation_h = 1,
                            .dilation_w = 1,
                            .pad_top = 1,
@@ -295,7 +300,7 @@ static void wino_whole(check *c, int points) {
     sni_wino_form form;
     if (!sni_wino_form_of(&g, points, points, &form)) return;
     int64_t in_size = sni_blocks(in, lanes) * lanes * side * wide;
-    int64_t out_size = sni_blocks(out, lanes) * lanes * side * wide;
+    int64_t out_size = sni_blocks(out, lanes) * lanes * rows * columns;
     float *x = random_floats(c, in_size), *w = random_floats(c, out * in * 9);
     float *y = unset_floats(c, out_size);
     float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &form));
@@ -304,28 +309,39 @@ static void wino_whole(check *c, int points) {
     sni_conv_epilogue e = {.act = SNI_ACT_NONE};
     sni_wino_pack(&g, &form, w, packed, 1);
     if (!c->bench) plain_conv(&g, lanes, x, w, want);
-    CALL(c, 18.0 * (double)(in * out) * (double)(side * wide), 0)
+    CALL(c, 18.0 * (double)(in * out) * (double)(rows * columns), 0)
     sni_wino_run(&g, &form, packed, x, y, &e, 1, scratch);
     expect(c, "y", y, want, out_size, 1e-3);
 }
 
 static void wino_4(check *c) {
-    wino_whole(c, 4);
+    wino_whole(c, 4, 1);
 }
 
 static void wino_6(check *c) {
-    wino_whole(c, 6);
+    wino_whole(c, 6, 1);
 }
 
 static void wino_8(check *c) {
-    wino_whole(c, 8);
+    wino_whole(c, 8, 1);
+}
+
+static void wino_strided(check *c) {
+    wino_whole(c, c->bench ? 6 : 4 + 2 * (int)below(c, 2), 2);
 }
 
 const kernel_test conv_tests[] = {
-    {"conv blocked, stride 1", conv_blocked_1}, {"conv blocked, stride 2", conv_blocked_2},
-    {"conv plain, stride 1", conv_plain_1},     {"conv plain, stride 2", conv_plain_2},
-    {"conv plain, any stride", conv_any},       {"conv of listed channels", conv_listed},
-    {"depthwise row", depthwise_rows},          {"winograd product", wino_product},
-    {"winograd F(2,3) 64x56x56", wino_4},       {"winograd F(4,3) 64x56x56", wino_6},
-    {"winograd F(6,3) 64x56x56", wino_8},       {0},
+    {"conv blocked, stride 1", conv_blocked_1},
+    {"conv blocked, stride 2", conv_blocked_2},
+    {"conv plain, stride 1", conv_plain_1},
+    {"conv plain, stride 2", conv_plain_2},
+    {"conv plain, any stride", conv_any},
+    {"conv of listed channels", conv_listed},
+    {"depthwise row", depthwise_rows},
+    {"winograd product", wino_product},
+    {"winograd F(2,3) 64x56x56", wino_4},
+    {"winograd F(4,3) 64x56x56", wino_6},
+    {"winograd F(6,3) 64x56x56", wino_8},
+    {"winograd, stride 2", wino_strided},
+    {0},
 };

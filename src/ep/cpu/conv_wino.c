@@ -15,7 +15,8 @@ enum { TAPS = 256 }; /* as the number of a form: weights are transformed when th
 /* Any form at all. */
 static bool has_form(const sni_conv_geometry *g) {
     sni_wino_form f;
-    return sni_wino_form_of(g, g->kernel_h > 1 ? 8 : 1, g->kernel_w > 1 ? 8 : 1, &f);
+    int points = g->stride_h == 2 ? 6 : 8;
+    return sni_wino_form_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
 /* The form for a choice: the one that its node names, or the quickest by estimate. */
