@@ -9,27 +9,25 @@ static inline vf mish_vf(vf x) {
 
 /* x times the normal distribution function of x, which is 1 - e for x > 0 and e below: e is half of
  * 2^-w with w / |x| a polynomial, and nothing from 5.6 on. Relative to the size of x within 1.5e-7
- * ...
- */
+ * ... Terms of polynomials are added in pairs: their time is that of one result after another. */
 static inline vf gelu_vf(vf x) {
     const vf magic = splat(12582912.0f), end = splat(5.6f);
-    vf size = abs_vf(x), t = min_vf(size, end);
-    vf w = splat(-2.83490806e-6f);
-    w = w * t + splat(3.93776353e-5f);
-    w = w * t - splat(1.86179983e-4f);
-    w = w * t - splat(1.36936964e-4f);
-    w = w * t + splat(7.06342085e-3f);
-    w = w * t - splat(5.24961788e-2f);
-    w = w * t - splat(4.59208197e-1f);
-    w = (w * t - splat(1.15110521f)) * t;
-    vf n = (w + magic) - magic, r = w - n;
-    vf p = splat(6.63820402e-4f);
-    p = p * r + splat(4.83777033e-3f);
-    p = p * r + splat(2.77535672e-2f);
-    p = p * r + splat(1.20110599e-1f);
-    p = p * r + splat(3.46573484e-1f);
-    p = p * r + splat(5.00000036e-1f);
-    vf e = select_vf(size >= end, splat(0), scaled_vf(p, n));
+    vf size = abs_vf(x), t = min_vf(size, end), t2 = t * t;
+    vf first = t2 * (splat(7.06342085e-3f) * t - splat(5.24961788e-2f)) -
+               (splat(4.59208197e-1f) * t + splat(1.15110521f));
+    vf second = t2 * (splat(3.93776353e-5f) - splat(2.83490806e-6f) * t) -
+                (splat(1.86179983e-4f) * t + splat(1.36936964e-4f));
+    vf w = (second * (t2 * t2) + first) * t;
+    vf shifted = w + magic, n = shifted - magic, r = w - n, r2 = r * r;
+    vf p = (splat(6.63820402e-4f) * r + splat(4.83777033e-3f)) * r2 +
+           (splat(2.77535672e-2f) * r + splat(1.20110599e-1f));
+    p = p * r2 + (splat(3.46573484e-1f) * r + splat(5.00000036e-1f));
+#if defined(__AVX512F__)
+    vf e = scaled_vf(p, n);
+#else
+    vf e = (vf)((vu)p + ((vu)shifted << 23)); /* 2^n by its bits; those of NaN do not matter */
+#endif
+    e = select_vf(size >= end, splat(0), e);
     return x * select_vf(x > splat(0), splat(1.0f) - e, e);
 }
 
@@ -122,6 +120,9 @@ enum { BLOCK = LANES == 16 ? 16 : 8 }; /* channels of a blocked pixel */
 /* Rows of results and what is done to them before they are stored for good. */
 typedef struct ending {
     float p0, p1;
+    const float *from; /* may be y */
+    int64_t from_row;
+    bool add; /* to y first */
     float *y;
     int64_t y_row, rows, n;
     const float *row_bias, *columns, *more; /* NULL: none */
@@ -134,13 +135,15 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
     const bool leaky = act == SNI_ACT_LEAKY_RELU;
     const float bias = e->row_bias ? e->row_bias[r] : 0;
     const float *columns = e->columns, *more = e->more ? e->more + r * e->more_row : NULL;
+    const float *from = e->from + r * e->from_row;
     float *y = e->y + r * e->y_row;
     vf p0 = splat(leaky && e->row_slopes ? e->row_slopes[r] : e->p0), p1 = splat(e->p1);
     vf b = splat(bias);
     const bool biased = bias != 0;
     int64_t i = 0, n = e->n;
     for (; i + LANES <= n; i += LANES) {
-        vf x = load(y + i);
+        vf x = load(from + i);
+        if (e->add) x += load(y + i);
         if (biased) x += b;
         if (columns) x += load(columns + i);
         if (more) x += load(more + i);
@@ -149,7 +152,8 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
         store(y + i, act_vf(act, p0, p1, x));
     }
     if (i == n) return;
-    vf x = load_some(y + i, n - i, 0);
+    vf x = load_some(from + i, n - i, 0);
+    if (e->add) x += load_some(y + i, n - i, 0);
     if (biased) x += b;
     if (columns) x += load_some(columns + i, n - i, 0);
     if (more) x += load_some(more + i, n - i, 0);
@@ -157,11 +161,43 @@ static inline __attribute__((always_inline)) void finish(sni_act act, const endi
     store_some(y + i, n - i, act_vf(act, p0, p1, x));
 }
 
+/* Rows of two whole vectors with nothing but a bias for each column and a residual, as tiles of
+ * products have them: the same, with less to decide. */
+static inline __attribute__((always_inline)) void finish_vectors(sni_act act, const ending *e) {
+    enum { VECTORS = 2 };
+    vf p0 = splat(e->p0), p1 = splat(e->p1), bias[VECTORS];
+    const float *from = e->from, *more = e->more;
+    const bool add = e->add;
+    float *y = e->y;
+    UNROLL
+    for (int j = 0; j < VECTORS; j++) /* what is added to no effect is -0 */
+        bias[j] = e->columns ? load(e->columns + j * LANES) : splat(-0.0f);
+    for (int64_t r = e->rows; r > 0; r--, y += e->y_row, from += e->from_row) {
+        UNROLL
+        for (int j = 0; j < VECTORS; j++) {
+            vf x = load(from + j * LANES);
+            if (add) x += load(y + j * LANES);
+            x += bias[j];
+            if (more) x += load(more + j * LANES);
+            store(y + j * LANES, act_vf(act, p0, p1, x));
+        }
+        if (more) more += e->more_row;
+    }
+}
+
+/* All rows. */
+static inline __attribute__((always_inline)) void finish_rows(sni_act act, const ending *e) {
+    if (e->n == 2 * LANES && !e->row_bias && !e->slopes && !e->row_slopes && !e->column_slopes)
+        finish_vectors(act, e);
+    else
+        for (int64_t r = 0; r < e->rows; r++) finish(act, e, r);
+}
+
 typedef void (*finish_fn)(const ending *e);
 
-#define SNI_ACT(name)                                                       \
-    static void finish_##name(const ending *e) {                            \
-        for (int64_t r = 0; r < e->rows; r++) finish(SNI_ACT_##name, e, r); \
+#define SNI_ACT(name)                            \
+    static void finish_##name(const ending *e) { \
+        finish_rows(SNI_ACT_##name, e);          \
     }
 #include "cpu/act.def"
 #undef SNI_ACT
@@ -176,10 +212,12 @@ static const finish_fn finishers[SNI_ACT_COUNT] = {
  * they are read again, after all results that are still on their way there. */
 typedef void (*apply_fn)(const sni_epilogue *e, float *y, int64_t n);
 
-#define SNI_ACT(name)                                                                        \
-    static void apply_##name(const sni_epilogue *e, float *y, int64_t n) {                   \
-        finish(SNI_ACT_##name,                                                               \
-               &(ending){.p0 = e->p0, .p1 = e->p1, .y = y, .n = n, .slopes = e->slopes}, 0); \
+#define SNI_ACT(name)                                                                            \
+    static void apply_##name(const sni_epilogue *e, float *y, int64_t n) {                       \
+        finish(                                                                                  \
+            SNI_ACT_##name,                                                                      \
+            &(ending){.p0 = e->p0, .p1 = e->p1, .from = y, .y = y, .n = n, .slopes = e->slopes}, \
+            0);                                                                                  \
     }
 #include "cpu/act.def"
 #undef SNI_ACT
@@ -198,6 +236,7 @@ static void finish_row(const sni_epilogue *e, float *y, float bias, const float 
     }
     finishers[e->act](&(ending){.p0 = e->p0,
                                 .p1 = e->p1,
+                                .from = y,
                                 .y = y,
                                 .rows = 1,
                                 .n = n,

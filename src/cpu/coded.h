@@ -41,8 +41,8 @@ typedef void (*sni_coded_tile_fn)(int64_t k, const float *a, const float *b, con
 
 /* sni_gemm_tile_fn on a piece, which is written to `b` on the way, k rounded up to whole groups. */
 typedef void (*sni_coded_first_fn)(int64_t k, const float *a, const sni_coded_piece *piece,
-                                   float *b, float *c, int64_t c_row, bool add, const float *fetch,
-                                   int64_t lines);
+                                   float *b, float *c, int64_t c_row, bool add, float *apart,
+                                   const float *fetch, int64_t lines);
 
 typedef struct sni_coded_kernels sni_coded_kernels;
 struct sni_coded_kernels {

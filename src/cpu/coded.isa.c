@@ -327,7 +327,7 @@ static inline void join_quad(const uint8_t *kept, bits top, float *to) {
     static void go_on_##rows(int64_t k, const float *a, const float *b, const float *sums, \
                              float *c, int64_t c_row, bool add, const float *fetch,        \
                              int64_t lines) {                                              \
-        tile(rows, k, a, b, c, c_row, add, sums, fetch, lines);                            \
+        tile(rows, k, a, b, c, c_row, add, sums, NULL, fetch, lines);                      \
     }
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE

@@ -91,7 +91,7 @@ NAME(next_group)(sni_coded_piece *p, bits table, float *b, int g) {
  * that byte would have to wait for it). */
 TARGET static inline __attribute__((always_inline)) void
 NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, float *c,
-            int64_t c_row, bool add, const float *fetch, int64_t lines) {
+            int64_t c_row, bool add, float *apart, const float *fetch, int64_t lines) {
     vf sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
@@ -107,14 +107,14 @@ NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, fl
         b += SNI_CODED_ROWS * NR;
     }
     for (; k > 0; k--, a++, right += NR) tile_step(rows, a, right, sum);
-    tile_end(rows, sum, c, c_row, add);
+    tile_end(rows, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }
 
 #define TILE(rows)                                                                                 \
     TARGET static void NAME(first_##rows)(int64_t k, const float *a, const sni_coded_piece *piece, \
                                           float *b, float *c, int64_t c_row, bool add,             \
-                                          const float *fetch, int64_t lines) {                     \
-        NAME(first)(rows, k, a, *piece, b, c, c_row, add, fetch, lines);                           \
+                                          float *apart, const float *fetch, int64_t lines) {       \
+        NAME(first)(rows, k, a, *piece, b, c, c_row, add, apart, fetch, lines);                    \
     }
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE

@@ -403,17 +403,25 @@ static const float *block_of_b(const share *s, int64_t p, int64_t kc, int64_t j,
     return s->b_block;
 }
 
+static bool is_scaled(const sni_gemm_f32 *g) {
+    return g->scale != 0 && g->scale != 1;
+}
+
+/* Whether there is anything to do to sums beside a scale. */
+static bool has_end(const sni_epilogue *e) {
+    return e->act != SNI_ACT_NONE || e->row_bias || e->column_bias || e->residual;
+}
+
 /* Scale, bias, residual and activation on a finished tile. */
 static void finish_tile(const share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
     const sni_gemm_f32 *g = s->g;
-    const sni_epilogue *e = &g->epilogue;
     float *c = g->c + i * g->c_row + j;
-    if (g->scale != 0 && g->scale != 1) {
+    if (is_scaled(g)) {
         sni_epilogue scale = {.act = SNI_ACT_AFFINE, .p0 = g->scale};
-        s->kernels->finish_tile(&scale, c, g->c_row, i, rows, j, cols);
+        s->kernels->finish_tile(&scale, NULL, false, c, g->c_row, i, rows, j, cols);
     }
-    if (e->act == SNI_ACT_NONE && !e->row_bias && !e->column_bias && !e->residual) return;
-    s->kernels->finish_tile(e, c, g->c_row, i, rows, j, cols);
+    if (has_end(&g->epilogue))
+        s->kernels->finish_tile(&g->epilogue, NULL, false, c, g->c_row, i, rows, j, cols);
 }
 
 /* What a tile is to fetch meanwhile. */
@@ -441,27 +449,40 @@ static void add_edge(const share *s, const float *sums, int64_t i, int64_t rows,
     }
 }
 
-/* One tile, of which B is `b` or a coded `piece`, which is written to the share's block on the way;
- * without `next`, A's single row is read where it lies. */
+/* A single row of A, read where it lies, times a panel of B: `b` or a coded `piece`. */
+static void run_row_tile(const share *s, const float *a, const float *b,
+                         const sni_coded_piece *piece, int64_t kc, int64_t j, int64_t cols,
+                         bool add) {
+    float edge[SNI_MAX_NR], *c = s->g->c + j;
+    bool whole = cols == s->kernels->nr;
+    if (piece)
+        s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
+    else
+        s->kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
+    if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
+}
+
+/* One tile, of which B is `b` or a coded `piece`, which is written to the share's block on the way.
+ * What is finished goes to C once: its rows may be so far apart that the first-level cache does not
+ * keep them side by side. */
 static void run_tile(const share *s, const float *a, const float *b, const sni_coded_piece *piece,
                      int64_t kc, int64_t i, int64_t rows, int64_t j, int64_t cols, bool add,
-                     const fetch *next) {
+                     bool last, const fetch *next) {
     const sni_gemm_f32 *g = s->g;
-    const sni_cpu_kernels *kernels = s->kernels;
-    int nr = kernels->nr;
-    float edge[SNI_MAX_MR * SNI_MAX_NR], *c = g->c + i * g->c_row + j;
-    bool whole = cols == nr;
-    if (piece && !next)
-        s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
-    else if (piece)
-        s->coder->firsts[rows](kc, a, piece, s->b_block, whole ? c : edge, whole ? g->c_row : nr,
-                               whole && add, next->from, next->lines);
-    else if (!next)
-        kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
+    _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
+    float *c = g->c + i * g->c_row + j;
+    bool whole = cols == s->kernels->nr, end = last && has_end(&g->epilogue) && !is_scaled(g);
+    float *apart = whole && !end ? NULL : sums;
+    if (piece)
+        s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
+                               next->lines);
     else
-        kernels->gemm_tile[rows](kc, a, b, whole ? c : edge, whole ? g->c_row : nr, whole && add,
-                                 next->from, next->lines);
-    if (!whole) add_edge(s, edge, i, rows, j, cols, add);
+        s->kernels->gemm_tile[rows](kc, a, b, c, g->c_row, add, apart, next->from, next->lines);
+    if (end)
+        s->kernels->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
+    else if (!whole)
+        add_edge(s, sums, i, rows, j, cols, add);
+    if (last && is_scaled(g)) finish_tile(s, i, rows, j, cols);
 }
 
 /* A panel of coded B times at most FEW_PANELS row panels from panel i0 on: some rows of it at a
@@ -522,8 +543,7 @@ static void run_blocks(const share *s, int64_t i0, int64_t count, int64_t j0, in
             fetch part = fetch_part(next, lines, each, i);
             run_tile(s, a + i * left_panel(s->kernels, kc), right,
                      s->coder && i == 0 ? &piece : NULL, kc, row, rows, j0 + j, cols,
-                     p > 0 || s->g->add, &part);
-            if (last) finish_tile(s, row, rows, j0 + j, cols);
+                     p > 0 || s->g->add, last, &part);
         }
     }
 }
@@ -571,8 +591,8 @@ static void run_row(const share *s) {
                 cols = sni_smaller(nr, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
             int64_t kc = sni_smaller(s->kc, g->k - p);
-            run_tile(s, g->a + p, g->packed_b + p * sni_round_up(g->n, nr) + j * kc, NULL, kc, 0, 1,
-                     j, cols, p > 0 || g->add, NULL);
+            run_row_tile(s, g->a + p, g->packed_b + p * sni_round_up(g->n, nr) + j * kc, NULL, kc,
+                         j, cols, p > 0 || g->add);
         }
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
@@ -586,8 +606,8 @@ static void run_coded_row(const share *s) {
         int64_t kc = sni_smaller(s->kc, g->k - p);
         for (int64_t j = s->n0; j < s->n1; j += nr) {
             sni_coded_piece piece = coded_piece(s, p, j);
-            run_tile(s, g->a + p, NULL, &piece, kc, 0, 1, j, sni_smaller(nr, s->n1 - j),
-                     p > 0 || g->add, NULL);
+            run_row_tile(s, g->a + p, NULL, &piece, kc, j, sni_smaller(nr, s->n1 - j),
+                         p > 0 || g->add);
         }
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);

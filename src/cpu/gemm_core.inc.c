@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) void tile_step(int rows, const floa
     for (int i = 0; i < rows; i++) {
         vf left = splat(a[i * SNI_LEFT_STEPS]);
         UNROLL
-        for (int j = 0; j < NV; j++) sum[i][j] += left * right[j];
+        for (int j = 0; j < NV; j++) add_product(&sum[i][j], left, right[j]);
     }
 }
 
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) void tile_end(int rows, vf sum[MR][
  * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
                                                        const float *b, float *c, int64_t c_row,
-                                                       bool add, const float *so_far,
+                                                       bool add, const float *so_far, float *apart,
                                                        const float *fetch, int64_t lines) {
     vf sum[MR][NV];
     UNROLL
@@ -87,5 +87,5 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1))
         tile_block(rows, &a, &b, sum, &ahead);
     for (; k > 0; k--, a++, b += NR) tile_step(rows, a, b, sum);
-    tile_end(rows, sum, c, c_row, add);
+    tile_end(rows, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }

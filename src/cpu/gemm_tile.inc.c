@@ -3,8 +3,8 @@
 
 #define TILE(rows)                                                                              \
     static void tile_##rows(int64_t k, const float *a, const float *b, float *c, int64_t c_row, \
-                            bool add, const float *fetch, int64_t lines) {                      \
-        tile(rows, k, a, b, c, c_row, add, NULL, fetch, lines);                                 \
+                            bool add, float *apart, const float *fetch, int64_t lines) {        \
+        tile(rows, k, a, b, c, c_row, add, NULL, apart, fetch, lines);                          \
     }
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE

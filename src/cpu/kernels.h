@@ -39,10 +39,11 @@ typedef struct sni_epilogue {
 } sni_epilogue;
 
 /* C (rows x nr) = A B, or C += A B. `a` is from pack_left(), `b` is k rows of nr elements; C's rows
- * are c_row elements apart. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought
+ * are c_row elements apart. With `apart`, the product alone goes there, nr elements in a row, and C
+ * is only brought near. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought
  * to the second-level cache; it may point anywhere. */
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
-                                 bool add, const float *fetch, int64_t lines);
+                                 bool add, float *apart, const float *fetch, int64_t lines);
 
 typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv.h */
 typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/winograd.h */
@@ -93,9 +94,10 @@ typedef struct sni_cpu_kernels {
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
                        const float *more, int64_t n);
     /* All of e on rows [i, i + rows) and columns [j, j + columns) of C, which begin at `y` and are
-     * y_row elements apart. */
-    void (*finish_tile)(const sni_epilogue *e, float *y, int64_t y_row, int64_t i, int64_t rows,
-                        int64_t j, int64_t columns);
+     * y_row elements apart. `sums`: first takes them from there, nr in a row, or adds them to C;
+     * NULL: C has them. */
+    void (*finish_tile)(const sni_epilogue *e, const float *sums, bool add, float *y, int64_t y_row,
+                        int64_t i, int64_t rows, int64_t j, int64_t columns);
     /* y[i] = act(x[i]) for n elements; x may be y. */
     void (*map[SNI_ACT_COUNT])(float p0, float p1, const float *x, float *y, int64_t n);
     /* y[i] = f(a[i * sa], b[i * sb]) in floats for n elements; strides are 0 or 1. `params` is not

@@ -91,6 +91,17 @@ static inline vf min_vf(vf a, vf b) {
 #endif
 }
 
+/* *sum += a * b in one instruction, where the compiler has FMA. With sixteen registers it is told
+ * which operand is the result's: left to itself it turns sums from register to register in an
+ * unrolled loop, and puts one of them on the stack. */
+static inline __attribute__((always_inline)) void add_product(vf *sum, vf a, vf b) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*sum) : "x"(a), "x"(b));
+#else
+    *sum += a * b;
+#endif
+}
+
 /* The lanes of v from half a vector on, then a quarter, ...: what is folded with v. */
 #if LANES == 16
 #define FOLDS(step)                                             \

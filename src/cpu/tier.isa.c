@@ -19,10 +19,13 @@
 
 #include "cpu/peak.inc.c"
 
-static void finish_tile(const sni_epilogue *e, float *y, int64_t y_row, int64_t i, int64_t rows,
-                        int64_t j, int64_t columns) {
+static void finish_tile(const sni_epilogue *e, const float *sums, bool add, float *y, int64_t y_row,
+                        int64_t i, int64_t rows, int64_t j, int64_t columns) {
     finishers[e->act](&(ending){.p0 = e->p0,
                                 .p1 = e->p1,
+                                .from = sums ? sums : y,
+                                .from_row = sums ? NR : y_row,
+                                .add = sums && add,
                                 .y = y,
                                 .y_row = y_row,
                                 .rows = rows,

@@ -49,7 +49,8 @@ static int64_t left_size(const check *c, int64_t k) {
 static void gemm_tile(check *c) {
     int mr = c->k->mr, nr = c->k->nr;
     int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = nr + below(c, 20);
-    bool add = !c->bench && below(c, 2);
+    bool add = !c->bench && below(c, 2), apart = !c->bench && !add && below(c, 2);
+    if (apart) row = nr;
     float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * nr);
     float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
     double *want = zero_doubles(c, rows * row);
@@ -62,7 +63,8 @@ static void gemm_tile(check *c) {
             want[i * row + j] = sum;
         }
     CALL(c, 2 * rows * nr * k, 0)
-    c->k->gemm_tile[rows](k, a, b, y, row, add, first, below(c, 2 * (int)k + 1));
+    c->k->gemm_tile[rows](k, a, b, apart ? first : y, apart ? 0 : row, add, apart ? y : NULL, first,
+                          below(c, 2 * (int)k + 1));
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
 }
 
@@ -170,6 +172,37 @@ static void finish_gelu(check *c) {
     finish_with(c, SNI_ACT_GELU);
 }
 
+/* Tiles, whole or not, with sums of their own or in place. */
+static void finish_tile(check *c) {
+    int nr = c->k->nr;
+    sni_epilogue e = {.act = acts[below(c, sizeof acts / sizeof *acts)], .p0 = 0.2f, .p1 = 0.7f};
+    if (c->bench) e.act = SNI_ACT_NONE;
+    int64_t rows = size_of(c, 1, c->k->mr, c->k->mr), n = size_of(c, 1, nr, nr);
+    if (below(c, 2)) n = nr;
+    int64_t row = n + below(c, 20), i = below(c, 3), j = below(c, 3);
+    bool apart = c->bench || below(c, 2), add = below(c, 2);
+    float *sums = random_floats(c, rows * nr), *y = random_floats(c, rows * row);
+    float *columns = random_floats(c, n + j), *bias = random_floats(c, rows + i);
+    float *more = random_floats(c, (rows + i) * row + j);
+    if (c->bench || below(c, 2)) e.column_bias = columns;
+    if (!c->bench && below(c, 2)) e.row_bias = bias;
+    if (below(c, 2)) e.residual = more;
+    e.residual_row = row;
+    double *want = zero_doubles(c, rows * row);
+    for (int64_t at = 0; at < rows * row; at++) {
+        int64_t r = at / row, q = at % row;
+        float x = y[at];
+        if (apart) x = sums[r * nr + (q < n ? q : 0)] + (add ? x : 0);
+        if (e.row_bias) x += bias[i + r];
+        if (e.column_bias) x += columns[j + (q < n ? q : 0)];
+        if (e.residual) x += more[(i + r) * row + j + (q < n ? q : 0)];
+        want[at] = q < n ? plain_act(&e, (double)x) : (double)y[at];
+    }
+    CALL(c, 0, 12 * rows * n)
+    c->k->finish_tile(&e, apart ? sums : NULL, add, y, row, i, rows, j, n);
+    expect(c, "y", y, want, rows * row, 2e-6);
+}
+
 static void axpy(check *c) {
     int64_t n = size_of(c, 0, 200, 1024);
     float w = 0.3f, *x = random_floats(c, n), *y = random_floats(c, n);
@@ -185,9 +218,10 @@ static void gemm_whole(check *c) {
     if (!c->bench && below(c, 4) == 0) m = 1;
     float *a = random_floats(c, m * k), *b = random_floats(c, k * n), *y = unset_floats(c, m * n);
     float *bias = random_floats(c, n);
+    bool plain = !c->bench && below(c, 2);
     sni_gemm_f32 g = {.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .c = y, .c_row = n};
     g.backwards = below(c, 2);
-    g.epilogue = (sni_epilogue){.act = SNI_ACT_RELU, .column_bias = bias};
+    if (!plain) g.epilogue = (sni_epilogue){.act = SNI_ACT_RELU, .column_bias = bias};
     float *packed = unset_floats(c, (int64_t)sni_gemm_packed_b_size(k, n));
     sni_gemm_pack_b(b, n, 1, k, n, packed);
     g.packed_b = packed;
@@ -195,26 +229,20 @@ static void gemm_whole(check *c) {
     double *want = zero_doubles(c, m * n);
     for (int64_t i = 0; i < m && !c->bench; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = (double)bias[j];
+            double sum = plain ? 0 : (double)bias[j];
             for (int64_t p = 0; p < k; p++) sum += (double)a[i * k + p] * (double)b[p * n + j];
-            want[i * n + j] = fmax(sum, 0);
+            want[i * n + j] = plain ? sum : fmax(sum, 0);
         }
     CALL(c, 2 * m * n * k, 0) sni_gemm_f32_run(&g, 1, scratch);
     expect(c, "C", y, want, m * n, 1e-5 * (double)(k + 10));
 }
 
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},
-    {"gemm_row", gemm_row},
-    {"pack_left", pack_left},
-    {"pack_turned", pack_turned},
-    {"pack_straight", pack_straight},
-    {"turn_matrix", turn_matrix},
-    {"finish_row", finish_row},
-    {"finish_row relu", finish_relu},
-    {"finish_row silu", finish_silu},
-    {"finish_row gelu", finish_gelu},
-    {"axpy", axpy},
-    {"gemm 512", gemm_whole},
-    {0},
+    {"gemm_tile", gemm_tile},         {"gemm_row", gemm_row},
+    {"pack_left", pack_left},         {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight}, {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},       {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu}, {"finish_row gelu", finish_gelu},
+    {"finish_tile", finish_tile},     {"axpy", axpy},
+    {"gemm 512", gemm_whole},         {0},
 };

@@ -387,7 +387,9 @@ static sn_status run_few(sni_kernel *k, sni_epilogue e) {
         j.p.x = (const float *)x->data + i * j.channels * j.p.h * j.p.w;
         j.y = (float *)y->data + at;
         sni_parallel_for(j.parts, j.parts, 1, few_parts, &j);
-        if (late) sni_cpu_kernels_get()->finish_tile(&e, j.y, j.pixels, 0, w->m, 0, j.pixels);
+        if (late)
+            sni_cpu_kernels_get()->finish_tile(&e, NULL, false, j.y, j.pixels, 0, w->m, 0,
+                                               j.pixels);
         SN_TRY(sni_poll(k));
     }
     return SN_OK;

@@ -355,7 +355,8 @@ static void finish_rows(void *ctx, int64_t begin, int64_t end) {
         sni_epilogue e = j->epilogue;
         e.residual = j->added + i * j->pixels;
         if (j->slopes) e.row_slopes = j->slopes + i % j->m;
-        j->kernels->finish_tile(&e, j->y + i * j->pixels, j->pixels, 0, 1, 0, j->pixels);
+        j->kernels->finish_tile(&e, NULL, false, j->y + i * j->pixels, j->pixels, 0, 1, 0,
+                                j->pixels);
     }
 }
 
