@@ -17,6 +17,7 @@ enum {
     SNI_CODED_ROWS = 16,        /* of a group */
     SNI_CODED_MORE = 2,         /* bytes of a float in the list */
     SNI_CODED_AHEAD = 16 << 10, /* bytes ahead that are brought to the second-level cache */
+    SNI_CODED_WORTH = 4,        /* of sni_coded_pays() */
     SNI_CODED_TOPS = 128        /* values of the highest byte without its sign */
 };
 
@@ -63,5 +64,13 @@ struct sni_coded_kernels {
 
 /* The kernels of the tier in force. */
 const sni_coded_kernels *sni_coded_kernels_get(void);
+
+/* Whether this machine's memory is so slow, beside its decoding, that few rows gain by codes: true
+ * if reading floats takes SNI_CODED_WORTH times as long as decoding them in the cache. Measured for
+ * some milliseconds when first asked. */
+bool sni_coded_pays(void);
+
+/* Sets what sni_coded_pays() says from now on; for tests. */
+void sni_coded_assume(bool pays);
 
 #endif

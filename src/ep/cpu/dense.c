@@ -74,9 +74,10 @@ static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
     return any && least / k <= rows;
 }
 
-/* Codes pay where weights come from memory, which takes longer than decoding: for few rows, and
- * where the model has more weights than caches keep. More rows lose at most 4 % by them, so weights
- * that may meet few rows later are coded whatever comes first. A compiled model has decided it. */
+/* Codes pay where weights come from memory, if that takes much longer than decoding: for few rows,
+ * and where the model has more weights than caches keep. More rows lose at most 4 % by them, so
+ * weights that may meet few rows later are coded whatever comes first. A compiled model has decided
+ * it. */
 static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
                         const sni_loan **loan, sn_error *err) {
     size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
@@ -86,6 +87,7 @@ static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense
     if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
         return SN_OK;
     if (rows > few && (rows == INT64_MAX || !may_have(c, p->k, few))) return SN_OK;
+    if (!sni_coded_pays()) return SN_OK;
     SN_TRY(borrow(c, i, loan, err));
     *coded = sni_gemm_uncoded_part((*loan)->tensor.data, p->k * p->n) < CODE_ESCAPES;
     return SN_OK;
