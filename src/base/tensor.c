@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/pages.h"
+#include "base/shelf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,12 +26,12 @@ void sni_budget_give(sni_budget *budget, size_t bytes) {
 
 static sn_status buffer_new(size_t bytes, bool mapped, sni_budget *budget, sni_buffer **out,
                             sn_error *err) {
-    size_t total;
+    size_t total, size = 0;
     if (!sni_add_size(bytes, sizeof(sni_buffer), &total) || total > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "a buffer of %zu bytes is too large", bytes);
     total = (total + SNI_ALIGN - 1) & ~(size_t)(SNI_ALIGN - 1);
     SN_TRY(sni_budget_take(budget, bytes, err));
-    sni_buffer *b = mapped ? sni_pages_map(total) : aligned_alloc(SNI_ALIGN, total);
+    sni_buffer *b = mapped ? sni_pages_map(total) : sni_shelf_take(total, &size);
     if (!b) {
         sni_budget_give(budget, bytes);
         return sni_fail(err, SN_NO_MEMORY, "out of memory allocating %zu bytes", bytes);
@@ -38,6 +39,7 @@ static sn_status buffer_new(size_t bytes, bool mapped, sni_budget *budget, sni_b
     atomic_init(&b->refs, 1);
     b->bytes = bytes;
     b->mapped = mapped ? total : 0;
+    b->size = size;
     b->budget = budget;
     *out = b;
     return SN_OK;
@@ -62,7 +64,7 @@ void sni_buffer_release(sni_buffer *buffer) {
     if (buffer->mapped)
         sni_pages_unmap(buffer, buffer->mapped);
     else
-        free(buffer);
+        sni_shelf_put(buffer, buffer->size);
 }
 
 sn_status sni_tensor_shape(sni_tensor *t, sn_dtype dtype, int rank, const int64_t *dims,
