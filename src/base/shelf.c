@@ -55,14 +55,20 @@ static void free_oldest(void) {
     remove_at(0);
 }
 
-/* The newest piece of a size; NULL: none. */
-static void *find(size_t size) {
+/* The smallest piece of *size bytes or up to twice as many, which it becomes; NULL: none. */
+static void *find(size_t *size) {
     void *p = NULL;
+    size_t best = SLOTS;
     if (pthread_mutex_trylock(&shelf.lock) != 0) return NULL;
-    for (size_t i = shelf.count; i-- > 0 && !p;) {
-        if (shelf.pieces[i].size != size) continue;
-        p = shelf.pieces[i].p;
-        remove_at(i);
+    for (size_t i = 0; i < shelf.count; i++) {
+        size_t has = shelf.pieces[i].size;
+        if (has < *size || has / 2 > *size) continue;
+        if (best == SLOTS || has <= shelf.pieces[best].size) best = i; /* of equals the newest */
+    }
+    if (best < SLOTS) {
+        p = shelf.pieces[best].p;
+        *size = shelf.pieces[best].size;
+        remove_at(best);
     }
     pthread_mutex_unlock(&shelf.lock);
     return p;
@@ -75,7 +81,7 @@ void *sni_shelf_take(size_t bytes, size_t *size) {
         for (unit = SMALL_PAGE; unit < bytes / STEPS;) unit *= 2;
     }
     *size = (bytes + unit - 1) / unit * unit;
-    void *p = keeps && *size >= LEAST ? find(*size) : NULL;
+    void *p = keeps && *size >= LEAST ? find(size) : NULL;
     return p ? p : aligned_alloc(ALIGN, *size);
 }
 

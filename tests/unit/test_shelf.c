@@ -25,6 +25,18 @@ static void what_was_put_is_taken_again(void **state) {
     char *q = sni_shelf_take(LARGE + 100, &again); /* a little more finds the same room */
     assert_int_equal(again, size);
     if (kept) assert_ptr_equal(q, p);
+    sni_shelf_put(q, again);
+    q = sni_shelf_take(LARGE / 3 * 2, &again); /* and so does less, */
+    if (kept) assert_ptr_equal(q, p);
+    char *small = sni_shelf_take(LARGE / 3, &other);
+    assert_ptr_not_equal(small, q);
+    sni_shelf_put(small, other);
+    sni_shelf_put(q, again);
+    small = sni_shelf_take(LARGE / 3, &other); /* if nothing fits better */
+    if (kept) assert_true(other < LARGE / 2);
+    sni_shelf_put(small, other);
+    q = sni_shelf_take(LARGE, &again);
+    if (kept) assert_ptr_equal(q, p);
     char *r = sni_shelf_take(LARGE, &other); /* that is in use */
     assert_ptr_not_equal(r, q);
     memset(q, 2, again);
