@@ -162,17 +162,6 @@ static inline vf log1p_vf(vf x) {
     return select_vf(x < splat(INFINITY), result, x);
 }
 
-/* 1 / x for x >= 1, within 1; 0 for infinity. */
-static inline vf reciprocal_vf(vf x) {
-#if defined(__AVX512F__)
-    __m512 one = _mm512_set1_ps(1), y = _mm512_rcp14_ps((__m512)x);
-    __mmask16 some = _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    return (vf)_mm512_mask_fmadd_ps(y, some, _mm512_fnmadd_ps((__m512)x, y, one), y);
-#else
-    return splat(1.0f) / x;
-#endif
-}
-
 /* 1 + e^-x within 2 from `end` on, and no less than 1; below, the same as at the end, or infinity
  * without AVX-512. In one piece, because it is at the end of many a convolution. */
 static inline vf one_plus_exp_minus(vf x, vf end) {
@@ -223,26 +212,32 @@ static const float thirty_seconds[32] __attribute__((aligned(64))) = {
     1.83400809f, 1.87416763f, 1.91520656f, 1.95714412f};
 #endif
 
-/* x sigmoid(u), which ends many a convolution: within 1.5e-7 parts of x. Of 2^t = e^-u the whole
- * part of t is an exponent, the next five bits a table's index, and the rest has two terms. Powers
- * below the normal range, which add nothing to 1, would take a hundred cycles each; other
- * infinities need no care, as their rest is 0. */
+/* x sigmoid(u), which ends many a convolution: within 1.5e-7 parts of x, as x / (1 + 2^t) with 2^t
+ * = e^-u. The whole part of t is an exponent; with AVX-512 the next five bits are a table's index,
+ * and the rest has two terms. t ends where 2^t is infinite, and where it adds nothing to 1: powers
+ * below the normal range would take a hundred cycles each. Dividing takes no unit that multiplies.
+ */
 static inline vf times_sigmoid_vf(vf x, vf u) {
+    const vf one = splat(1.0f), log2e = splat(1.44269504f);
 #if defined(__AVX512F__)
-    const __m512 one = _mm512_set1_ps(1), magic = _mm512_set1_ps(393216.0f); /* 1.5 * 2^18 */
-    enum { DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC, TO_32NDS = 5 << 4 | DOWN };
-    __m512 t = _mm512_mul_ps((__m512)u, _mm512_set1_ps(-1.44269504f));
-    t = _mm512_max_ps(_mm512_set1_ps(-64), t); /* t if that is not a number */
-    __m512 rest = _mm512_reduce_ps(t, TO_32NDS);
-    __m512i at = _mm512_castps_si512(_mm512_add_round_ps(t, magic, DOWN));
-    __m512 part = _mm512_permutex2var_ps(_mm512_load_ps(thirty_seconds), at,
+    const vf magic = splat(393216.0f); /* 1.5 * 2^18 */
+    vf v = max_vf(min_vf(u, splat(44.0f)), splat(-104.0f));
+    vf shifted = magic - v * log2e, n = shifted - magic, rest = -n - v * log2e;
+    vf part = (vf)_mm512_permutex2var_ps(_mm512_load_ps(thirty_seconds), (__m512i)shifted,
                                          _mm512_load_ps(thirty_seconds + 16));
-    __m512 p =
-        _mm512_fmadd_ps(rest, _mm512_set1_ps(2.42652696e-1f), _mm512_set1_ps(6.93123732e-1f));
-    p = _mm512_fmadd_ps(_mm512_mul_ps(part, rest), p, part);
-    return x * reciprocal_vf((vf)_mm512_add_ps(_mm512_scalef_ps(p, t), one));
+    vf p = rest * splat(2.4022688e-1f) + splat(6.93157315e-1f);
+    p = (part * rest) * p + part;
+    return x / ((vf)_mm512_scalef_ps((__m512)p, (__m512)n) + one);
 #else
-    return x * sigmoid_vf(u);
+    const vf magic = splat(12582912.0f);
+    vf t = min_vf(max_vf(-log2e * u, splat(-64.0f)), splat(128.0f));
+    vf shifted = t + magic, r = t - (shifted - magic);
+    vf p = splat(1.32647261e-3f) * r + splat(9.67151299e-3f);
+    p = p * r + splat(5.55073358e-2f);
+    p = p * r + splat(2.40222424e-1f);
+    p = p * r + splat(6.93147004e-1f);
+    p = p * r + one; /* at the upper end 1, and n, which is in the last bits of `shifted`, 128 */
+    return x / ((vf)((vu)p + ((vu)shifted << 23)) + one);
 #endif
 }
 
