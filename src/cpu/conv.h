@@ -72,6 +72,10 @@ typedef struct sni_conv_tile {
 
 typedef void (*sni_conv_tile_fn)(const sni_conv_tile *t);
 
+/* So many tiles side by side, of one tap over the channels of blocked input or of a list. They are
+ * finished; nothing is added to what y has, and `unclear` is NULL. */
+typedef void (*sni_conv_strip_fn)(const sni_conv_tile *t, int64_t tiles);
+
 /* Distances of pixels that kernels are made for: their x_pixel. */
 typedef enum sni_conv_step {
     SNI_CONV_BLOCKED_1, /* block */
@@ -89,6 +93,8 @@ struct sni_conv_kernels {
     int pixels[SNI_CONV_MOST_WIDTH + 1]; /* most pixels of a tile by its output blocks; 0: none */
     /* tile[step][output blocks][pixels]; NULL: none. From PLAIN_1 on 2 blocks are the most. */
     const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
+    /* strip[listed][output blocks][pixels], for the same tiles as those of blocked input. */
+    const sni_conv_strip_fn (*strip[2])[SNI_CONV_MOST_PIXELS + 1];
 };
 
 /* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), or if taps

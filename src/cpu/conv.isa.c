@@ -8,7 +8,19 @@
 
 #include "cpu/conv_tile.inc.c"
 
+#include "cpu/conv_strip.inc.c"
+
 #define WIDE 1
+#define STRIP_NAME blocked
+#define LISTED_STRIP false
+#include "cpu/conv_strip_fns.inc.c"
+#undef STRIP_NAME
+#undef LISTED_STRIP
+#define STRIP_NAME listed
+#define LISTED_STRIP true
+#include "cpu/conv_strip_fns.inc.c"
+#undef STRIP_NAME
+#undef LISTED_STRIP
 #define STEP_NAME blocked_1
 #define STEP BLOCK
 #include "cpu/conv_tile_fns.inc.c"
@@ -62,4 +74,5 @@ const sni_conv_kernels PASTE(sni_conv_kernels_, TIER) = {
              [SNI_CONV_PLAIN_1] = conv_plain_1_allxtiles,
              [SNI_CONV_PLAIN_2] = conv_plain_2_allxtiles,
              [SNI_CONV_ANY] = conv_any_allxtiles},
+    .strip = {strip_blocked_allxtiles, strip_listed_allxtiles},
 };

@@ -4,11 +4,11 @@
 enum { VECTORS = BLOCK / LANES, LISTED = -1 /* a step: blocks, by a list of channels */ };
 
 /* Activations that the epilogue leaves to rows in memory. */
-static void act_tile(const sni_conv_tile *t, int pixels, int width) {
+static void act_tile(const sni_conv_tile *t, int64_t pixels, int width) {
     sni_epilogue e = {.act = t->epilogue->act, .p0 = t->epilogue->p0, .p1 = t->epilogue->p1};
     for (int b = 0; b < width; b++) {
         if (t->epilogue->slopes) e.slopes = t->epilogue->slopes + b * BLOCK;
-        finish_row(&e, t->y + b * t->y_block, 0, NULL, NULL, (int64_t)pixels * BLOCK);
+        finish_row(&e, t->y + b * t->y_block, 0, NULL, NULL, pixels * BLOCK);
     }
 }
 

@@ -84,6 +84,57 @@ static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
     expect(c, "y", y, want, width * t.y_block, 1e-4);
 }
 
+/* Tiles of one tap side by side; listed channels are found where blocks have them. */
+static void conv_strip(check *c) {
+    const sni_conv_kernels *k = c->k->conv;
+    enum { MOST = 64 };
+    int64_t lanes = c->k->block, width = 1;
+    while (width < SNI_CONV_MOST_WIDTH && k->pixels[width + 1]) width++;
+    width = c->bench ? k->pixels[2] ? 2 : 1 : between(c, 1, width);
+    int64_t pixels = size_of(c, 1, k->pixels[width], k->pixels[width]), tiles = size_of(c, 1, 5, 4);
+    int64_t in = size_of(c, 1, 4, 4), last = size_of(c, 1, lanes, lanes), all = pixels * tiles;
+    sni_conv_tile t = {.blocks = 1,
+                       .channels = lanes,
+                       .last = last,
+                       .rows = 1,
+                       .taps = in,
+                       .x_pixel = lanes,
+                       .x_tap = all * lanes,
+                       .w_tap = lanes * lanes,
+                       .w_out = in * lanes * lanes,
+                       .y_block = all * lanes + lanes * below(c, 3),
+                       .finish = true};
+    int64_t count = width * t.y_block, channels = (in - 1) * lanes + last;
+    static const sni_act acts[] = {SNI_ACT_RELU, SNI_ACT_NONE, SNI_ACT_CLIP, SNI_ACT_AFFINE};
+    sni_conv_epilogue e = {.act = acts[c->bench ? 0 : below(c, 4)],
+                           .p0 = 0.5f,
+                           .p1 = 2,
+                           .bias = below(c, 2) ? random_floats(c, width * lanes) : NULL,
+                           .residual = below(c, 2) ? random_floats(c, count) : NULL};
+    const float *list[MOST], *x = random_floats(c, in * t.x_tap);
+    float *y = random_floats(c, count);
+    double *want = zero_doubles(c, count);
+    for (int64_t i = 0; i < channels; i++) list[i] = x + i / lanes * t.x_tap + i % lanes;
+    t.x = x;
+    t.w = random_floats(c, width * t.w_out);
+    t.y = y;
+    t.epilogue = &e;
+    t.ahead = (uintptr_t)t.w;
+    for (int64_t i = 0; i < count; i++) want[i] = (double)y[i];
+    if (!c->bench) plain_tile(&t, width, all, lanes, want);
+    for (int64_t i = 0; i < count; i++) {
+        if (i % t.y_block >= all * lanes) continue;
+        if (e.act == SNI_ACT_CLIP) want[i] = fmin(fmax(want[i], 0.5), 2);
+        if (e.act == SNI_ACT_AFFINE) want[i] = want[i] * 0.5 + 2;
+    }
+    bool listed = !c->bench && below(c, 2);
+    if (listed) t.channels = channels;
+    t.list = list;
+    CALL(c, 2 * (double)(width * lanes * all * channels), 0)
+    k->strip[listed][width][pixels](&t, tiles);
+    expect(c, "y", y, want, count, 1e-4);
+}
+
 /* Channels that lie anywhere: every one has pixels of its own, in blocks. */
 static void conv_listed(check *c) {
     const sni_conv_kernels *k = c->k->conv;
@@ -337,6 +388,7 @@ const kernel_test conv_tests[] = {
     {"conv plain, stride 2", conv_plain_2},
     {"conv plain, any stride", conv_any},
     {"conv of listed channels", conv_listed},
+    {"conv strip", conv_strip},
     {"depthwise row", depthwise_rows},
     {"winograd product", wino_product},
     {"winograd F(2,3) 64x56x56", wino_4},

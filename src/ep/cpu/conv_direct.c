@@ -15,6 +15,8 @@
 
 enum {
     PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
+    STRIP = 8,            /* tiles of a strip: what they write stays in the first cache */
+    NARROW = 64,          /* input channels up to which strips of large blocks take one */
     FEW = 12,             /* pixels that take no longer than fetching the weights */
     ROW_PIXELS = 48,      /* pixels for each thread from which all of them read all weights */
     TILE_VECTORS = 16     /* sums that a tile has in registers, about */
@@ -31,6 +33,7 @@ typedef struct direct_job {
     float *y;
     bool plain, flat, outputs_first;
     bool pointwise; /* one tap: input blocks take the place of taps */
+    bool strips;    /* tiles side by side are run in one call where all input is summed at once */
     bool framed;    /* x is a copy with zeros to the left and right */
     /* Taps lie apart: no tile reaches over columns that differ in the taps they have, a tile takes
      * one tap after the other over all input blocks, and rows that read the same rows of input come
@@ -239,6 +242,8 @@ static void cut(direct_job *j, int threads) {
     int64_t most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
     j->width = sni_conv_width(j->kernels, j->out_blocks, g->out_w, most);
     if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
+    j->strips = j->flat && j->pointwise && j->weights->merged == 1;
+    if (j->strips && j->block == 16 && j->weights->in <= NARROW) j->width = 1;
     if (j->apart) j->row_taps = count_row_taps(j);
     cut_items(j, threads);
 }
@@ -274,6 +279,7 @@ typedef struct item {
     int64_t first_in, in;                   /* input blocks */
     int64_t channel;                        /* the first one of an input block that is used */
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
+    int64_t strip;                          /* tiles that are run in one call; 0: one by one */
     int64_t below;       /* rows of input on to those that come next, if taps lie apart */
     const float *panels; /* weights from output block `panel` on */
     int64_t panel;
@@ -361,10 +367,13 @@ static void run_placed(item *it, int64_t pixels) {
     const direct_job *j = it->job;
     sni_conv_tile *t = &it->tile;
     if (!j->plain) {
-        fetch_ahead(it, t->blocks * t->channels * t->rows * t->taps);
+        int64_t steps = t->blocks * t->channels * t->rows * t->taps;
+        fetch_ahead(it, steps * sni_larger(it->strip, 1));
         fetch_input(it, pixels);
     }
-    if (j->apart)
+    if (it->strip)
+        j->kernels->strip[0][it->width][pixels](t, it->strip);
+    else if (j->apart)
         run_turned(it, pixels);
     else
         j->kernels->tile[j->step][it->width][pixels](t);
@@ -491,10 +500,27 @@ static inner inner_columns(const sni_conv_geometry *g) {
     return (inner){.from = from, .to = sni_larger(from, to)};
 }
 
+/* Pixels [from, to) of a flat picture, in tiles of nearly the same size. */
+static void run_strips(item *it, int64_t from, int64_t to) {
+    int64_t tiles = sni_ceil_div(to - from, it->job->kernels->pixels[it->width]);
+    int64_t each = (to - from) / tiles, more = (to - from) % tiles;
+    for (int64_t i = 0; i < tiles; i += it->strip) {
+        int64_t pixels = each + (i < more);
+        it->strip = sni_smaller((i < more ? more : tiles) - i, STRIP);
+        run_taps(it, from, 0, 1, 0, pixels, false, true);
+        from += it->strip * pixels;
+    }
+    it->strip = 0;
+}
+
 /* Columns [from, to) of a row, in tiles of nearly the same size. */
 static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first, bool last) {
     const direct_job *j = it->job;
     if (from >= to) return;
+    if (j->strips && first && last) {
+        run_strips(it, from, to);
+        return;
+    }
     if (j->weights->merged > 1) in.to = in.from; /* tiles that are looked through one by one */
     int64_t tiles = sni_ceil_div(to - from, j->kernels->pixels[it->width]);
     int64_t each = (to - from) / tiles, more = (to - from) % tiles, placed = 0;

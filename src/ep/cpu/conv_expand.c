@@ -114,6 +114,8 @@ typedef struct fetching {
 
 enum {
     LINE = 64,      /* bytes that come to the cache together */
+    STRIP = 8,      /* tiles at once: what they write stays in the first cache */
+    NARROW = 64,    /* input channels up to which large blocks are expanded one by one */
     BAND = 40960,   /* floats of a band of expanded rows, about */
     PIECE = 1 << 18 /* products that are worth a thread's while */
 };
@@ -131,8 +133,11 @@ static void cut(expand_job *j, int threads) {
     j->block = j->kernels->block;
     j->in_blocks = sni_blocks(j->w->in, j->block);
     j->out_blocks = sni_blocks(j->w->out, j->block);
+    /* With large blocks tiles of one have as many products as they need, and less at their ends,
+     * but read the input more often. */
+    int64_t most = j->block == 16 && j->w->in <= NARROW ? 1 : 2;
     j->width = 1;
-    for (int64_t w = 2; w <= sni_smaller(2, j->out_blocks); w++)
+    for (int64_t w = 2; w <= sni_smaller(most, j->out_blocks); w++)
         if (pixels[w]) j->width = w;
     int64_t line = j->width * g->in_w * j->block;
     j->lines = sni_smaller(sni_larger(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
@@ -161,13 +166,12 @@ static fetching start_fetching(const expand_job *j, int64_t part) {
     return f;
 }
 
-/* Has a tile fetch a line with each channel. */
+/* Has a strip fetch a line with each channel of each tile. */
 static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels) {
     while (f->next < f->count && f->at[f->next] >= f->end[f->next]) f->next++;
     bool more = f->next < f->count;
-    t->x_ahead = more ? f->at[f->next] : (uintptr_t)t->w;
-    t->x_ahead_step = more ? LINE : 0;
-    t->x_ahead_tap = t->x_ahead_step * (uintptr_t)t->channels;
+    t->ahead = more ? f->at[f->next] : (uintptr_t)t->w;
+    t->ahead_step = more ? LINE : 0;
     if (more) f->at[f->next] += (uintptr_t)channels * LINE;
 }
 
@@ -195,19 +199,19 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
                        .finish = true,
                        .epilogue = &e};
     const float *x = j->list ? NULL : j->x + n * j->in_blocks * plane;
-    sni_conv_step step = j->list ? SNI_CONV_LISTED : SNI_CONV_BLOCKED_1;
     if (j->list) t.list = j->list + n * j->w->in;
     if (e.bias) e.bias += first * block;
-    t.ahead = (uintptr_t)t.w;
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
-    for (int64_t i = 0, at = from; i < tiles; i++) {
-        int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
+    int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
+    for (int64_t i = 0, at = from, some; i < tiles; i += some) {
+        int64_t pixels = least + (i < larger);
+        some = sni_smaller((i < larger ? larger : tiles) - i, STRIP);
         if (!j->list) t.x = x + at * block;
         t.x_at = at * block;
         t.y = band + (at - start) * block;
-        fetch_with(f, &t, j->w->in);
-        k->tile[step][width][pixels](&t);
-        at += pixels;
+        fetch_with(f, &t, some * j->w->in);
+        k->strip[j->list != NULL][width][pixels](&t, some);
+        at += some * pixels;
     }
 }
 

@@ -1,0 +1,109 @@
+/* conv_strip.inc.c - the direct convolution's micro-kernel for one tap: tiles side by side in one
+ * call, with little between the products of one and those of the next. Few numbers are kept in
+ * registers for addresses: with AVX-512 compilers keep what they have no room for in those of
+ * vectors, from where it comes back late. */
+
+#define INLINE inline __attribute__((always_inline))
+
+/* Has what p points to read again, and addresses counted from p. */
+#define ANEW(p) __asm__("" : "+r"(p))
+
+/* Adds the products of a tile over channels that lie in input blocks, and returns what is to be
+ * fetched next. The input of the tile after it is fetched on the way. */
+static INLINE uintptr_t strip_products(const sni_conv_tile *t, const float *x, uintptr_t ahead,
+                                       int pixels, int vectors, tile_sums sum) {
+    const float *w = t->w;
+    for (int64_t left = t->taps; left > 0; left--) {
+        const int64_t channels = left > 1 ? BLOCK : t->last;
+        const uintptr_t step = t->ahead_step;
+        const float *x_at = x, *w_at = w, *x_ahead = x + pixels * BLOCK;
+        UNROLL_SOME
+        for (int64_t c = 0; c < channels; c++, x_at++, w_at += BLOCK) {
+            __builtin_prefetch((const void *)ahead, 0, 2);
+            __builtin_prefetch(x_ahead, 0, 2);
+            x_ahead += BLOCK;
+            ahead += step;
+            add_channel(x_at, w_at, BLOCK, t->w_out, pixels, vectors, sum);
+        }
+        ANEW(t);
+        x += t->x_tap;
+        w += t->w_tap;
+    }
+    return ahead;
+}
+
+/* The same over the channels of a list, from element `at` on. */
+static INLINE uintptr_t strip_listed(const sni_conv_tile *t, int64_t at, uintptr_t ahead,
+                                     int pixels, int vectors, tile_sums sum) {
+    const float *const *list = t->list, *const *end = list + t->channels, *w = t->w;
+    const uintptr_t step = t->ahead_step;
+    for (; list < end; list++, w += BLOCK) {
+        const float *x = *list + at;
+        ANEW(x);
+        __builtin_prefetch((const void *)ahead, 0, 2);
+        ahead += step;
+        add_channel(x, w, BLOCK, t->w_out, pixels, vectors, sum);
+    }
+    return ahead;
+}
+
+/* Residual, activations that are bounds, and the tile's way to y. */
+static INLINE void finish_strip(const sni_conv_tile *t, int64_t at, int pixels, int vectors,
+                                tile_sums sum) {
+    const sni_conv_epilogue *e = t->epilogue;
+    const int64_t y_block = t->y_block;
+    float low, high, *y = t->y + at;
+    const float *residual = e->residual;
+    if (residual) {
+        residual += at;
+        ANEW(residual);
+        UNROLL
+        for (int p = 0; p < pixels; p++) UNROLL
+        for (int v = 0; v < vectors; v++) sum[p][v] += load(residual + tile_at(y_block, p, v));
+    }
+    act_bounds(e, &low, &high);
+    if (e->act == SNI_ACT_CLIP) {
+        const vf least = splat(low), most = splat(high);
+        UNROLL
+        for (int p = 0; p < pixels; p++) UNROLL
+        for (int v = 0; v < vectors; v++) sum[p][v] = min_vf(max_vf(sum[p][v], least), most);
+    } else if (e->act == SNI_ACT_RELU) {
+        UNROLL
+        for (int p = 0; p < pixels; p++) UNROLL
+        for (int v = 0; v < vectors; v++) sum[p][v] = max_vf(sum[p][v], splat(0));
+    }
+    ANEW(y);
+    UNROLL
+    for (int p = 0; p < pixels; p++) UNROLL
+    for (int v = 0; v < vectors; v++) store(y + tile_at(y_block, p, v), sum[p][v]);
+}
+
+/* `listed`, `pixels` and `width` are constants at every call. */
+static INLINE void conv_strip(const sni_conv_tile *t, int64_t tiles, bool listed, int pixels,
+                              int width) {
+    const int vectors = width * VECTORS;
+    uintptr_t ahead = t->ahead;
+    float low, high;
+    const int64_t end = tiles * pixels * BLOCK;
+    for (int64_t at = 0; at < end; at += pixels * BLOCK) {
+        const float *bias = t->epilogue->bias;
+        tile_sums sum;
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            vf start = bias ? load(bias + v * LANES) : splat(0);
+            UNROLL
+            for (int p = 0; p < pixels; p++) sum[p][v] = start;
+        }
+        if (listed)
+            ahead = strip_listed(t, t->x_at + at, ahead, pixels, vectors, sum);
+        else
+            ahead = strip_products(t, t->x + at, ahead, pixels, vectors, sum);
+        finish_strip(t, at, pixels, vectors, sum);
+        ANEW(t);
+    }
+    const sni_conv_epilogue *e = t->epilogue;
+    if (e->act != SNI_ACT_NONE && !act_bounds(e, &low, &high)) act_tile(t, tiles * pixels, width);
+}
+
+#undef ANEW
+#undef INLINE
