@@ -95,7 +95,16 @@ struct sni_conv_kernels {
     const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
     /* strip[listed][output blocks][pixels], for the same tiles as those of blocked input. */
     const sni_conv_strip_fn (*strip[2])[SNI_CONV_MOST_PIXELS + 1];
+    /* half[pixels]: strips of one output block of whose channels the upper half is padding, over
+     * blocked input; NULL: such a block is as any other. */
+    const sni_conv_strip_fn *half;
 };
+
+/* True if the last of these blocks is one that `half` is for. */
+static inline bool sni_conv_ends_half(const sni_conv_kernels *k, int64_t channels, int64_t block) {
+    int64_t last = channels % block;
+    return k->half && last > 0 && last <= block / 2;
+}
 
 /* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), or if taps
  * are to lie apart as (output blocks, taps, input blocks, in_block, block), where an input block is

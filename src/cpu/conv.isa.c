@@ -10,6 +10,10 @@
 
 #include "cpu/conv_strip.inc.c"
 
+#if LANES == 16
+#include "cpu/conv_half.inc.c"
+#endif
+
 #define WIDE 1
 #define STRIP_NAME blocked
 #define LISTED_STRIP false
@@ -63,6 +67,7 @@ extern const sni_conv_kernels PASTE(sni_conv_kernels_, TIER);
 const sni_conv_kernels PASTE(sni_conv_kernels_, TIER) = {
 #if LANES == 16
     .pixels = {0, 14, 14, 9, 7},
+    .half = halves,
 #elif LANES == 8
     .pixels = {0, 12, 6, 4},
 #else

@@ -133,6 +133,11 @@ static void conv_strip(check *c) {
     CALL(c, 2 * (double)(width * lanes * all * channels), 0)
     k->strip[listed][width][pixels](&t, tiles);
     expect(c, "y", y, want, count, 1e-4);
+    if (listed || width > 1 || !k->half || c->bench || e.act == SNI_ACT_CLIP) return;
+    k->half[pixels](&t, tiles);
+    for (int64_t i = 0; i < all * lanes; i++)
+        if (i % lanes >= lanes / 2) want[i] = e.act == SNI_ACT_AFFINE ? 2 : 0;
+    expect(c, "y of half a block", y, want, count, 1e-4);
 }
 
 /* Channels that lie anywhere: every one has pixels of its own, in blocks. */

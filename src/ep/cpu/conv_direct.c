@@ -34,6 +34,7 @@ typedef struct direct_job {
     bool plain, flat, outputs_first;
     bool pointwise; /* one tap: input blocks take the place of taps */
     bool strips;    /* tiles side by side are run in one call where all input is summed at once */
+    bool ends_half; /* the last output block of a group is one for half vectors, if it is alone */
     bool framed;    /* x is a copy with zeros to the left and right */
     /* Taps lie apart: no tile reaches over columns that differ in the taps they have, a tile takes
      * one tap after the other over all input blocks, and rows that read the same rows of input come
@@ -244,6 +245,8 @@ static void cut(direct_job *j, int threads) {
     if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
     j->strips = j->flat && j->pointwise && j->weights->merged == 1;
     if (j->strips && j->block == 16 && j->weights->in <= NARROW) j->width = 1;
+    j->ends_half = j->strips && sni_conv_ends_half(j->kernels, j->weights->out, j->block);
+    if (j->ends_half && j->width > 1) j->width = j->out_blocks % 2 ? 2 : 1;
     if (j->apart) j->row_taps = count_row_taps(j);
     cut_items(j, threads);
 }
@@ -371,8 +374,9 @@ static void run_placed(item *it, int64_t pixels) {
         fetch_ahead(it, steps * sni_larger(it->strip, 1));
         fetch_input(it, pixels);
     }
+    bool half = j->ends_half && it->width == 1 && it->first_out == j->out_blocks - 1;
     if (it->strip)
-        j->kernels->strip[0][it->width][pixels](t, it->strip);
+        (half ? j->kernels->half : j->kernels->strip[0][it->width])[pixels](t, it->strip);
     else if (j->apart)
         run_turned(it, pixels);
     else

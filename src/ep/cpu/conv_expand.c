@@ -166,13 +166,20 @@ static fetching start_fetching(const expand_job *j, int64_t part) {
     return f;
 }
 
-/* Has a strip fetch a line with each channel of each tile. */
-static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels) {
+/* Has a strip fetch a line with each channel of each tile, and in the end the next output blocks'
+ * weights: an even share by each of the tiles, those of a strip from the i-th on. */
+static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels, int64_t width, int64_t i,
+                       int64_t tiles, int64_t some) {
     while (f->next < f->count && f->at[f->next] >= f->end[f->next]) f->next++;
-    bool more = f->next < f->count;
-    t->ahead = more ? f->at[f->next] : (uintptr_t)t->w;
-    t->ahead_step = more ? LINE : 0;
-    if (more) f->at[f->next] += (uintptr_t)channels * LINE;
+    if (f->next < f->count) {
+        t->ahead = f->at[f->next];
+        t->ahead_step = LINE;
+        f->at[f->next] += (uintptr_t)(some * channels) * LINE;
+        return;
+    }
+    uintptr_t all = (uintptr_t)(width * t->w_out) * sizeof(float);
+    t->ahead_step = (all / (uintptr_t)channels + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
+    t->ahead = (uintptr_t)t->w + all + (uintptr_t)(i * channels) * t->ahead_step;
 }
 
 /* ---- Running ---- */
@@ -202,6 +209,9 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
     if (j->list) t.list = j->list + n * j->w->in;
     if (e.bias) e.bias += first * block;
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
+    bool half = !j->list && width == 1 && first == j->out_blocks - 1 &&
+                sni_conv_ends_half(k, j->w->out, block);
+    const sni_conv_strip_fn *strip = half ? k->half : k->strip[j->list != NULL][width];
     int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
     for (int64_t i = 0, at = from, some; i < tiles; i += some) {
         int64_t pixels = least + (i < larger);
@@ -209,8 +219,8 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
         if (!j->list) t.x = x + at * block;
         t.x_at = at * block;
         t.y = band + (at - start) * block;
-        fetch_with(f, &t, some * j->w->in);
-        k->strip[j->list != NULL][width][pixels](&t, some);
+        fetch_with(f, &t, j->w->in, width, i, tiles, some);
+        strip[pixels](&t, some);
         at += some * pixels;
     }
 }

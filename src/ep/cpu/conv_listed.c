@@ -133,6 +133,7 @@ typedef struct listed_job {
 
 enum {
     PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
+    STRIP = 8,            /* tiles of a strip: what they write stays in the first cache */
     MOST_WIDTH = SNI_CONV_MOST_WIDTH
 };
 
@@ -184,18 +185,23 @@ static void run_item(const listed_job *j, int64_t image, int64_t span, const til
     int64_t tiles = (to - from + j->kernels->pixels[at->width] - 1) / j->kernels->pixels[at->width];
     /* Meanwhile the weights of the next tile, which lie behind these, are fetched. */
     uintptr_t step = (uintptr_t)((at->width * block + tiles - 1) / tiles) * sizeof(float);
-    for (int64_t i = 0, p = from; i < tiles; i++) {
-        int64_t pixels = (to - from) / tiles + (i < (to - from) % tiles);
+    int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
+    for (int64_t i = 0, p = from, some; i < tiles; i += some) {
+        int64_t pixels = least + (i < larger);
+        some = t.unclear ? 1 : sni_smaller((i < larger ? larger : tiles) - i, STRIP);
         t.x_at = p * block;
         t.ahead = (uintptr_t)(t.w + (last ? 0 : at->width * t.w_out));
         t.ahead_step = last ? 0 : step;
         t.ahead += (uintptr_t)(i * s->channels) * t.ahead_step;
         t.y = j->y + y + p * block;
         if (e.residual) e.residual = j->epilogue.residual + y + p * block;
-        j->kernels->tile[SNI_CONV_LISTED][at->width][pixels](&t);
+        if (t.unclear)
+            j->kernels->tile[SNI_CONV_LISTED][at->width][pixels](&t);
+        else
+            j->kernels->strip[1][at->width][pixels](&t, some);
         if (unclear) run_apart(j, s, pixels, t);
         unclear = false;
-        p += pixels;
+        p += some * pixels;
     }
 }
 
