@@ -10,6 +10,13 @@ enum {
     NEAR = 12288                      /* floats of input that stay in the first cache */
 };
 
+/* Has v in a register: else it is loaded for each product. */
+#if LANES == 4
+#define LOADED(v) (void)(v)
+#else
+#define LOADED(v) __asm__("" : "+v"(v))
+#endif
+
 /* Rows of the kernel that begin within `height` rows of the input. */
 INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
     return r->dilation_h == 1 ? height : (height + r->dilation_h - 1) / r->dilation_h;
@@ -58,6 +65,7 @@ INLINE void add_fixed(int taps, int stride, int pixels, bool edge, uint32_t insi
     for (int i = 0; i < (pixels - 1) * stride + taps; i++) {
         if (edge && !(inside & 1u << i)) continue;
         vb v = VB_CONST(x + (uintptr_t)i * sizeof v);
+        if (i % stride + stride < taps) LOADED(v);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int tap = i - o * stride;
@@ -119,7 +127,7 @@ INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, in
         for (int row = 0; row < 4; row++) UNROLL
         for (int i = 0; i < pixels + 2; i++) {
             vb v = VB_CONST(x + row * line + i * BLOCK);
-            __asm__("" : "+v"(v)); /* else it is loaded for each product */
+            LOADED(v);
             UNROLL
             for (int o = 0; o < 2 * pixels; o++) {
                 int tap = i - o % pixels, k = row - o / pixels;
