@@ -4,6 +4,8 @@
 #include "ep/cpu/cpu_ep.h"
 #include "ops/blocked.h"
 
+#include <pthread.h>
+
 static const sni_impl *const impls[] = {
     /* clang-format off */
     &sni_cpu_conv_line,
@@ -70,11 +72,41 @@ static const sni_impl *const impls[] = {
 static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps,  sni_cpu_loops,
                                         sni_cpu_lent,      sni_cpu_moves, sni_cpu_compare};
 
-/* Steps whose shapes are known at run time only are asked for in each run: most names differ in
- * their first letter. */
+/* Steps whose shapes are known at run time only are asked for in each run: implementations stand
+ * by the first letter of their operator, and keep their order. */
+enum { LETTERS = 128, MOST_SORTED = 1024 };
+
+static struct {
+    pthread_once_t once;
+    const sni_impl *impls[MOST_SORTED];
+    size_t first[LETTERS + 1]; /* of each letter */
+} sorted = {.once = PTHREAD_ONCE_INIT};
+
+static size_t letter_of(const char *name) {
+    return (unsigned char)name[0] % LETTERS;
+}
+
+static void sort_letter(size_t letter, size_t *count) {
+    for (size_t i = 0; i < sizeof impls / sizeof *impls; i++)
+        if (letter_of(impls[i]->op) == letter && *count < MOST_SORTED)
+            sorted.impls[(*count)++] = impls[i];
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const sni_impl *impl = lists[i]; impl->op; impl++)
+            if (letter_of(impl->op) == letter && *count < MOST_SORTED)
+                sorted.impls[(*count)++] = impl;
+}
+
+static void sort(void) {
+    size_t count = 0;
+    for (size_t letter = 0; letter < LETTERS; letter++) {
+        sorted.first[letter] = count;
+        sort_letter(letter, &count);
+    }
+    sorted.first[LETTERS] = count;
+}
+
 static bool fits(const sni_impl *impl, const sni_choice *c) {
-    sni_str type = c->node->type;
-    return type.n > 0 && impl->op[0] == type.p[0] && sni_str_is(type, impl->op) &&
+    return sni_str_is(c->node->type, impl->op) &&
            sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
            (!impl->pays || impl->pays(c));
 }
@@ -86,10 +118,10 @@ void sni_ep_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
 }
 
 const sni_impl *sni_ep_find(const sni_choice *c) {
-    for (size_t i = 0; i < sizeof impls / sizeof *impls; i++)
-        if (fits(impls[i], c)) return impls[i];
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (const sni_impl *impl = lists[i]; impl->op; impl++)
-            if (fits(impl, c)) return impl;
+    if (c->node->type.n == 0) return NULL;
+    pthread_once(&sorted.once, sort);
+    size_t letter = letter_of(c->node->type.p);
+    for (size_t i = sorted.first[letter]; i < sorted.first[letter + 1]; i++)
+        if (fits(sorted.impls[i], c)) return sorted.impls[i];
     return NULL;
 }
