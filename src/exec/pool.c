@@ -11,6 +11,7 @@ enum {
     PATIENCE = 64,           /* workspaces taken until one that was not among them is freed */
     KEPT_SCRATCH = 64 << 20, /* most bytes of working memory that a workspace keeps */
     KEPT_ARENA = 1 << 20,    /* an arena of this size is never too large */
+    KEPT_TYPES = 4096,       /* bytes of inferred types whose memory stays */
     LARGE = SNI_LARGE_PAGE,  /* from here on arenas have pages of their own */
     WORTH_ROOM = 256 << 10,  /* from here on arenas that grow get room to grow on */
     LARGE_SCRATCH = 512 << 10
@@ -68,6 +69,7 @@ static sn_status room_grow(sni_room *r, size_t bytes, sn_error *err) {
 static void workspace_free(sni_workspace *w) {
     room_free(&w->arena);
     sni_buffer_release(w->scratch);
+    sni_arena_free(&w->types);
     free(w);
 }
 
@@ -176,6 +178,7 @@ void sni_workspace_keep(sni_workspace *w, sni_buffer *extra) {
 }
 
 void sni_pool_return(sni_pool *pool, sni_workspace *w) {
+    if (w->types.used > KEPT_TYPES) sni_arena_free(&w->types);
     pthread_mutex_lock(&pool->lock);
     w->next = pool->idle;
     pool->idle = w;

@@ -7,6 +7,7 @@
 #ifndef SNI_EXEC_POOL_H
 #define SNI_EXEC_POOL_H
 
+#include "base/arena.h"
 #include "plan/plan.h"
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ typedef struct sni_workspace {
     sni_buffer *scratch;        /* kernels' working memory, kept from step to step and run to run */
     size_t scratch_touched;     /* bytes of it that have been used; the rest may cost nothing yet */
     size_t scratch_wanted;      /* most bytes that one step has asked for so far */
+    sni_arena types;            /* what the dynamic step under way infers */
     size_t recent;              /* largest arena that the last runs needed */
     uint64_t used;              /* sni_pool.clock when it was last taken */
     uint64_t measured;          /* sni_pool.clock when `recent` was last started anew */

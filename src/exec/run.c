@@ -24,7 +24,6 @@ typedef struct activation {
     const sni_datum *const *captures; /* of the step under way: its node's captured values */
     const sni_step *step;             /* the one under way */
     int depth;
-    sni_arena infer_arena;            /* of the dynamic step under way */
     sni_symbols *symbols;             /* made when the first dynamic step needs it */
     const sni_impl *impl;             /* who ran the step */
     size_t scratch_used;              /* of the workspace's scratch, by the step under way */
@@ -160,8 +159,9 @@ static sn_status choose_dynamic(sni_kernel *k, const sni_type *const *in,
 static sn_status call_dynamic(activation *a, sni_kernel *k) {
     if (!a->symbols) a->symbols = sni_symbols_new();
     if (!a->symbols) return sni_fail_memory(a->err);
-    sni_arena_reset(&a->infer_arena);
-    return sni_call(k, a->symbols, &a->infer_arena, choose_dynamic);
+    sni_arena *types = &a->frame->workspace->types;
+    sni_arena_reset(types);
+    return sni_call(k, a->symbols, types, choose_dynamic);
 }
 
 static sn_status run_step(activation *a, const sni_step *s) {
@@ -404,7 +404,6 @@ sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *c
         status = charge_packed(run, program, depth, err);
         if (status == SN_OK) status = run_frame(a, in, n_in, out);
         sni_program_return(program, a->frame, &run->budget);
-        sni_arena_free(&a->infer_arena);
         sni_symbols_free(a->symbols);
     }
     free(types);
