@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = SNI_TREE_LANES, ROWS = LANES }; /* rows that go through a tree before the next one */
+enum {
+    LANES = SNI_TREE_LANES,
+    ROWS = LANES, /* rows that go through a tree before the next one */
+    MOST_WIDE = 4 /* targets that are summed at once */
+};
 
 typedef struct packed_forest {
     int32_t n_nodes;
@@ -162,6 +166,44 @@ static void add_leaf(const walk_job *j, int32_t node, double *sums) {
         sums[f->weights[i].target] += f->weights[i].weight;
 }
 
+/* Dense leaves of one row, to `wide` targets from `first` on, which is a constant at every call:
+ * the sums stay in registers from leaf to leaf. */
+static inline __attribute__((always_inline)) void add_dense(const walk_job *j, const int32_t *nodes,
+                                                            int32_t count, int64_t first, int wide,
+                                                            double *sums) {
+    double total[MOST_WIDE];
+    for (int t = 0; t < wide; t++) total[t] = sums[first + t];
+    for (int32_t i = 0; i < count; i++) {
+        int64_t leaf = sni_tree_leaf_number(&j->p->nodes[nodes[i]]);
+        const double *w = j->p->dense + leaf * j->f->targets + first;
+        for (int t = 0; t < wide; t++) total[t] += w[t];
+    }
+    for (int t = 0; t < wide; t++) sums[first + t] = total[t];
+}
+
+/* The leaves of one row's walks, in their order. */
+static void add_leaves(const walk_job *j, const int32_t *nodes, int32_t count, double *sums) {
+    int64_t t = 0, targets = j->f->targets;
+    if (!j->p->dense) {
+        for (int32_t i = 0; i < count; i++) add_leaf(j, nodes[i], sums);
+        return;
+    }
+    for (; t + MOST_WIDE <= targets; t += MOST_WIDE) add_dense(j, nodes, count, t, MOST_WIDE, sums);
+    switch (targets - t) {
+    case 3:
+        add_dense(j, nodes, count, t, 3, sums);
+        break;
+    case 2:
+        add_dense(j, nodes, count, t, 2, sums);
+        break;
+    case 1:
+        add_dense(j, nodes, count, t, 1, sums);
+        break;
+    default:
+        break;
+    }
+}
+
 /* How many walks a call of the kernel makes for n. */
 static int walks(int64_t n) {
     return n > LANES ? LANES : (int)((n + SNI_TREE_GROUP - 1) / SNI_TREE_GROUP * SNI_TREE_GROUP);
@@ -217,8 +259,7 @@ static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
         j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
         for (int l = 0; l < used; l += take.count) {
             take = next_run(take, n, used - l);
-            double *sums = j->sums + (first + take.row) * j->f->targets;
-            for (int32_t i = 0; i < take.count; i++) add_leaf(j, at[l + i], sums);
+            add_leaves(j, at + l, take.count, j->sums + (first + take.row) * j->f->targets);
         }
     }
 }
