@@ -201,30 +201,24 @@ typedef struct rnn_call {
 typedef struct step_job {
     sni_rnn_fn fn;
     sni_rnn_step step;
+    int64_t chunk;
+    bool back;
 } step_job;
 
+/* Blocks [begin, end) of a step one after the other, backwards in every other step: of weights a
+ * little larger than the cache, what was read last is still there. */
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     const step_job *j = ctx;
-    j->fn(&j->step, begin, end);
-}
-
-/* All blocks of a step one after the other, backwards in every other step: of weights a little
- * larger than the cache, what was read last is still there. */
-static void run_alone(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s, bool back) {
-    int64_t blocks = c->p->blocks, chunks = (blocks + c->chunk - 1) / c->chunk;
+    int64_t chunks = (end - begin + j->chunk - 1) / j->chunk;
     for (int64_t i = 0; i < chunks; i++) {
-        int64_t first = (back ? chunks - 1 - i : i) * c->chunk, last = first + c->chunk;
-        fn(s, first, last < blocks ? last : blocks);
+        int64_t first = begin + (j->back ? chunks - 1 - i : i) * j->chunk, last = first + j->chunk;
+        j->fn(&j->step, first, last < end ? last : end);
     }
 }
 
 /* All blocks of a step, each thread a run of them. */
 static void run_step(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s, bool back) {
-    step_job job = {fn, *s};
-    if (c->threads == 1) {
-        run_alone(c, fn, s, back);
-        return;
-    }
+    step_job job = {fn, *s, c->chunk, back};
     int64_t grain = (c->p->blocks + c->threads - 1) / c->threads;
     sni_parallel_for(c->threads, c->p->blocks, grain, run_blocks, &job);
 }
