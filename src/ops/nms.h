@@ -24,14 +24,23 @@ static inline bool sni_nms_counts(const sni_nms *j, float score) {
     return score == score && !(j->has_score_threshold && !(score > j->score_threshold));
 }
 
+/* fminf and fmaxf without a call: a number beside NaN. */
+static inline float sni_nms_less(float a, float b) {
+    return a < b || b != b ? a : b;
+}
+
+static inline float sni_nms_more(float a, float b) {
+    return a > b || b != b ? a : b;
+}
+
 static inline sni_nms_box sni_nms_get(const sni_nms *j, int64_t i) {
     const float *b = j->boxes + 4 * i;
     sni_nms_box r;
     if (j->centered) { /* x center, y center, width, height */
         r = (sni_nms_box){b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2, 0};
     } else { /* two opposite corners, y first */
-        r = (sni_nms_box){fminf(b[0], b[2]), fminf(b[1], b[3]), fmaxf(b[0], b[2]),
-                          fmaxf(b[1], b[3]), 0};
+        r = (sni_nms_box){sni_nms_less(b[0], b[2]), sni_nms_less(b[1], b[3]),
+                          sni_nms_more(b[0], b[2]), sni_nms_more(b[1], b[3]), 0};
     }
     r.area = (r.y2 - r.y1) * (r.x2 - r.x1);
     return r;

@@ -1,7 +1,8 @@
 /* The reductions of one element type. Floats are summed in double; integers modulo 2^64, which
  * gives their own wrapped sum, or in double where a root or logarithm is taken at the end.
  *
- * SUMS: there are sum_row() and its relatives of ep/cpu/sums.inc.c, for floats. */
+ * SUMS: there are sum_row() and its relatives of ep/cpu/sums.inc.c and most_row() and least_row()
+ * of ep/cpu/extremes.inc.c, for floats. EXTREMES: only the greatest and the least, of integers. */
 
 #ifdef T_FLOAT
 #define SUM double
@@ -27,12 +28,15 @@
 #define OR_NAN(x)
 #define ROUNDED(d) FN(rounded)(d)
 
+#ifndef EXTREMES
 static T FN(rounded)(double d) {
     if (!(d > (double)LEAST)) return d <= (double)LEAST ? LEAST : (T)0;
     return d >= (double)MOST ? MOST : (T)d;
 }
 #endif
+#endif
 
+#ifndef EXTREMES
 #define OP sum
 #ifdef SUMS
 #define ROW sum_row
@@ -89,8 +93,12 @@ static T FN(rounded)(double d) {
 #define STEP(a, x) ((a) + (double)(x))
 #define RESULT(a, n) ROUNDED(log(a))
 #include "ops/reduce_op.inc.c"
+#endif
 
 #define OP max
+#ifdef SUMS
+#define PICK most_row
+#endif
 #define ACC T
 #define EMPTY LEAST
 #define STEP(a, x) ((((x) > (a)) OR_NAN(x)) ? (x) : (a))
@@ -99,6 +107,9 @@ static T FN(rounded)(double d) {
 #include "ops/reduce_op.inc.c"
 
 #define OP min
+#ifdef SUMS
+#define PICK least_row
+#endif
 #define ACC T
 #define EMPTY MOST
 #define STEP(a, x) ((((x) < (a)) OR_NAN(x)) ? (x) : (a))
@@ -106,6 +117,7 @@ static T FN(rounded)(double d) {
 #define SELECTS
 #include "ops/reduce_op.inc.c"
 
+#ifndef EXTREMES
 /* log(sum(exp(x))) as max + log(sum(exp(x - max))), with the maximum so far. */
 typedef struct FN(lse_acc) {
     double max, sum; /* sum of exp(x - max); 0 while max is -infinity */
@@ -195,6 +207,7 @@ static void FN(lse_finish)(const void *acc, void *y, int64_t n, int64_t count) {
 static const sni_reducer FN(lse) = {sizeof(FN(lse_acc)), FN(lse_init),   FN(lse_row),
                                     FN(lse_col),         FN(lse_finish), LSE_COLS};
 #undef LSE_COLS
+#endif
 
 #undef SUM
 #undef LEAST

@@ -1,7 +1,9 @@
 /* One reduction of one element type from OP (its name), ACC, EMPTY, STEP and RESULT, which are
  * undefined again. Long rows go to SNI_REDUCE_LANES accumulators at once. SELECTS: a step picks one
  * of its operands, so accumulators are joined by a step too; otherwise by adding or multiplying.
- * ROW and COLS: functions that give the sum of a row, and add up rows as sni_reducer.cols does. */
+ * ROW and COLS: functions that give the sum of a row, and add up rows as sni_reducer.cols does.
+ * PICK: a function that selects from a row, or says that it cannot. EXTREMES: compilers make
+ * vectors of the plain loop. */
 #define OP_FN(part) FN(SNI_PASTE(OP, part))
 #ifdef SELECTS
 #define OP_JOIN(a, b) STEP(a, b)
@@ -18,10 +20,24 @@ static void OP_FN(init)(void *acc, int64_t n) {
 static void OP_FN(row)(void *acc, const void *x, int64_t n) {
     *(ACC *)acc += ROW(x, n);
 }
+#elif defined(EXTREMES)
+static void OP_FN(row)(void *acc, const void *x, int64_t n) {
+    ACC *a = acc, best = EMPTY;
+    const T *src = x;
+    for (int64_t i = 0; i < n; i++) best = STEP(best, src[i]);
+    a[0] = STEP(a[0], best);
+}
 #else
 static void OP_FN(row)(void *acc, const void *x, int64_t n) {
     ACC *a = acc;
     const T *src = x;
+#ifdef PICK
+    ACC best;
+    if (PICK(src, n, &best)) {
+        a[0] = STEP(a[0], best);
+        return;
+    }
+#endif
     ACC lane[SNI_REDUCE_LANES];
     int64_t i = 0;
     for (int j = 0; j < SNI_REDUCE_LANES; j++) lane[j] = EMPTY;
@@ -66,6 +82,7 @@ static const sni_reducer FN(OP) = {sizeof(ACC), OP_FN(init),   OP_FN(row),
 #undef RESULT
 #undef SELECTS
 #undef ROW
+#undef PICK
 #undef COLS
 #undef OP_COLS
 #undef OP_FN

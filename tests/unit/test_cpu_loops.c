@@ -43,6 +43,20 @@ static void reductions_match(void **state) {
         }
 }
 
+static void extremes_match(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_FLOAT32, SN_UINT8, SN_INT8};
+    static const int64_t sizes[] = {0, 1, 7, 15, 16, 17, 63, 64, 65, 100, 128, 769};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int special = 0; special <= (t == 0 ? 400 : 0); special += 200) {
+                const int64_t dims[] = {5, sizes[i]};
+                reduce_case("ReduceMax", types[t], 2, dims, 1, (int64_t[]){1}, special);
+                reduce_case("ReduceMin", types[t], 2, dims, 1, (int64_t[]){1}, special);
+                reduce_case("ReduceMin", types[t], 2, dims, 1, (int64_t[]){0}, special);
+            }
+}
+
 /* ---- Functions of one number ---- */
 
 static void map_case(const char *op, int64_t n, float scale, int special) {
@@ -536,12 +550,12 @@ static void regions_match(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reductions_match), cmocka_unit_test(functions_match),
-        cmocka_unit_test(casts_match),      cmocka_unit_test(whole_numbers_match),
-        cmocka_unit_test(pools_match),      cmocka_unit_test(norms_match),
-        cmocka_unit_test(regions_match),    cmocka_unit_test(axes_match),
-        cmocka_unit_test(softmax_matches),  cmocka_unit_test(places_match),
-        cmocka_unit_test(bins_match),
+        cmocka_unit_test(reductions_match),    cmocka_unit_test(extremes_match),
+        cmocka_unit_test(functions_match),     cmocka_unit_test(casts_match),
+        cmocka_unit_test(whole_numbers_match), cmocka_unit_test(pools_match),
+        cmocka_unit_test(norms_match),         cmocka_unit_test(regions_match),
+        cmocka_unit_test(axes_match),          cmocka_unit_test(softmax_matches),
+        cmocka_unit_test(places_match),        cmocka_unit_test(bins_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

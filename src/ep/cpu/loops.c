@@ -42,6 +42,11 @@ static bool reduce_accepts(const sni_choice *c) {
            sni_choice_is(c, 0, SN_INT64);
 }
 
+static bool extreme_accepts(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_INT8) || sni_choice_is(c, 0, SN_UINT8) ||
+           sni_choice_is(c, 0, SN_BOOL);
+}
+
 #define RUN(type, reducer)                               \
     static sn_status run_##type(sni_kernel *k) {         \
         return sni_reduce_run(k, sni_loops_get()->type); \
@@ -252,6 +257,8 @@ static sn_status batch_norm_run(sni_kernel *k) {
 const sni_impl sni_cpu_loops[] = {
     SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY) SNI_DOUBLES_UNARY(UNARY_F64){
         .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
+    {.name = "reduce_i8", .op = "ReduceMax", .accepts = extreme_accepts, .run = run_ReduceMax},
+    {.name = "reduce_i8", .op = "ReduceMin", .accepts = extreme_accepts, .run = run_ReduceMin},
     {.name = "infinite_f32", .op = "IsInf", .accepts = is_f32, .run = is_inf_run},
     {.name = "map_i32", .op = "Abs", .accepts = is_i32, .run = abs_i32_run},
     {.name = "map_i32", .op = "Div", .accepts = is_i32, .run = quotient_i32_run},

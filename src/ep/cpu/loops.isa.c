@@ -23,6 +23,8 @@
 
 #include "ep/cpu/sums.inc.c"
 
+#include "ep/cpu/extremes.inc.c"
+
 #define T float
 #define SUFFIX f32
 #define MATH(name) name##f
@@ -63,7 +65,21 @@
 #include "ops/reduce.inc.c"
 #undef T
 #undef SUFFIX
+
+#define EXTREMES 1
+#define T int8_t
+#define SUFFIX i8
+#include "ops/reduce.inc.c"
+#undef T
+#undef SUFFIX
 #undef T_SIGNED
+
+#define T uint8_t
+#define SUFFIX u8
+#include "ops/reduce.inc.c"
+#undef T
+#undef SUFFIX
+#undef EXTREMES
 
 #if LANES == 16
 enum { MR = 6, TILE_VECTORS = 4 };
@@ -99,23 +115,27 @@ const sni_loops PASTE(sni_loops_, TIER) = {
            [SN_INT64] = &reducer##_i64},
     SNI_LOOPS_REDUCTIONS(FIELD)
 #undef FIELD
+        .ReduceMax[SN_INT8] = &max_i8,
+    .ReduceMax[SN_UINT8] = &max_u8,
+    .ReduceMin[SN_INT8] = &min_i8,
+    .ReduceMin[SN_UINT8] = &min_u8,
 #define FIELD(op, row) .op = row,
-        SNI_LOOPS_UNARY(FIELD)
+    SNI_LOOPS_UNARY(FIELD)
 #undef FIELD
-            .cast = {[SN_FLOAT32] = FLOAT_CASTS(f32, [SN_FLOAT32] = cast_f32_f32),
-                     [SN_FLOAT64] =
-                         FLOAT_CASTS(f64, [SN_FLOAT32] = cast_f64_f32, [SN_FLOAT16] = fast_f64_f16),
-                     [SN_FLOAT16] = {[SN_FLOAT64] = cast_f16_f64,
-                                     [SN_INT32] = cast_f16_i32,
-                                     [SN_INT64] = cast_f16_i64,
-                                     [SN_UINT8] = cast_f16_u8,
-                                     [SN_INT8] = cast_f16_i8,
-                                     [SN_BOOL] = cast_f16_b8},
-                     [SN_INT32] = CASTS(i32),
-                     [SN_INT64] = CASTS(i64),
-                     [SN_UINT8] = CASTS(u8),
-                     [SN_INT8] = CASTS(i8),
-                     [SN_BOOL] = CASTS(u8)},
+        .cast = {[SN_FLOAT32] = FLOAT_CASTS(f32, [SN_FLOAT32] = cast_f32_f32),
+                 [SN_FLOAT64] =
+                     FLOAT_CASTS(f64, [SN_FLOAT32] = cast_f64_f32, [SN_FLOAT16] = fast_f64_f16),
+                 [SN_FLOAT16] = {[SN_FLOAT64] = cast_f16_f64,
+                                 [SN_INT32] = cast_f16_i32,
+                                 [SN_INT64] = cast_f16_i64,
+                                 [SN_UINT8] = cast_f16_u8,
+                                 [SN_INT8] = cast_f16_i8,
+                                 [SN_BOOL] = cast_f16_b8},
+                 [SN_INT32] = CASTS(i32),
+                 [SN_INT64] = CASTS(i64),
+                 [SN_UINT8] = CASTS(u8),
+                 [SN_INT8] = CASTS(i8),
+                 [SN_BOOL] = CASTS(u8)},
     .max_pool = max_pool,
     .average_pool = average_pool,
     .global_max_pool = global_max_f32,

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CELLS = 4096, BOXES_OF_CELL = 32, POLL = 1024 };
+enum {
+    MOST_CELLS = 4096,
+    BOXES_OF_CELL = 32,
+    FEW = 256, /* boxes that are compared sooner than sorted into cells */
+    POLL = 1024
+};
 
 /* Cells along x: a box belongs to that of its left side. Boxes that were taken lie cell by cell. */
 typedef struct cells {
@@ -49,9 +54,10 @@ static void measure(const sni_nms *j, const uint64_t *keys, int64_t n, cells *c)
     for (int64_t i = 0; i < n; i++) {
         sni_nms_box b = sni_nms_get(j, (int64_t)(uint32_t)keys[i]);
         if (!can_overlap(&b)) continue;
-        low = fmin(low, (double)b.x1);
-        high = fmax(high, (double)b.x1);
-        c->widest = fmax(c->widest, (double)b.x2 - (double)b.x1);
+        double x1 = (double)b.x1, wide = (double)b.x2 - x1;
+        low = x1 < low ? x1 : low;
+        high = x1 > high ? x1 : high;
+        c->widest = wide > c->widest ? wide : c->widest;
     }
     c->n = n / BOXES_OF_CELL < MOST_CELLS ? n / BOXES_OF_CELL : MOST_CELLS;
     c->start = low;
@@ -60,6 +66,14 @@ static void measure(const sni_nms *j, const uint64_t *keys, int64_t n, cells *c)
         c->n = 1;
         c->scale = c->start = 0;
     }
+}
+
+/* One cell for `most` boxes. */
+static void lay_out_one(int64_t most, cells *c) {
+    c->n = 1;
+    c->first[0] = c->taken[0] = 0;
+    for (int f = 0; f < 5; f++)
+        memset(c->fields[f], 0, (size_t)(most + SNI_NMS_PAD) * sizeof(float));
 }
 
 /* Places for the boxes of every cell, should all be taken. */
@@ -116,8 +130,12 @@ static sn_status select_boxes(sni_kernel *k, const sni_nms *j, void *memory, int
         if (sni_nms_counts(j, j->scores[i]))
             keys[n++] = (uint64_t)sni_falling_key(j->scores[i]) << 32 | (uint64_t)i;
     keys = sni_sort_keys(keys, other, n);
-    measure(j, keys, n, &c);
-    lay_out(j, keys, n, &c);
+    if (j->most <= FEW) {
+        lay_out_one(j->most, &c);
+    } else {
+        measure(j, keys, n, &c);
+        lay_out(j, keys, n, &c);
+    }
     const sni_nms_kernels *kernels = sni_cpu_kernels_get()->nms;
     for (int64_t i = 0; i < n && found < j->most; i++) {
         if (i % POLL == 0) SN_TRY(sni_poll(k));
