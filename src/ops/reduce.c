@@ -134,11 +134,34 @@ static void finish(const reduce_job *j, const void *acc, int64_t at, int64_t n) 
     sni_narrow(j->y->dtype, block, y, (size_t)n, true);
 }
 
+/* Whether results are those of rows that lie one after the other. */
+static bool plain_rows(const reduce_job *j) {
+    const sni_axes *a = &j->axes;
+    return !j->narrow && !a->run_kept && a->count > 0 && a->red_rank == 0 &&
+           (a->kept_rank == 0 || (a->kept_rank == 1 && a->kept_strides[0] == a->run));
+}
+
+static void reduce_rows(const reduce_job *j, unsigned char *acc, int64_t begin, int64_t end) {
+    size_t bytes = (size_t)j->axes.run * sni_dtype_width(j->x->dtype);
+    const unsigned char *row = (const unsigned char *)j->x->data + (size_t)begin * bytes;
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        int64_t n = end - at < BLOCK ? end - at : BLOCK;
+        j->reducer->init(acc, n);
+        for (int64_t i = 0; i < n; i++, row += bytes)
+            j->reducer->row(acc + (size_t)i * j->reducer->acc_size, row, j->axes.run);
+        finish(j, acc, at, n);
+    }
+}
+
 /* Results [begin, end). */
 static void reduce_piece(void *ctx, int64_t begin, int64_t end) {
     const reduce_job *j = ctx;
     _Alignas(16) unsigned char acc[BLOCK * SNI_REDUCE_ACC_MAX];
     int64_t width = j->axes.run_kept ? j->axes.run : 1;
+    if (plain_rows(j)) {
+        reduce_rows(j, acc, begin, end);
+        return;
+    }
     for (int64_t at = begin; at < end;) {
         int64_t column = at % width;
         int64_t n = width - column < BLOCK ? width - column : BLOCK;

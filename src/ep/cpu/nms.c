@@ -13,7 +13,7 @@
 enum {
     MOST_CELLS = 4096,
     BOXES_OF_CELL = 32,
-    FEW = 256, /* boxes that are compared sooner than sorted into cells */
+    FEW = 128, /* boxes that are compared sooner than sorted into cells */
     POLL = 1024
 };
 
