@@ -180,40 +180,45 @@ typedef struct element_job {
     size_t width;
     int64_t strides[SN_MAX_RANK]; /* of the data; 0 along the axis */
     int64_t step, length;         /* of the axis */
-    int64_t own;                  /* elements from one index of a row to the next */
+    bool last;                    /* the axis is that of the rows */
     _Atomic bool outside;         /* an index is out of range */
 } element_job;
 
-/* One row; `width` and `wide` (int64 indices) are constants at every call. */
-static inline __attribute__((always_inline)) bool
-gather_row(const element_job *j, int64_t at, const unsigned char *src, size_t width, bool wide) {
+/* One row; `width`, `wide` (int64 indices) and `last` (along the last axis) are constants at every
+ * call. */
+static inline __attribute__((always_inline)) bool gather_row(const element_job *j, int64_t at,
+                                                             const unsigned char *src, size_t width,
+                                                             bool wide, bool last) {
     const int64_t n = j->index->dims[j->index->rank - 1], length = j->length;
-    const int64_t step = j->step * (int64_t)width, own = j->own * (int64_t)width;
+    const int64_t step = (last ? 1 : j->step) * (int64_t)width, own = last ? 0 : (int64_t)width;
     const int64_t *index64 = (const int64_t *)j->index->data + at;
     const int32_t *index32 = (const int32_t *)j->index->data + at;
     unsigned char *dst = j->dst + at * (int64_t)width;
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; i++) {
         int64_t v = wide ? index64[i] : index32[i];
-        v += v < 0 ? length : 0;
-        if ((uint64_t)v >= (uint64_t)length) return false;
+        if (__builtin_expect((uint64_t)v >= (uint64_t)length, 0)) {
+            v += v < 0 ? length : 0;
+            if ((uint64_t)v >= (uint64_t)length) return false;
+        }
         memcpy(dst + i * (int64_t)width, src + v * step + i * own, width);
     }
     return true;
 }
 
-static inline bool gather_width(const element_job *j, int64_t at, const unsigned char *src,
-                                bool wide) {
+static inline __attribute__((always_inline)) bool
+gather_width(const element_job *j, int64_t at, const unsigned char *src, bool wide, bool last) {
     switch (j->width) {
     case 1:
-        return gather_row(j, at, src, 1, wide);
+        return gather_row(j, at, src, 1, wide, last);
     case 2:
-        return gather_row(j, at, src, 2, wide);
+        return gather_row(j, at, src, 2, wide, last);
     case 4:
-        return gather_row(j, at, src, 4, wide);
+        return gather_row(j, at, src, 4, wide, last);
     case 8:
-        return gather_row(j, at, src, 8, wide);
+        return gather_row(j, at, src, 8, wide, last);
     default:
-        return gather_row(j, at, src, 16, wide);
+        return gather_row(j, at, src, 16, wide, last);
     }
 }
 
@@ -221,6 +226,7 @@ static void element_rows(void *ctx, int64_t begin, int64_t end) {
     element_job *j = ctx;
     int last = j->index->rank - 1;
     int64_t n = j->index->dims[last];
+    bool wide = j->index->dtype == SN_INT64;
     for (int64_t r = begin; r < end; r++) {
         int64_t rest = r, from = 0;
         for (int d = last - 1; d >= 0; d--) {
@@ -228,8 +234,10 @@ static void element_rows(void *ctx, int64_t begin, int64_t end) {
             rest /= j->index->dims[d];
         }
         const unsigned char *src = sni_element(j->x->data, from, j->width);
-        bool fits = j->index->dtype == SN_INT64 ? gather_width(j, r * n, src, true)
-                                                : gather_width(j, r * n, src, false);
+        bool fits = wide ? (j->last ? gather_width(j, r * n, src, true, true)
+                                    : gather_width(j, r * n, src, true, false))
+                         : (j->last ? gather_width(j, r * n, src, false, true)
+                                    : gather_width(j, r * n, src, false, false));
         if (!fits) j->outside = true;
     }
 }
@@ -247,7 +255,7 @@ static sn_status gather_elements_ref(sni_kernel *k) {
     sni_strides(x->rank, x->dims, j.strides);
     j.step = j.strides[axis];
     j.strides[axis] = 0;
-    j.own = axis == x->rank - 1 ? 0 : 1;
+    j.last = axis == x->rank - 1;
     int64_t n = index->dims[x->rank - 1];
     sni_share(k->threads, index->count / n, SNI_ELEMENT_COST * n, element_rows, &j);
     int64_t at;
