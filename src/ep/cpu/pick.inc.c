@@ -1,26 +1,39 @@
 /* pick.inc.c - elements of a row at given places, a vector at a time: by permuting what lies close
  * together, as it does when a picture grows or shrinks by less than half. */
 
+#if defined(__AVX2__)
+/* Where `count` elements of a row of `in` begin that hold all of the places, which rise; negative:
+ * none do. At the end of a row they begin before the first place. */
+static inline int64_t lowest(const int32_t *at, int64_t in, int64_t count) {
+    int64_t first = at[0], last = at[LANES - 1], low = first < in - count ? first : in - count;
+    return last >= first && last - low < count ? low : -1;
+}
+#endif
+
 #if defined(__AVX512F__)
 static inline vf pick(const float *x, int64_t in, const int32_t *at) {
     __m512i index = _mm512_loadu_si512(at);
-    const int64_t low = at[0], span = at[LANES - 1] - low;
-    __m512i near = _mm512_sub_epi32(index, _mm512_set1_epi32(at[0]));
-    if (span >= 0 && span < LANES && low + LANES <= in)
-        return (vf)_mm512_permutexvar_ps(near, _mm512_loadu_ps(x + low));
-    if (span >= 0 && span < 2 * LANES && low + 2 * LANES <= in)
-        return (vf)_mm512_permutex2var_ps(_mm512_loadu_ps(x + low), near,
+    int64_t low = lowest(at, in, LANES);
+    if (low >= 0)
+        return (vf)_mm512_permutexvar_ps(_mm512_sub_epi32(index, _mm512_set1_epi32((int)low)),
+                                         _mm512_loadu_ps(x + low));
+    low = lowest(at, in, 2 * LANES);
+    if (low >= 0)
+        return (vf)_mm512_permutex2var_ps(_mm512_loadu_ps(x + low),
+                                          _mm512_sub_epi32(index, _mm512_set1_epi32((int)low)),
                                           _mm512_loadu_ps(x + low + LANES));
     return (vf)_mm512_i32gather_ps(index, x, 4);
 }
 #elif defined(__AVX2__)
 static inline vf pick(const float *x, int64_t in, const int32_t *at) {
     __m256i index = _mm256_loadu_si256((const void *)at);
-    const int64_t low = at[0], span = at[LANES - 1] - low;
-    __m256i near = _mm256_sub_epi32(index, _mm256_set1_epi32(at[0]));
-    if (span >= 0 && span < LANES && low + LANES <= in)
-        return (vf)_mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low), near);
-    if (span >= 0 && span < 2 * LANES && low + 2 * LANES <= in) {
+    int64_t low = lowest(at, in, LANES);
+    if (low >= 0)
+        return (vf)_mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low),
+                                            _mm256_sub_epi32(index, _mm256_set1_epi32((int)low)));
+    low = lowest(at, in, 2 * LANES);
+    if (low >= 0) {
+        __m256i near = _mm256_sub_epi32(index, _mm256_set1_epi32((int)low));
         __m256 a = _mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low), near);
         __m256 b = _mm256_permutevar8x32_ps(_mm256_loadu_ps(x + low + LANES), near);
         __m256i far = _mm256_cmpgt_epi32(near, _mm256_set1_epi32(LANES - 1));
