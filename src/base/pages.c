@@ -35,3 +35,14 @@ void sni_pages_use(void *p, size_t bytes) {
     (void)bytes;
 #endif
 }
+
+void sni_pages_enlarge(void *p, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    uintptr_t large = SNI_LARGE_PAGE, first = ((uintptr_t)p + large - 1) / large * large;
+    uintptr_t end = ((uintptr_t)p + bytes) / large * large;
+    if (first < end) madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}

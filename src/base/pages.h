@@ -15,4 +15,8 @@ void sni_pages_unmap(void *p, size_t bytes);
 /* Makes the pages of a part of it at once instead of fault by fault. */
 void sni_pages_use(void *p, size_t bytes);
 
+/* Asks for large pages as far as whole ones fit into the memory; pages that are there stay as they
+ * are. */
+void sni_pages_enlarge(void *p, size_t bytes);
+
 #endif

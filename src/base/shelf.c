@@ -1,6 +1,8 @@
 /* shelf.c - large memory that was handed back a moment ago. */
 #include "base/shelf.h"
 
+#include "base/pages.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,9 +12,10 @@
 enum {
     ALIGN = 64,
     SLOTS = 64,
-    PATIENCE = 256,    /* pieces handed back until one that nobody wanted is freed */
-    LEAST = 128 << 10, /* bytes of a piece from which on heaps ask the system */
-    MOST = 64 << 20,   /* bytes of all pieces */
+    PATIENCE = 256,             /* pieces handed back until one that nobody wanted is freed */
+    LEAST = 128 << 10,          /* bytes of a piece from which on heaps ask the system */
+    MOST = 64 << 20,            /* bytes of all pieces */
+    LARGE = 2 * SNI_LARGE_PAGE, /* bytes from which on large pages are worth a call */
     SMALL_PAGE = 4 << 10,
     STEPS = 16 /* sizes come in steps of a sixteenth to an eighth: what grows finds room, too */
 };
@@ -82,7 +85,10 @@ void *sni_shelf_take(size_t bytes, size_t *size) {
     }
     *size = (bytes + unit - 1) / unit * unit;
     void *p = keeps && *size >= LEAST ? find(size) : NULL;
-    return p ? p : aligned_alloc(ALIGN, *size);
+    if (p) return p;
+    p = aligned_alloc(ALIGN, *size);
+    if (p && *size >= LARGE) sni_pages_enlarge(p, *size);
+    return p;
 }
 
 void sni_shelf_put(void *p, size_t size) {
