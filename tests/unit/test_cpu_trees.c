@@ -22,7 +22,7 @@ static struct {
 typedef struct kind {
     int64_t features, targets;
     int trees, depth;
-    bool less_than, missing, sparse;
+    bool less_than, missing, sparse, one; /* one: weight for each leaf */
 } kind;
 
 static int64_t draw(int64_t n) {
@@ -31,8 +31,8 @@ static int64_t draw(int64_t n) {
 
 static void add_leaf(const kind *k, int64_t tree, size_t at) {
     f.modes[at] = sni_str_of("LEAF");
-    for (int64_t t = 0; t < k->targets; t++) {
-        if (k->sparse && draw(2)) continue;
+    for (int64_t t = 0; t < (k->one ? 1 : k->targets); t++) {
+        if (k->sparse && !k->one && draw(2)) continue;
         f.weight_trees[f.n_weights] = tree;
         f.weight_nodes[f.n_weights] = f.ids[at];
         f.weight_targets[f.n_weights] = k->sparse ? draw(k->targets) : t;
@@ -98,9 +98,10 @@ static void check(const kind *k, int64_t rows, bool classifier) {
 static void forests_match(void **state) {
     (void)state;
     static const kind kinds[] = {
-        {3, 1, 1, 0, false, false, false}, {5, 3, 7, 4, false, false, false},
-        {9, 2, 40, 3, true, false, false}, {4, 5, 33, 5, true, true, false},
-        {30, 8, 12, 6, false, true, true}, {1, 3, 100, 2, true, false, true}};
+        {3, 1, 1, 0, false, false, false},   {5, 3, 7, 4, false, false, false},
+        {9, 2, 40, 3, true, false, false},   {4, 5, 33, 5, true, true, false},
+        {30, 8, 12, 6, false, true, true},   {1, 3, 100, 2, true, false, true},
+        {8, 3, 520, 1, false, false, false}, {8, 6, 300, 2, false, true, true, true}};
     static const int64_t rows[] = {0, 1, 2, 7, 16, 33, 64, 65, 200};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)

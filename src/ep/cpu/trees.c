@@ -6,6 +6,7 @@
 #include "base/threadpool.h"
 #include "cpu/trees.h"
 #include "ep/cpu/cpu_ep.h"
+#include "ops/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +14,9 @@
 
 enum {
     LANES = SNI_TREE_LANES,
-    ROWS = LANES, /* rows that go through a tree before the next one */
-    MOST_WIDE = 4 /* targets that are summed at once */
+    ROWS = LANES,     /* rows that go through a tree before the next one */
+    MOST_WIDE = 4,    /* targets that are summed at once */
+    SPLIT_WALKS = 512 /* of a few rows: less is not worth a second thread */
 };
 
 typedef struct packed_forest {
@@ -22,6 +24,7 @@ typedef struct packed_forest {
     sni_tree_place *nodes;
     int32_t *roots;
     double *dense; /* (leaves, targets) if every leaf has a weight for each target in order */
+    bool ones;     /* every leaf has one weight, that of its own number */
 } packed_forest;
 
 /* ---- Choosing ---- */
@@ -99,6 +102,12 @@ static bool is_dense(const sni_forest *f) {
     return true;
 }
 
+static bool has_ones(const sni_forest *f) {
+    for (int32_t leaf = 0; leaf <= f->n_leaves; leaf++)
+        if (f->leaf_weights[leaf] != leaf) return false;
+    return true;
+}
+
 static void release(void *state) {
     packed_forest *p = state;
     if (!p) return;
@@ -134,6 +143,7 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     }
     for (int32_t i = 0; dense && i < f->leaf_weights[f->n_leaves]; i++)
         p->dense[i] = f->weights[i].weight;
+    p->ones = has_ones(f);
     free(l.stack);
     if (l.too_large) { /* walked one by one */
         release(p);
@@ -181,9 +191,21 @@ static inline __attribute__((always_inline)) void add_dense(const walk_job *j, c
     for (int t = 0; t < wide; t++) sums[first + t] = total[t];
 }
 
+static void add_ones(const walk_job *j, const int32_t *nodes, int32_t count, double *sums) {
+    const sni_tree_place *places = j->p->nodes;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t leaf = sni_tree_leaf_number(&places[nodes[i]]);
+        sums[j->f->weights[leaf].target] += j->f->weights[leaf].weight;
+    }
+}
+
 /* The leaves of one row's walks, in their order. */
 static void add_leaves(const walk_job *j, const int32_t *nodes, int32_t count, double *sums) {
     int64_t t = 0, targets = j->f->targets;
+    if (!j->p->dense && j->p->ones) {
+        add_ones(j, nodes, count, sums);
+        return;
+    }
     if (!j->p->dense) {
         for (int32_t i = 0; i < count; i++) add_leaf(j, nodes[i], sums);
         return;
@@ -238,30 +260,70 @@ static run_of_trees next_run(run_of_trees r, int32_t n_trees, int32_t most) {
     return r;
 }
 
+/* Walks [begin, begin + used) of rows from `first` on, tree by tree and row by row, `used` being at
+ * most LANES: their leaves. */
+static void walk_some(const walk_job *j, int64_t first, int64_t begin, int used,
+                      int32_t at[LANES]) {
+    const int32_t n = j->f->n_trees, end = j->p->n_nodes - 1; /* the last node is a leaf */
+    int32_t from[LANES];
+    int count = walks(used);
+    run_of_trees put = {.row = (int32_t)(begin / n), .tree = (int32_t)(begin % n)};
+    for (int l = 0; l < used; l += put.count) {
+        put = next_run(put, n, used - l);
+        const int32_t x = (int32_t)(put.row * j->width), *roots = j->p->roots + put.tree;
+        for (int32_t i = 0; i < put.count; i++) from[l + i] = x;
+        for (int32_t i = 0; i < put.count; i++) at[l + i] = roots[i];
+    }
+    for (int l = used; l < count; l++) {
+        from[l] = 0;
+        at[l] = end;
+    }
+    j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
+}
+
 /* Rows that are fewer than a vector has elements; walks are the trees of one row after the other.
  */
 static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
-    const int32_t n = j->f->n_trees, end = j->p->n_nodes - 1; /* the last node is a leaf */
-    int32_t from[LANES], at[LANES];
-    run_of_trees put = {0}, take = {0};
-    for (int64_t left = rows * n; left > 0; left -= LANES) {
-        int used = left < LANES ? (int)left : LANES, count = walks(used);
-        for (int l = 0; l < used; l += put.count) {
-            put = next_run(put, n, used - l);
-            const int32_t x = (int32_t)(put.row * j->width), *roots = j->p->roots + put.tree;
-            for (int32_t i = 0; i < put.count; i++) from[l + i] = x;
-            for (int32_t i = 0; i < put.count; i++) at[l + i] = roots[i];
-        }
-        for (int l = used; l < count; l++) {
-            from[l] = 0;
-            at[l] = end;
-        }
-        j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
+    const int32_t n = j->f->n_trees;
+    int32_t at[LANES];
+    run_of_trees take = {0};
+    for (int64_t begin = 0; begin < rows * n; begin += LANES) {
+        int used = rows * n - begin < LANES ? (int)(rows * n - begin) : LANES;
+        walk_some(j, first, begin, used, at);
         for (int l = 0; l < used; l += take.count) {
             take = next_run(take, n, used - l);
             add_leaves(j, at + l, take.count, j->sums + (first + take.row) * j->f->targets);
         }
     }
+}
+
+/* The same by several threads: all walks, LANES at a time, and then the sums. */
+typedef struct split_job {
+    const walk_job *job;
+    int32_t *leaves; /* of all walks */
+} split_job;
+
+static void walk_split(void *ctx, int64_t begin, int64_t end) {
+    const split_job *s = ctx;
+    int64_t all = s->job->rows * s->job->f->n_trees;
+    for (int64_t at = begin * LANES; at < end * LANES && at < all; at += LANES) {
+        int32_t leaves[LANES];
+        int used = all - at < LANES ? (int)(all - at) : LANES;
+        walk_some(s->job, 0, at, used, leaves);
+        memcpy(s->leaves + at, leaves, (size_t)used * sizeof *leaves);
+    }
+}
+
+static sn_status sum_split(sni_kernel *k, const walk_job *j) {
+    int64_t n = j->f->n_trees, all = j->rows * n;
+    void *leaves = NULL;
+    SN_TRY(sni_scratch_array(k, all, sizeof(int32_t), &leaves));
+    split_job s = {.job = j, .leaves = leaves};
+    sni_parallel_for(k->threads, (all + LANES - 1) / LANES, SPLIT_WALKS / LANES / 2, walk_split,
+                     &s);
+    for (int64_t r = 0; r < j->rows; r++)
+        add_leaves(j, s.leaves + r * n, (int32_t)n, j->sums + r * j->f->targets);
+    return SN_OK;
 }
 
 /* Blocks [begin, end) of ROWS rows. */
@@ -286,6 +348,8 @@ static sn_status sum(sni_kernel *k, int64_t rows, int64_t width, double *sums) {
                     .width = width,
                     .sums = sums};
     if (rows) memset(sums, 0, (size_t)(rows * f->targets) * sizeof *sums);
+    if (rows < SNI_TREE_GROUP && rows * f->n_trees >= SPLIT_WALKS && k->threads != 1)
+        return sum_split(k, &job);
     sni_parallel_for(k->threads, (rows + ROWS - 1) / ROWS, 1, walk_blocks, &job);
     return SN_OK;
 }
