@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/pages.h"
-#include "base/shelf.h"
+#include "base/spare.h"
 
 #include <stdlib.h>
 
@@ -194,6 +194,6 @@ size_t sni_pool_trim(sni_pool *pool) {
     for (const sni_workspace *w = idle; w; w = w->next)
         bytes += w->arena.bytes + w->scratch_touched;
     free_list(idle);
-    sni_shelf_clear();
+    sni_spare_clear();
     return bytes;
 }

@@ -1,5 +1,5 @@
-/* shelf.c - large memory that was handed back a moment ago. */
-#include "base/shelf.h"
+/* spare.c - large memory that was handed back a moment ago. */
+#include "base/spare.h"
 
 #include "base/pages.h"
 
@@ -45,16 +45,16 @@ static struct {
     piece pieces[SLOTS];
     size_t count, bytes;
     uint64_t puts;
-} shelf = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void remove_at(size_t i) {
-    shelf.bytes -= shelf.pieces[i].size;
-    shelf.count--;
-    memmove(shelf.pieces + i, shelf.pieces + i + 1, (shelf.count - i) * sizeof *shelf.pieces);
+    kept.bytes -= kept.pieces[i].size;
+    kept.count--;
+    memmove(kept.pieces + i, kept.pieces + i + 1, (kept.count - i) * sizeof *kept.pieces);
 }
 
 static void free_oldest(void) {
-    free(shelf.pieces[0].p);
+    free(kept.pieces[0].p);
     remove_at(0);
 }
 
@@ -62,22 +62,22 @@ static void free_oldest(void) {
 static void *find(size_t *size) {
     void *p = NULL;
     size_t best = SLOTS;
-    if (pthread_mutex_trylock(&shelf.lock) != 0) return NULL;
-    for (size_t i = 0; i < shelf.count; i++) {
-        size_t has = shelf.pieces[i].size;
+    if (pthread_mutex_trylock(&kept.lock) != 0) return NULL;
+    for (size_t i = 0; i < kept.count; i++) {
+        size_t has = kept.pieces[i].size;
         if (has < *size || has / 2 > *size) continue;
-        if (best == SLOTS || has <= shelf.pieces[best].size) best = i; /* of equals the newest */
+        if (best == SLOTS || has <= kept.pieces[best].size) best = i; /* of equals the newest */
     }
     if (best < SLOTS) {
-        p = shelf.pieces[best].p;
-        *size = shelf.pieces[best].size;
+        p = kept.pieces[best].p;
+        *size = kept.pieces[best].size;
         remove_at(best);
     }
-    pthread_mutex_unlock(&shelf.lock);
+    pthread_mutex_unlock(&kept.lock);
     return p;
 }
 
-void *sni_shelf_take(size_t bytes, size_t *size) {
+void *sni_spare_take(size_t bytes, size_t *size) {
     size_t unit = ALIGN;
     if (bytes > SIZE_MAX / 2) return NULL;
     if (bytes >= LEAST) {
@@ -91,24 +91,24 @@ void *sni_shelf_take(size_t bytes, size_t *size) {
     return p;
 }
 
-void sni_shelf_put(void *p, size_t size) {
-    if (!p || !keeps || size < LEAST || size > MOST || pthread_mutex_trylock(&shelf.lock) != 0) {
+void sni_spare_put(void *p, size_t size) {
+    if (!p || !keeps || size < LEAST || size > MOST || pthread_mutex_trylock(&kept.lock) != 0) {
         free(p);
         return;
     }
-    shelf.puts++;
-    while (shelf.count && (shelf.count == SLOTS || shelf.bytes + size > MOST ||
-                           shelf.pieces[0].put + PATIENCE < shelf.puts))
+    kept.puts++;
+    while (kept.count && (kept.count == SLOTS || kept.bytes + size > MOST ||
+                          kept.pieces[0].put + PATIENCE < kept.puts))
         free_oldest();
-    shelf.pieces[shelf.count++] = (piece){p, size, shelf.puts};
-    shelf.bytes += size;
-    pthread_mutex_unlock(&shelf.lock);
+    kept.pieces[kept.count++] = (piece){p, size, kept.puts};
+    kept.bytes += size;
+    pthread_mutex_unlock(&kept.lock);
 }
 
-size_t sni_shelf_clear(void) {
-    if (pthread_mutex_trylock(&shelf.lock) != 0) return 0;
-    size_t bytes = shelf.bytes;
-    while (shelf.count) free_oldest();
-    pthread_mutex_unlock(&shelf.lock);
+size_t sni_spare_clear(void) {
+    if (pthread_mutex_trylock(&kept.lock) != 0) return 0;
+    size_t bytes = kept.bytes;
+    while (kept.count) free_oldest();
+    pthread_mutex_unlock(&kept.lock);
     return bytes;
 }
