@@ -34,12 +34,6 @@ typedef struct sni_coded_list {
     int64_t last;
 } sni_coded_list;
 
-/* sni_gemm_tile_fn with sums (rows x nr, side by side) that go on as if they had never left the
- * registers; C may be them. NULL: none. */
-typedef void (*sni_coded_tile_fn)(int64_t k, const float *a, const float *b, const float *sums,
-                                  float *c, int64_t c_row, bool add, const float *fetch,
-                                  int64_t lines);
-
 /* sni_gemm_tile_fn on a piece, which is written to `b` on the way, k rounded up to whole groups. */
 typedef void (*sni_coded_first_fn)(int64_t k, const float *a, const sni_coded_piece *piece,
                                    float *b, float *c, int64_t c_row, bool add, float *apart,
@@ -57,8 +51,7 @@ struct sni_coded_kernels {
     void (*decode)(sni_coded_piece *piece, int64_t k, float *to, const void *fetch, int64_t lines);
     /* gemm_row of sni_cpu_kernels, to the bit, on a piece. */
     void (*row)(int64_t k, const float *a, const sni_coded_piece *piece, float *c, bool add);
-    const sni_coded_tile_fn *tiles;      /* by number of rows, 1 to mr */
-    const sni_coded_first_fn *firsts;    /* the same */
+    const sni_coded_first_fn *firsts;    /* by number of rows, 1 to mr */
     const sni_coded_kernels *with_vbmi2; /* the same for a CPU that has it; NULL: none */
 };
 

@@ -323,21 +323,6 @@ static inline void join_quad(const uint8_t *kept, bits top, float *to) {
 
 #if LANES > 4
 
-#define TILE(rows)                                                                         \
-    static void go_on_##rows(int64_t k, const float *a, const float *b, const float *sums, \
-                             float *c, int64_t c_row, bool add, const float *fetch,        \
-                             int64_t lines) {                                              \
-        tile(rows, k, a, b, c, c_row, add, sums, NULL, fetch, lines);                      \
-    }
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-
-static const sni_coded_tile_fn tiles[SNI_MAX_MR + 1] = {
-#define TILE(rows) [rows] = go_on_##rows,
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-};
-
 #if LANES == 16
 static const sni_coded_kernels kernels_vbmi2 = {
     .group_bytes = GROUP,
@@ -346,7 +331,6 @@ static const sni_coded_kernels kernels_vbmi2 = {
     .encode = encode,
     .decode = decode_vbmi2,
     .row = row_vbmi2,
-    .tiles = tiles,
     .firsts = firsts_vbmi2,
 };
 #endif
@@ -358,7 +342,6 @@ const sni_coded_kernels PASTE(sni_coded_kernels_, TIER) = {
     .encode = encode,
     .decode = decode,
     .row = row,
-    .tiles = tiles,
     .firsts = firsts,
 #if LANES == 16
     .with_vbmi2 = &kernels_vbmi2,

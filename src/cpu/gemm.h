@@ -31,6 +31,8 @@ typedef struct sni_gemm_f32 {
     const float *b;
     int64_t b_row, b_col;
     const float *packed_b; /* from sni_gemm_pack_b; NULL: `coded_b`, `b` or `fill` */
+    const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
+                              eight then, with somewhat larger errors. NULL: all are made */
     const sni_coded_b *coded_b;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;
@@ -61,6 +63,10 @@ void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int
 typedef void (*sni_gemm_done_fn)(const void *ctx, const void *from, size_t bytes);
 void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
                        float *to, sni_gemm_done_fn done, const void *ctx);
+
+/* Bytes that say which columns of a packed B may be added up; 0: it is not of a size for that. */
+size_t sni_gemm_even_size(int64_t k, int64_t n);
+void sni_gemm_find_even(const float *packed_b, int64_t k, int64_t n, uint8_t *even);
 
 /* Bytes of a coded operand without `more`, aligned to 64; 0 if the tier in force codes nothing or
  * the operand is too large. */

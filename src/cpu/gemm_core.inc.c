@@ -12,12 +12,25 @@ enum {
     STEPS = 4 /* of k in one round of the loop */
 };
 
-/* One step of k: `a` points to the first row's element. */
-static inline __attribute__((always_inline)) void tile_step(int rows, const float *a,
-                                                            const float *b, vf sum[MR][NV]) {
+/* The right operand of a tile, k after k. With `minus`, a constant at every call, it is what stands
+ * there less what stands `less` elements further on. */
+typedef struct tile_right {
+    const float *b;
+    bool minus;
+    int64_t less;
+} tile_right;
+
+/* One step of k, `step` of them from what `right` points to: `a` points to the first row's element.
+ */
+static inline __attribute__((always_inline)) void
+tile_step(int rows, const float *a, const tile_right *r, int step, vf sum[MR][NV]) {
+    const float *b = r->b + step * NR;
     vf right[NV];
     UNROLL
-    for (int j = 0; j < NV; j++) right[j] = load(b + j * LANES);
+    for (int j = 0; j < NV; j++) {
+        right[j] = load(b + j * LANES);
+        if (r->minus) right[j] -= load(b + r->less + j * LANES);
+    }
     UNROLL
     for (int i = 0; i < rows; i++) {
         vf left = splat(a[i * SNI_LEFT_STEPS]);
@@ -46,10 +59,10 @@ ahead_of(int rows, int64_t k, const float *c, int64_t c_row, const float *fetch,
                         .each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0};
 }
 
-/* SNI_LEFT_STEPS of k; *a moves on within its line, *b behind them. Several steps make one round of
- * the loop: its counting would otherwise take the multipliers' place. */
+/* SNI_LEFT_STEPS of k; *a moves on within its line, r->b behind them. Several steps make one round
+ * of the loop: its counting would otherwise take the multipliers' place. */
 static inline __attribute__((always_inline)) void
-tile_block(int rows, const float **a, const float **b, vf sum[MR][NV], tile_ahead *f) {
+tile_block(int rows, const float **a, tile_right *r, vf sum[MR][NV], tile_ahead *f) {
     for (uint32_t i = 0; i < f->each && f->lines > 0; i++, f->lines--, f->fetch += 16)
         __builtin_prefetch(f->fetch, 0, 2);
     UNROLL
@@ -57,9 +70,9 @@ tile_block(int rows, const float **a, const float **b, vf sum[MR][NV], tile_ahea
     f->c = f->c < f->last ? f->c + f->c_row : f->last;
     UNROLL
     for (int i = 0; i < rows; i++) __builtin_prefetch(*a + (MR + i) * SNI_LEFT_STEPS);
-    for (const float *end = *a + SNI_LEFT_STEPS; *a < end; *a += STEPS, *b += STEPS * NR) {
+    for (const float *end = *a + SNI_LEFT_STEPS; *a < end; *a += STEPS, r->b += STEPS * NR) {
         UNROLL
-        for (int s = 0; s < STEPS; s++) tile_step(rows, *a + s, *b + s * NR, sum);
+        for (int s = 0; s < STEPS; s++) tile_step(rows, *a + s, r, s, sum);
     }
 }
 
@@ -76,7 +89,7 @@ static inline __attribute__((always_inline)) void tile_end(int rows, vf sum[MR][
 /* `so_far` (rows x NR) are sums that go on as if they had never left the registers; NULL: none.
  * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory. */
 static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
-                                                       const float *b, float *c, int64_t c_row,
+                                                       tile_right right, float *c, int64_t c_row,
                                                        bool add, const float *so_far, float *apart,
                                                        const float *fetch, int64_t lines) {
     vf sum[MR][NV];
@@ -85,7 +98,7 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     for (int j = 0; j < NV; j++) sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
     tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
     for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1))
-        tile_block(rows, &a, &b, sum, &ahead);
-    for (; k > 0; k--, a++, b += NR) tile_step(rows, a, b, sum);
+        tile_block(rows, &a, &right, sum, &ahead);
+    for (; k > 0; k--, a++, right.b += NR) tile_step(rows, a, &right, 0, sum);
     tile_end(rows, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }

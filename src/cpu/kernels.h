@@ -39,11 +39,18 @@ typedef struct sni_epilogue {
 } sni_epilogue;
 
 /* C (rows x nr) = A B, or C += A B. `a` is from pack_left(), `b` is k rows of nr elements; C's rows
- * are c_row elements apart. With `apart`, the product alone goes there, nr elements in a row, and C
- * is only brought near. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought
- * to the second-level cache; it may point anywhere. */
-typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, float *c, int64_t c_row,
-                                 bool add, float *apart, const float *fetch, int64_t lines);
+ * are c_row elements apart. Sums go on from `sums` (nr in a row; NULL: from 0) as if they had never
+ * left the registers. With `apart`, they go there, nr in a row, and C is only brought near; `apart`
+ * may be `sums`. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought to the
+ * second-level cache; it may point anywhere. */
+typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, const float *sums,
+                                 float *c, int64_t c_row, bool add, float *apart,
+                                 const float *fetch, int64_t lines);
+
+/* The same with B less `less`, which lies as B does, and sums that go to `apart`. */
+typedef void (*sni_gemm_less_fn)(int64_t k, const float *a, const float *b, const float *less,
+                                 const float *sums, float *c, int64_t c_row, float *apart,
+                                 const float *fetch, int64_t lines);
 
 typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv.h */
 typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/winograd.h */
@@ -74,8 +81,16 @@ typedef struct sni_cpu_kernels {
     int mr, nr; /* of a tile */
     int kc;     /* most rows of B that a tile goes through at once */
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
+    sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same */
     /* The same for one row of A that lies as it is. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
+    /* Sums for products by seven (cpu/gemm_seven.c), of a pair of packed row panels whose quarters
+     * A11, A12 (of the first `rows` rows), A21 and A22 lie one after the other, `half` columns
+     * each: behind them go A11 + A22, A21 + A22, A11 + A12, A11 - A21 and A12 - A22. sizes[i] and
+     * sizes[mr + i] become the bits of the greatest number, without sign, in row i of both. */
+    void (*seven_left)(int64_t rows, int64_t half, float *a, int32_t *sizes);
+    /* sizes[j] becomes the greatest of itself and the bits of column j of a panel of B. */
+    void (*column_sizes)(int64_t k, const float *b, int32_t *sizes);
     /* A panel of `count` rows as tiles read it, element p of row i being from[i * step + p] for
      * p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones. Zeros fill it up. */
     void (*pack_left)(const sni_loose_float *from, int64_t step, int64_t count, int64_t k,

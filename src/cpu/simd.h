@@ -91,6 +91,23 @@ static inline vf min_vf(vf a, vf b) {
 #endif
 }
 
+static inline vi max_vi(vi a, vi b) {
+#if defined(__AVX512F__)
+    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+    vi more = a > b;
+    return (a & more) | (b & ~more);
+#endif
+}
+
+static inline int32_t greatest_lane(vi v) {
+    int32_t most = v[0];
+    for (int i = 1; i < LANES; i++) most = v[i] > most ? v[i] : most;
+    return most;
+}
+
 /* *sum += a * b in one instruction, where the compiler has FMA. With sixteen registers it is told
  * which operand is the result's: left to itself it turns sums from register to register in an
  * unrolled loop, and puts one of them on the stack. */

@@ -5,6 +5,8 @@
 
 #include "cpu/gemm_tile.inc.c"
 
+#include "cpu/seven.inc.c"
+
 #include "cpu/transpose.inc.c"
 
 #include "cpu/math.inc.c"
@@ -68,7 +70,15 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
         },
+    .gemm_less =
+        {
+#define TILE(rows) [rows] = less_##rows,
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+        },
     .gemm_row = gemm_row,
+    .seven_left = seven_left,
+    .column_sizes = column_sizes,
     .pack_left = pack_left,
     .pack_turned = pack_turned,
     .pack_straight = pack_straight,

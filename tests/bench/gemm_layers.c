@@ -1,7 +1,9 @@
 /* gemm_layers.c - matrix products on packed weights beside the machine's peak: square ones, and the
  * layers of well-known transformers with weights that are not in any cache.
  *
- *     bench_gemm [threads] [milliseconds per measurement]
+ *     bench_gemm [threads] [milliseconds per measurement] [network] [direct]
+ *
+ * "direct" makes all products where seven would be made for eight.
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
@@ -91,7 +93,7 @@ static double measure(sni_gemm_f32 *g, float *weights, size_t size, size_t copie
 }
 
 static void run_layer(const layer *l, int threads, double milliseconds, double peak, float *weights,
-                      size_t room) {
+                      size_t room, bool direct) {
     size_t size = (sni_gemm_packed_b_size(l->k, l->n) + 15) / 16 * 16;
     if (size > room) return;
     float *a = floats((size_t)(l->m * l->k)), *c = floats((size_t)(l->m * l->n));
@@ -100,6 +102,11 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
     g.packed_b = weights;
     g.c = c;
     g.c_row = l->n;
+    size_t even = sni_gemm_even_size(l->k, l->n);
+    uint8_t *flags = malloc(even + 1);
+    if (!flags) exit(1);
+    memset(flags, 1, even);
+    if (even && !direct) g.even = flags;
     g.epilogue.act = l->act;
     g.epilogue.column_bias = bias;
     g.epilogue.residual = l->residual ? more : NULL;
@@ -118,12 +125,14 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
     free(bias);
     free(more);
     free(scratch);
+    free(flags);
 }
 
 int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
+    bool direct = argc > 4 && strcmp(argv[4], "direct") == 0;
     sni_machine_peak machine = {0};
     if (sni_machine_measure(threads, &machine, NULL) != SN_OK) return 1;
     double peak = machine.flops * 1e-9;
@@ -133,7 +142,7 @@ int main(int argc, char **argv) {
     float *weights = floats(room);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (strstr(layers[i].network, only))
-            run_layer(&layers[i], threads, milliseconds, peak, weights, room);
+            run_layer(&layers[i], threads, milliseconds, peak, weights, room, direct);
     free(weights);
     return 0;
 }

@@ -63,9 +63,79 @@ static void gemm_tile(check *c) {
             want[i * row + j] = sum;
         }
     CALL(c, 2 * rows * nr * k, 0)
-    c->k->gemm_tile[rows](k, a, b, apart ? first : y, apart ? 0 : row, add, apart ? y : NULL, first,
-                          below(c, 2 * (int)k + 1));
+    c->k->gemm_tile[rows](k, a, b, NULL, apart ? first : y, apart ? 0 : row, add, apart ? y : NULL,
+                          first, below(c, 2 * (int)k + 1));
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
+}
+
+/* A tile whose B is one panel less another, and whose sums go on from others, which may stand where
+ * they go. */
+static void gemm_less(check *c) {
+    int mr = c->k->mr, nr = c->k->nr;
+    int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), n = rows * nr;
+    float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * nr);
+    float *less = random_floats(c, k * nr), *near = random_floats(c, 16);
+    float *so_far = random_floats(c, n), *y = unset_floats(c, n), *to = below(c, 2) ? so_far : y;
+    bool any = to == so_far || below(c, 2);
+    double *want = zero_doubles(c, n);
+    for (int64_t i = 0; i < rows && !c->bench; i++)
+        for (int64_t j = 0; j < nr; j++) {
+            double sum = any ? (double)so_far[i * nr + j] : 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)a[left_at(c, i, p)] *
+                       ((double)b[p * nr + j] - (double)less[p * nr + j]);
+            want[i * nr + j] = sum;
+        }
+    CALL(c, 2 * n * k, 0)
+    c->k->gemm_less[rows](k, a, b, less, any ? so_far : NULL, near, 0, to, near, below(c, 9));
+    expect(c, "the sums", to, want, n, 1e-5 * (double)(k + 10));
+}
+
+/* The bits of the greatest number without its sign. */
+static int32_t size_bits(int32_t most, float x) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & INT32_MAX) > most ? bits & INT32_MAX : most;
+}
+
+static void seven_left(check *c) {
+    int mr = c->k->mr;
+    int64_t rows = size_of(c, 1, mr, mr), half = 16 * size_of(c, 1, 9, 24), quarter = mr * half;
+    float *a = random_floats(c, 9 * quarter);
+    int32_t sizes[2 * SNI_MAX_MR], want_sizes[2 * SNI_MAX_MR] = {0};
+    double *want = zero_doubles(c, 9 * quarter);
+    bool odd = !c->bench && below(c, 3) == 0;
+    if (odd) a[below(c, 4 * quarter)] = below(c, 2) ? NAN : -INFINITY;
+    for (int64_t i = 0; i < 9 * quarter; i++) want[i] = (double)a[i];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t p = 0; p < half; p++) {
+            int64_t at = left_at(c, i, p);
+            double a11 = want[at], a12 = want[quarter + at], a21 = want[2 * quarter + at],
+                   a22 = want[3 * quarter + at];
+            double sums[] = {a11 + a22, a21 + a22, a11 + a12, a11 - a21, a12 - a22};
+            for (int s = 0; s < 5; s++) want[(4 + s) * quarter + at] = sums[s];
+            for (int q = 0; q < 4; q++) {
+                int32_t *most = &want_sizes[(q / 2) * mr + i];
+                *most = size_bits(*most, a[q * quarter + at]);
+            }
+        }
+    CALL(c, 0, 4 * 9 * quarter) c->k->seven_left(rows, half, a, sizes);
+    if (!odd) expect(c, "the sums", a, want, 9 * quarter, 1e-6);
+    for (int64_t i = 0; i < rows; i++)
+        if (sizes[i] != want_sizes[i] || sizes[mr + i] != want_sizes[mr + i]) fail(c, "the sizes");
+}
+
+static void column_sizes(check *c) {
+    int nr = c->k->nr;
+    int64_t k = size_of(c, 0, 90, 256);
+    float *b = random_floats(c, k * nr);
+    int32_t sizes[SNI_MAX_NR], want[SNI_MAX_NR];
+    if (!c->bench && k && below(c, 3) == 0) b[below(c, k * nr)] = NAN;
+    for (int j = 0; j < nr; j++) sizes[j] = want[j] = (int32_t)below(c, 1 << 30);
+    for (int64_t i = 0; i < k * nr; i++) want[i % nr] = size_bits(want[i % nr], b[i]);
+    CALL(c, 0, 4 * k * nr) c->k->column_sizes(k, b, sizes);
+    for (int j = 0; j < nr; j++)
+        if (sizes[j] != want[j]) fail(c, "the sizes");
 }
 
 static void gemm_row(check *c) {
@@ -212,10 +282,15 @@ static void axpy(check *c) {
     expect(c, "y", y, want, n, 1e-6);
 }
 
-/* The driver above the tiles, as a whole. */
-static void gemm_whole(check *c) {
+/* The driver above the tiles, as a whole; `seven`: of products that may be made by seven. */
+static void whole(check *c, bool seven) {
     int64_t m = size_of(c, 0, 60, 512), n = size_of(c, 0, 120, 512), k = size_of(c, 0, 300, 512);
     if (!c->bench && below(c, 4) == 0) m = 1;
+    if (seven) {
+        m = size_of(c, 35, 80, 512);
+        n = size_of(c, 60, 200, 512);
+        k = 32 * size_of(c, 3, 30, 16);
+    }
     float *a = random_floats(c, m * k), *b = random_floats(c, k * n), *y = unset_floats(c, m * n);
     float *bias = random_floats(c, n);
     bool plain = !c->bench && below(c, 2);
@@ -225,6 +300,10 @@ static void gemm_whole(check *c) {
     float *packed = unset_floats(c, (int64_t)sni_gemm_packed_b_size(k, n));
     sni_gemm_pack_b(b, n, 1, k, n, packed);
     g.packed_b = packed;
+    size_t pairs = seven ? sni_gemm_even_size(k, n) : 0;
+    uint8_t even[64] = {0};
+    if (pairs) sni_gemm_find_even(packed, k, n, even);
+    if (pairs) g.even = even;
     float *scratch = unset_floats(c, (int64_t)sni_gemm_scratch_size(&g, 1));
     double *want = zero_doubles(c, m * n);
     for (int64_t i = 0; i < m && !c->bench; i++)
@@ -237,12 +316,22 @@ static void gemm_whole(check *c) {
     expect(c, "C", y, want, m * n, 1e-5 * (double)(k + 10));
 }
 
+static void gemm_whole(check *c) {
+    whole(c, false);
+}
+
+static void gemm_seven(check *c) {
+    whole(c, true);
+}
+
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},         {"gemm_row", gemm_row},
-    {"pack_left", pack_left},         {"pack_turned", pack_turned},
-    {"pack_straight", pack_straight}, {"turn_matrix", turn_matrix},
-    {"finish_row", finish_row},       {"finish_row relu", finish_relu},
-    {"finish_row silu", finish_silu}, {"finish_row gelu", finish_gelu},
-    {"finish_tile", finish_tile},     {"axpy", axpy},
-    {"gemm 512", gemm_whole},         {0},
+    {"gemm_tile", gemm_tile},          {"gemm_row", gemm_row},
+    {"pack_left", pack_left},          {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight},  {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},        {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu},  {"finish_row gelu", finish_gelu},
+    {"finish_tile", finish_tile},      {"axpy", axpy},
+    {"gemm_less", gemm_less},          {"seven_left", seven_left},
+    {"column_sizes", column_sizes},    {"gemm 512", gemm_whole},
+    {"gemm 512 by seven", gemm_seven}, {0},
 };

@@ -260,7 +260,7 @@ static void node_init(node_case *t, float *weights, int64_t rows, uint64_t bytes
 
 static sn_status node_pack(node_case *t, sni_dense **out, sn_error *err) {
     void *state = NULL;
-    sn_status status = sni_dense_pack(&t->c, 1, false, 1, &state, err);
+    sn_status status = sni_dense_pack(&t->c, 1, false, 1, false, &state, err);
     for (int i = 0; i < t->loans.count; i++) sni_loan_end(&t->loans.of[i]);
     t->loans.count = 0;
     *out = state;

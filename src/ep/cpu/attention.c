@@ -224,8 +224,8 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     int mr = kernels->mr, nr = kernels->nr;
     const float *k = w->k + at * j->k_columns;
     for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
-        kernels->gemm_tile[sni_smaller(mr, n - q)](a->head_size, k, w->packed, w->scores + q * nr,
-                                                   nr, false, NULL, NULL, 0);
+        kernels->gemm_tile[sni_smaller(mr, n - q)](a->head_size, k, w->packed, NULL,
+                                                   w->scores + q * nr, nr, false, NULL, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }

@@ -132,8 +132,20 @@ static sn_status pack_coded(const sni_choice *c, int i, bool turned, const sni_l
     return status;
 }
 
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
-                         sn_error *err) {
+/* Which columns may be added up. */
+static sn_status pack_even(const sni_choice *c, sni_dense *p, sn_error *err) {
+    size_t size = sni_gemm_even_size(p->k, p->n);
+    void *even;
+    bool filled;
+    if (!size) return SN_OK;
+    SN_TRY(sni_pack_alloc(c, size, &even, &filled, err));
+    if (!filled) sni_gemm_find_even(p->panels, p->k, p->n, even);
+    p->even = even;
+    return SN_OK;
+}
+
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, bool fewer,
+                         void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
     const sni_loan *loan = NULL;
@@ -143,6 +155,7 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, v
         SN_TRY(pack_coded(c, i, turned, loan, &p, err));
     else
         SN_TRY(pack_floats(c, i, turned, alpha, loan, &p, err));
+    if (!coded && fewer) SN_TRY(pack_even(c, &p, err));
     struct {
         sni_dense dense;
         atomic_uint turns;
@@ -165,6 +178,7 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->n = w->n;
     g->k = w->k;
     g->packed_b = w->panels;
+    g->even = w->even;
     g->coded_b = w->panels ? NULL : &w->coded;
 }
 

@@ -13,7 +13,8 @@
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
-    float *panels; /* NULL: coded */
+    float *panels;       /* NULL: coded */
+    const uint8_t *even; /* of sni_gemm_f32; NULL: all products are made */
     sni_coded_b coded;
     atomic_uint *turns; /* of single rows, which go through the columns to and fro */
 } sni_dense;
@@ -21,9 +22,10 @@ typedef struct sni_dense {
 /* True if input i is a float32 matrix that is part of the model. */
 bool sni_dense_is_weight(const sni_choice *c, int i);
 
-/* Packs input i, (n,k) if `turned`, times alpha. *state is a sni_dense, freed with free(). */
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, void **state,
-                         sn_error *err);
+/* Packs input i, (n,k) if `turned`, times alpha. `fewer`: products may be made with fewer sums.
+ * *state is a sni_dense, freed with free(). */
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, bool fewer,
+                         void **state, sn_error *err);
 
 /* sni_impl.packed_bytes of a state that is a sni_dense. */
 uint64_t sni_dense_bytes(const void *state);

@@ -1,0 +1,60 @@
+/* fewer_products.c - lets nodes be computed with fewer products than their definition has, and
+ * somewhat larger rounding errors, where that pays: blocked convolutions with wide kernels by
+ * Winograd's method (cpu/winograd.h), dense layers by Strassen's (cpu/gemm_seven.c). Leaving these
+ * passes out keeps the direct sums. */
+#include "ops/blocked.h"
+#include "ops/fused.h"
+#include "opt/opt.h"
+
+static bool all_are(const sni_ints *v, int64_t value) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->v[i] != value) return false;
+    return true;
+}
+
+static bool is_sinter(const sni_node *n, const char *type) {
+    return sni_str_is(n->domain, SNI_SINTER_DOMAIN) && sni_str_is(n->type, type);
+}
+
+static bool can_be_winograd(const sni_graph *g, const sni_node *n) {
+    if (!is_sinter(n, "BlockedConv")) return false;
+    const sni_blocked_conv_params *p = n->params;
+    const sni_window_params *window = &p->fused.conv.window;
+    const sni_type *w = &sni_graph_value(g, n->in[1])->type;
+    return !p->winograd && p->fused.conv.group == 1 &&
+           (all_are(&window->strides, 1) || all_are(&window->strides, 2)) &&
+           all_are(&window->dilations, 1) && w->has_shape && w->rank == 4 &&
+           (w->dims[2] > 1 || w->dims[3] > 1);
+}
+
+/* Weights of less than that many rows or columns have no use for it. */
+enum { LEAST_SIDE = 64 };
+
+static bool can_be_strassen(const sni_graph *g, const sni_node *n) {
+    if (!is_sinter(n, "Linear")) return false;
+    const sni_linear_params *p = n->params;
+    const sni_value *w = sni_graph_value(g, n->in[1]);
+    return !p->strassen && w->constant && w->type.has_shape && w->type.rank == 2 &&
+           w->type.dims[0] >= LEAST_SIDE && w->type.dims[1] >= LEAST_SIDE;
+}
+
+/* Sets attribute `name` of the nodes that can have it. */
+static sn_status allow(sni_rewrite *r, const char *name,
+                       bool (*can_be)(const sni_graph *g, const sni_node *n)) {
+    for (sni_node *n = sni_graph_first(r->graph); n; n = sni_graph_next(r->graph, n)) {
+        if (!can_be(r->graph, n)) continue;
+        sni_attr yes = sni_attr_of_int(name, 1);
+        SN_TRY(sni_node_set_attr(r->graph, n, &yes, r->err));
+        SN_TRY(sni_node_bind(r->graph, n, r->err));
+        r->count++;
+    }
+    return SN_OK;
+}
+
+sn_status sni_pass_winograd(sni_rewrite *r) {
+    return allow(r, "winograd", can_be_winograd);
+}
+
+sn_status sni_pass_strassen(sni_rewrite *r) {
+    return allow(r, "strassen", can_be_strassen);
+}
