@@ -24,10 +24,10 @@
 #include "base/threadpool.h"
 
 enum {
-    LEAST_ROWS = 40,   /* of A that are worth the sums of B */
+    LEAST_ROWS = 40,   /* of A that are worth the trouble */
     LEAST_DEPTH = 128, /* of a k-block that is worth more ends of tiles */
     LEAST_COLUMNS = 4, /* panels of B that are worth the sums of A */
-    QUARTERS = 9,      /* of a pair of row panels: four and their sums */
+    QUARTERS = 7,      /* of a pair of row panels, or sums of quarters */
     MOST_PAIRS = 64,   /* of row panels in a block */
     EXPONENT = 1 << 23 /* one step of it in the bits of a float */
 };
@@ -35,7 +35,8 @@ static const int32_t SPREAD = 3 * EXPONENT;             /* a pair's sizes: one 8
 static const int32_t HUGE_SIZE = (127 + 60) * EXPONENT; /* 2^60: sums and products stay finite */
 
 bool sni_gemm_by_seven(const sni_gemm_f32 *g) {
-    return g->even && g->packed_b && !g->packed_a && !sni_gemm_is_scaled(g) && g->m >= LEAST_ROWS;
+    return g->even && g->packed_b && !g->packed_a && g->a_col == 1 && !sni_gemm_is_scaled(g) &&
+           g->m >= LEAST_ROWS;
 }
 
 /* Floats of a pair of row panels with their sums. */
@@ -110,7 +111,7 @@ void sni_gemm_find_even(const float *packed_b, int64_t k, int64_t n, uint8_t *ev
 
 /* A pair of row panels and a block of columns over a k-block. */
 typedef struct pair {
-    const float *a; /* quarters and sums */
+    const float *a; /* quarters and sums; whole panels if it is not close */
     bool close;     /* its rows may be added up */
     int64_t row, rows[2];
 } pair;
@@ -177,7 +178,7 @@ static void run_seven(const sni_gemm_share *s, const pair *p, const columns *q, 
         y12[SNI_MAX_MR * SNI_MAX_NR], y21[SNI_MAX_MR * SNI_MAX_NR];
     int64_t half = q->kc / 2, left = k->mr * half, right = k->nr * half, n = p->rows[0];
     int64_t count = n * k->nr;
-    const float *a11 = p->a, *a22 = a11 + 3 * left, *sums = a11 + 4 * left;
+    const float *a11 = p->a, *a22 = a11 + left, *sums = a11 + 2 * left;
     const float *b11 = q->b[0], *b21 = b11 + right, *b12 = q->b[1], *b22 = b12 + right;
     float *c11 = tile_of_c(s, p, q, 0, 0), *c12 = tile_of_c(s, p, q, 0, 1),
           *c21 = tile_of_c(s, p, q, 1, 0), *c22 = tile_of_c(s, p, q, 1, 1);
@@ -209,19 +210,24 @@ static void run_plain(const sni_gemm_share *s, const pair *p, const columns *q, 
         }
 }
 
-/* Row panels 2i and 2i + 1 of A from column p on, with sums. */
-static pair pack_pair(const sni_gemm_share *s, int64_t i, int64_t p, int64_t kc, float *to) {
+/* Row panels 2i and 2i + 1 of A from column p on: sums of their quarters if `sums`, and if they may
+ * be added up; else as they are. */
+static pair pack_pair(const sni_gemm_share *s, int64_t i, int64_t p, int64_t kc, bool sums,
+                      float *to) {
     const sni_gemm_f32 *g = s->g;
+    const sni_cpu_kernels *k = s->kernels;
     int32_t sizes[2 * SNI_MAX_MR];
     int64_t row = sni_gemm_panel_row(g->m, s->panels, 2 * i),
             middle = sni_gemm_panel_row(g->m, s->panels, 2 * i + 1),
             end = sni_gemm_panel_row(g->m, s->panels, 2 * i + 2);
-    pair result = {.a = to, .row = row, .rows = {middle - row, end - middle}};
-    sni_gemm_pack_rows(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels, 2 * i,
-                       2 * i + 2, kc, to);
-    s->kernels->seven_left(result.rows[0], kc / 2, to, sizes);
-    result.close = are_close(sizes, sizes + s->kernels->mr, result.rows[1]);
-    return result;
+    pair r = {.a = to, .row = row, .rows = {middle - row, end - middle}};
+    if (sums) {
+        k->seven_left(g->a + row * g->a_row + p, g->a_row, r.rows[0], r.rows[1], kc / 2, to, sizes);
+        r.close = are_close(sizes, sizes + k->mr, r.rows[1]);
+    }
+    if (!r.close)
+        sni_gemm_pack_rows(k, g->a + p, g->a_row, 1, g->m, s->panels, 2 * i, 2 * i + 2, kc, to);
+    return r;
 }
 
 /* Columns from j on, two panels if there are as many before `end`, over kc terms from p on. `b` is
@@ -238,23 +244,38 @@ static columns take_columns(const sni_gemm_share *s, const float *b, int64_t j, 
     return q;
 }
 
-/* `count` pairs times columns [j0, j0 + nc) over one k-block, for which B is `b`. The tiles on a
+/* A block of A: `count` pairs from pair `first` on. */
+typedef struct block {
+    pair pairs[MOST_PAIRS];
+    int64_t first, count;
+} block;
+
+static void pack_block(const sni_gemm_share *s, int64_t p, int64_t kc, bool sums, block *b) {
+    for (int64_t i = 0; i < b->count; i++)
+        b->pairs[i] =
+            pack_pair(s, b->first + i, p, kc, sums, s->a_block + i * pair_size(s->kernels, kc));
+}
+
+/* A block times those of columns [j0, j0 + nc) that may be added up, or the others, over one
+ * k-block, for which B is `right`. Returns how many pairs of panels it left out. The tiles on a
  * pair of panels fetch the next one; after the last comes `after`, if it is there. */
-static void run_pairs(const sni_gemm_share *s, const pair *pairs, int64_t count, int64_t j0,
-                      int64_t nc, int64_t p, int64_t kc, const float *b, const float *after) {
+static int64_t run_pairs(const sni_gemm_share *s, const block *a, int64_t j0, int64_t nc, int64_t p,
+                         int64_t kc, bool even, const float *right, const float *after) {
     int nr = s->kernels->nr;
-    int64_t lines = 2 * nr * kc / 16;
-    for (int64_t j = 0; j < nc; j += 2 * nr, b += 2 * nr * kc) {
-        columns q = take_columns(s, b, j0 + j, j0 + nc, p, kc);
-        ahead next = {.from = j + 2 * nr < nc ? b + 2 * nr * kc : after};
+    int64_t lines = 2 * nr * kc / 16, left_out = 0;
+    for (int64_t j = 0; j < nc; j += 2 * nr, right += 2 * nr * kc) {
+        columns q = take_columns(s, right, j0 + j, j0 + nc, p, kc);
+        ahead next = {.from = j + 2 * nr < nc ? right + 2 * nr * kc : after};
         next.lines = next.from ? lines : 0;
-        next.each = sni_ceil_div(lines, 7 * count);
-        for (int64_t i = 0; i < count; i++)
-            if (q.close && pairs[i].close)
-                run_seven(s, &pairs[i], &q, &next);
+        next.each = sni_ceil_div(lines, 7 * a->count);
+        left_out += q.close != even;
+        for (int64_t i = 0; i < a->count && q.close == even; i++)
+            if (a->pairs[i].close)
+                run_seven(s, &a->pairs[i], &q, &next);
             else
-                run_plain(s, &pairs[i], &q, &next);
+                run_plain(s, &a->pairs[i], &q, &next);
     }
+    return left_out;
 }
 
 /* What comes after k-block p of columns [j, j + nc) when all rows are done; NULL: it is not packed.
@@ -269,17 +290,17 @@ static const float *block_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
 /* Columns [j, j + nc) over one k-block. False: the product is to be given up. */
 static bool run_block(const sni_gemm_share *s, int64_t j, int64_t nc, int64_t p, int64_t kc) {
     const sni_gemm_f32 *g = s->g;
-    pair pairs[MOST_PAIRS];
     int64_t all = (s->i1 - s->i0) / 2, blocks = sni_ceil_div(all, block_pairs(g, s->kernels));
-    const float *b = sni_gemm_block_of_b(s, p, kc, j, nc);
+    const float *right = sni_gemm_block_of_b(s, p, kc, j, nc);
     for (int64_t q = 0; q < blocks; q++) {
         if (g->stop && g->stop(g->stop_ctx)) return false;
-        int64_t first = all * q / blocks, count = all * (q + 1) / blocks - first;
-        for (int64_t i = 0; i < count; i++)
-            pairs[i] = pack_pair(s, s->i0 / 2 + first + i, p, kc,
-                                 s->a_block + i * pair_size(s->kernels, kc));
-        run_pairs(s, pairs, count, j, nc, p, kc, b,
-                  q + 1 < blocks ? b : block_after(s, p, kc, j, nc));
+        block a = {.first = s->i0 / 2 + all * q / blocks};
+        a.count = s->i0 / 2 + all * (q + 1) / blocks - a.first;
+        const float *after = q + 1 < blocks ? right : block_after(s, p, kc, j, nc);
+        pack_block(s, p, kc, true, &a);
+        if (!run_pairs(s, &a, j, nc, p, kc, true, right, after)) continue;
+        pack_block(s, p, kc, false, &a);
+        run_pairs(s, &a, j, nc, p, kc, false, right, after);
     }
     return true;
 }

@@ -84,11 +84,13 @@ typedef struct sni_cpu_kernels {
     sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same */
     /* The same for one row of A that lies as it is. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
-    /* Sums for products by seven (cpu/gemm_seven.c), of a pair of packed row panels whose quarters
-     * A11, A12 (of the first `rows` rows), A21 and A22 lie one after the other, `half` columns
-     * each: behind them go A11 + A22, A21 + A22, A11 + A12, A11 - A21 and A12 - A22. sizes[i] and
-     * sizes[mr + i] become the bits of the greatest number, without sign, in row i of both. */
-    void (*seven_left)(int64_t rows, int64_t half, float *a, int32_t *sizes);
+    /* Packs a pair of row panels for products by seven (cpu/gemm_seven.c): rows i and rows + i of
+     * `from`, which are `step` elements apart and have 2 * half columns; where i is not below
+     * `lower` the second is the first again. What is written are the first and last quarter, A11
+     * and A22, then A11 + A22, A21 + A22, A11 + A12, A11 - A21 and A12 - A22, one after the other.
+     * sizes[i] and sizes[mr + i] become the bits of the greatest number, without sign, in both. */
+    void (*seven_left)(const float *from, int64_t step, int64_t rows, int64_t lower, int64_t half,
+                       float *to, int32_t *sizes);
     /* sizes[j] becomes the greatest of itself and the bits of column j of a panel of B. */
     void (*column_sizes)(int64_t k, const float *b, int32_t *sizes);
     /* A panel of `count` rows as tiles read it, element p of row i being from[i * step + p] for

@@ -6,30 +6,37 @@ static inline vi greater_size(vi most, vf x) {
     return max_vi(most, (vi)x & 0x7fffffff);
 }
 
-/* A pair of row panels, its quarters A11, A12, A21 and A22 one after the other; behind them come
- * the sums. `sizes`: the bits of the greatest number of each row, without sign, of the upper panel
- * and then of the lower. */
-static void seven_left(int64_t rows, int64_t half, float *a, int32_t *sizes) {
+/* Row i of a pair of panels, `up` and `down`. */
+static inline void left_row(const float *up, const float *down, int64_t i, int64_t half, float *to,
+                            int32_t *sizes) {
+    vi upper = {0}, lower = {0};
     int64_t quarter = MR * half;
-    for (int64_t i = 0; i < rows; i++) {
-        vi upper = {0}, lower = {0};
-        for (int64_t at = i * SNI_LEFT_STEPS; at < quarter; at += MR * SNI_LEFT_STEPS) {
-            UNROLL
-            for (int l = 0; l < SNI_LEFT_STEPS; l += LANES) {
-                float *p = a + at + l;
-                vf a11 = load(p), a12 = load(p + quarter);
-                vf a21 = load(p + 2 * quarter), a22 = load(p + 3 * quarter);
-                store(p + 4 * quarter, a11 + a22);
-                store(p + 5 * quarter, a21 + a22);
-                store(p + 6 * quarter, a11 + a12);
-                store(p + 7 * quarter, a11 - a21);
-                store(p + 8 * quarter, a12 - a22);
-                upper = greater_size(greater_size(upper, a11), a12);
-                lower = greater_size(greater_size(lower, a21), a22);
-            }
+    to += i * SNI_LEFT_STEPS;
+    for (int64_t p = 0; p < half; p += SNI_LEFT_STEPS, to += SNI_LEFT_STEPS * MR) {
+        UNROLL
+        for (int l = 0; l < SNI_LEFT_STEPS; l += LANES) {
+            vf a11 = load(up + p + l), a12 = load(up + half + p + l);
+            vf a21 = load(down + p + l), a22 = load(down + half + p + l);
+            store(to + l, a11);
+            store(to + quarter + l, a22);
+            store(to + 2 * quarter + l, a11 + a22);
+            store(to + 3 * quarter + l, a21 + a22);
+            store(to + 4 * quarter + l, a11 + a12);
+            store(to + 5 * quarter + l, a11 - a21);
+            store(to + 6 * quarter + l, a12 - a22);
+            upper = greater_size(greater_size(upper, a11), a12);
+            lower = greater_size(greater_size(lower, a21), a22);
         }
-        sizes[i] = greatest_lane(upper);
-        sizes[MR + i] = greatest_lane(lower);
+    }
+    sizes[i] = greatest_lane(upper);
+    sizes[MR + i] = greatest_lane(lower);
+}
+
+static void seven_left(const float *from, int64_t step, int64_t rows, int64_t lower, int64_t half,
+                       float *to, int32_t *sizes) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float *up = from + i * step;
+        left_row(up, i < lower ? up + rows * step : up, i, half, to, sizes);
     }
 }
 
