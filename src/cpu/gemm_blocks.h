@@ -17,8 +17,8 @@ typedef struct sni_gemm_share {
     float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
 } sni_gemm_share;
 
-/* Rows of a k-block: as equal as can be, in steps that the tile takes at once. The last may be
- * shorter. */
+/* Rows of a k-block: as equal as can be, in steps that the tile takes at once; of several blocks
+ * each can be cut in the middle then (gemm_seven.c). The last may be shorter. */
 int64_t sni_gemm_depth(int64_t k);
 
 /* First row of panel i when m rows are dealt out to `panels`. */

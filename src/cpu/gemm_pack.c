@@ -16,9 +16,9 @@ enum {
 };
 
 int64_t sni_gemm_depth(int64_t k) {
-    return k ? sni_round_up(sni_ceil_div(k, sni_ceil_div(k, sni_cpu_kernels_get()->kc)),
-                            SNI_LEFT_STEPS)
-             : 1;
+    int64_t blocks = sni_ceil_div(k, sni_cpu_kernels_get()->kc);
+    int step = blocks > 1 ? 2 * SNI_LEFT_STEPS : SNI_LEFT_STEPS;
+    return k ? sni_round_up(sni_ceil_div(k, blocks), step) : 1;
 }
 
 /* ---- Packing ---- */

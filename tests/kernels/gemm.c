@@ -289,7 +289,7 @@ static void whole(check *c, bool seven) {
     int64_t m = size_of(c, 0, 60, 512), n = size_of(c, 0, 120, 512), k = size_of(c, 0, 300, 512);
     if (!c->bench && below(c, 4) == 0) m = 1;
     if (seven) {
-        m = size_of(c, 35, 80, 512);
+        m = size_of(c, 35, 120, 512);
         n = size_of(c, 60, 200, 512);
         k = 32 * size_of(c, 3, 30, 16);
     }
