@@ -86,6 +86,8 @@ static sn_status find_spans(sni_kernel *k, sni_pool *p) {
     return SN_OK;
 }
 
+enum { TAPS_TO_SPLIT = 16384 }; /* that are worth a thread */
+
 static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_tensor *x,
                          const sni_tensor *y) {
     sni_pool *p = &job->pool;
@@ -100,8 +102,8 @@ static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_te
     if (job->means) SN_TRY(count_rows(k, p));
     int last = p->window.rank - 1;
     int64_t work = sni_window_tap_rows(&p->window) * p->window.out[last];
-    int64_t grain = work > 0 && work < 16384 ? 16384 / work : 1;
     double row = (double)work * (double)p->window.kernel[last];
+    int64_t grain = row > 0 && row < TAPS_TO_SPLIT ? (int64_t)(TAPS_TO_SPLIT / row) : 1;
     if (sni_long_work(row)) p->watch = k;
     return sni_long_for(k, x->dims[0] * x->dims[1] * p->out_rows, grain, row, pool_piece, job);
 }
