@@ -13,7 +13,7 @@
 
 enum {
     STEPS_AT_ONCE = 128,    /* between two looks whether the run was cancelled */
-    MACS_TO_SPLIT = 200000, /* of a step: less is not worth a second thread */
+    MACS_TO_SPLIT = 50000,  /* of a step: less is not worth a second thread */
     CHUNK_BYTES = 64 << 10  /* of recurrent weights: what is read in one direction */
 };
 
