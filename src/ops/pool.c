@@ -86,7 +86,7 @@ static sn_status find_spans(sni_kernel *k, sni_pool *p) {
     return SN_OK;
 }
 
-enum { TAPS_TO_SPLIT = 16384 }; /* that are worth a thread */
+enum { TAPS_TO_SPLIT = 3 << 14 }; /* that are worth a thread */
 
 static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_tensor *x,
                          const sni_tensor *y) {

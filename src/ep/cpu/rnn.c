@@ -13,7 +13,9 @@
 
 enum {
     STEPS_AT_ONCE = 128,    /* between two looks whether the run was cancelled */
-    MACS_TO_SPLIT = 50000,  /* of a step: less is not worth a second thread */
+    MACS_TO_SPLIT = 200000, /* of a step that is worth a second thread, even if it has to wake, */
+    MACS_TO_STAY = 50000,   /* or, once it is there, */
+    MACS_TO_WAKE = 2000000, /* for so many of all steps */
     CHUNK_BYTES = 64 << 10  /* of recurrent weights: what is read in one direction */
 };
 
@@ -367,7 +369,8 @@ static sn_status run(sni_kernel *k) {
                   .y = sni_out(k, 0) ? sni_out(k, 0)->data : NULL};
     SN_TRY(sni_rnn_read_lengths(k, &c.at));
     double macs = (double)c.at.batch * (double)c.wide * (double)p->hidden;
-    bool split = p->dirs == 1 && k->threads != 1 && macs >= MACS_TO_SPLIT;
+    bool long_enough = macs >= MACS_TO_STAY && macs * (double)c.at.seq >= MACS_TO_WAKE;
+    bool split = p->dirs == 1 && k->threads != 1 && (macs >= MACS_TO_SPLIT || long_enough);
     c.threads = split ? (k->threads ? k->threads : sni_threads_available()) : 1;
     c.chunk = 1 + CHUNK_BYTES / (1 + p->hidden * p->gates * p->lanes * (int64_t)sizeof(float));
     SN_TRY(input_gates(k, &c));
