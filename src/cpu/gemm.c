@@ -33,13 +33,8 @@ static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     return most < 1 ? 1 : most;
 }
 
-/* Of B that is packed while running: whole pairs of panels. */
 static int64_t block_columns(const sni_cpu_kernels *k) {
-    return NC / (2 * k->nr) * (2 * k->nr);
-}
-
-int64_t sni_gemm_block_columns(const sni_gemm_share *s) {
-    return s->g->packed_b || s->g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
+    return NC / k->nr * k->nr;
 }
 
 /* Panels [i, i + count) of A from column p on. */
@@ -54,8 +49,8 @@ static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count
     return s->a_block;
 }
 
-const float *sni_gemm_block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
-                                 int64_t nc) {
+static const float *block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
+                               int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     if (g->packed_b) return g->packed_b + p * sni_round_up(g->n, nr) + j * kc;
@@ -230,12 +225,12 @@ static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
 static void run_share(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
-    int64_t nc_most = sni_gemm_block_columns(s);
+    int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = sni_smaller(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
             int64_t kc = sni_smaller(s->kc, g->k - p);
-            const float *b = sni_gemm_block_of_b(s, p, kc, j, nc);
+            const float *b = block_of_b(s, p, kc, j, nc);
             for (int64_t q = 0; q < blocks; q++) {
                 if (g->stop && g->stop(g->stop_ctx)) return;
                 int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;

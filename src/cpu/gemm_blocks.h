@@ -50,12 +50,6 @@ void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_loose_float
  * bytes of B's table are, it lies within B. */
 sni_coded_piece sni_gemm_coded_piece(const sni_gemm_f32 *g, int64_t p, int64_t j);
 
-/* Columns of a block of B, and the block that begins with row p and column j: `kc` rows and `nc`
- * columns of it, panel after panel. */
-int64_t sni_gemm_block_columns(const sni_gemm_share *s);
-const float *sni_gemm_block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
-                                 int64_t nc);
-
 static inline bool sni_gemm_is_scaled(const sni_gemm_f32 *g) {
     return g->scale != 0 && g->scale != 1;
 }

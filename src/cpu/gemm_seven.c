@@ -1,5 +1,5 @@
-/* gemm_seven.c - matrix products by seven products for eight: Strassen's method with Winograd's
- * sums, on panels.
+/* gemm_seven.c - matrix products by seven products for eight: Strassen's method on panels, with
+ * signs that leave nothing but differences of B.
  *
  * Two row panels of A and two panels of B, each cut in the middle, are matrices of two by two
  * quarters. Seven products of sums of quarters give all four tiles of C: with
@@ -233,17 +233,17 @@ static pair pack_pair(const sni_gemm_share *s, int64_t i, int64_t p, int64_t kc,
     return r;
 }
 
-/* Columns from j on, two panels if there are as many before `end`, over kc terms from p on. `b` is
- * where they lie. */
-static columns take_columns(const sni_gemm_share *s, const float *b, int64_t j, int64_t end,
-                            int64_t p, int64_t kc) {
+/* Columns from j on, two panels if the share has as many, over kc terms from p on. `b` is where
+ * they lie. */
+static columns take_columns(const sni_gemm_share *s, const float *b, int64_t j, int64_t p,
+                            int64_t kc) {
     int nr = s->kernels->nr;
     columns q = {.b = {b, b + nr * kc}, .j = j, .kc = kc};
-    q.cols[0] = sni_smaller(nr, end - j);
-    q.cols[1] = sni_larger(0, sni_smaller(nr, end - j - nr));
+    q.cols[0] = sni_smaller(nr, s->n1 - j);
+    q.cols[1] = sni_larger(0, sni_smaller(nr, s->n1 - j - nr));
     q.add = p > 0 || s->g->add;
     q.last = p + kc == s->g->k;
-    q.close = s->g->even[j / (2 * nr)];
+    q.close = q.cols[1] > 0 && s->g->even[j / (2 * nr)];
     return q;
 }
 
@@ -259,16 +259,16 @@ static void pack_block(const sni_gemm_share *s, int64_t p, int64_t kc, bool sums
             pack_pair(s, b->first + i, p, kc, sums, s->a_block + i * pair_size(s->kernels, kc));
 }
 
-/* A block times those of columns [j0, j0 + nc) that may be added up, or the others, over one
- * k-block, for which B is `right`. Returns how many pairs of panels it left out. The tiles on a
+/* A block times those columns of the share that may be added up, or the others, over one k-block,
+ * for which B is `right`. Returns how many pairs of panels it left out. The tiles on a
  * pair of panels fetch the next one; after the last comes `after`, if it is there. */
-static int64_t run_pairs(const sni_gemm_share *s, const block *a, int64_t j0, int64_t nc, int64_t p,
-                         int64_t kc, bool even, const float *right, const float *after) {
+static int64_t run_pairs(const sni_gemm_share *s, const block *a, int64_t p, int64_t kc, bool even,
+                         const float *right, const float *after) {
     int nr = s->kernels->nr;
     int64_t lines = 2 * nr * kc / 16, left_out = 0;
-    for (int64_t j = 0; j < nc; j += 2 * nr, right += 2 * nr * kc) {
-        columns q = take_columns(s, right, j0 + j, j0 + nc, p, kc);
-        ahead next = {.from = j + 2 * nr < nc ? right + 2 * nr * kc : after};
+    for (int64_t j = s->n0; j < s->n1; j += 2 * nr, right += 2 * nr * kc) {
+        columns q = take_columns(s, right, j, p, kc);
+        ahead next = {.from = j + 2 * nr < s->n1 ? right + 2 * nr * kc : after};
         next.lines = next.from ? lines : 0;
         next.each = sni_ceil_div(lines, 7 * a->count);
         left_out += q.close != even;
@@ -281,37 +281,32 @@ static int64_t run_pairs(const sni_gemm_share *s, const block *a, int64_t j0, in
     return left_out;
 }
 
-/* What comes after k-block p of columns [j, j + nc) when all rows are done; NULL: it is not packed.
- */
-static const float *block_after(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
-                                int64_t nc) {
-    bool more = s->g->packed_b && p + kc < s->g->k;
-    return more ? sni_gemm_block_of_b(s, p + kc, sni_smaller(s->kc, s->g->k - p - kc), j, nc)
-                : NULL;
+/* The share's columns of the k-block that begins with row p; NULL: there is none. */
+static const float *right_of(const sni_gemm_share *s, int64_t p) {
+    const sni_gemm_f32 *g = s->g;
+    int64_t all = sni_round_up(g->n, s->kernels->nr);
+    return p < g->k ? g->packed_b + p * all + s->n0 * sni_smaller(s->kc, g->k - p) : NULL;
 }
 
-/* Columns [j, j + nc) over one k-block. False: the product is to be given up. */
-static bool run_block(const sni_gemm_share *s, int64_t j, int64_t nc, int64_t p, int64_t kc) {
+/* All of the share over one k-block. False: the product is to be given up. */
+static bool run_block(const sni_gemm_share *s, int64_t p, int64_t kc) {
     const sni_gemm_f32 *g = s->g;
     int64_t all = (s->i1 - s->i0) / 2, blocks = sni_ceil_div(all, block_pairs(g, s->kernels));
-    const float *right = sni_gemm_block_of_b(s, p, kc, j, nc);
+    const float *right = right_of(s, p);
     for (int64_t q = 0; q < blocks; q++) {
         if (g->stop && g->stop(g->stop_ctx)) return false;
         block a = {.first = s->i0 / 2 + all * q / blocks};
         a.count = s->i0 / 2 + all * (q + 1) / blocks - a.first;
-        const float *after = q + 1 < blocks ? right : block_after(s, p, kc, j, nc);
+        const float *after = q + 1 < blocks ? right : right_of(s, p + kc);
         pack_block(s, p, kc, true, &a);
-        if (!run_pairs(s, &a, j, nc, p, kc, true, right, after)) continue;
+        if (!run_pairs(s, &a, p, kc, true, right, after)) continue;
         pack_block(s, p, kc, false, &a);
-        run_pairs(s, &a, j, nc, p, kc, false, right, after);
+        run_pairs(s, &a, p, kc, false, right, after);
     }
     return true;
 }
 
 void sni_gemm_run_seven(const sni_gemm_share *s) {
-    int64_t most = sni_gemm_block_columns(s);
-    for (int64_t j = s->n0; j < s->n1; j += most)
-        for (int64_t p = 0; p < s->g->k; p += s->kc)
-            if (!run_block(s, j, sni_smaller(most, s->n1 - j), p, sni_smaller(s->kc, s->g->k - p)))
-                return;
+    for (int64_t p = 0; p < s->g->k; p += s->kc)
+        if (!run_block(s, p, sni_smaller(s->kc, s->g->k - p))) return;
 }
