@@ -12,7 +12,8 @@ enum { SNI_LARGE_PAGE = 2 << 20 };
 void *sni_pages_map(size_t bytes);
 void sni_pages_unmap(void *p, size_t bytes);
 
-/* Makes the pages of a part of it at once instead of fault by fault. */
+/* Makes the pages of a part of it at once instead of fault by fault, on all threads that the caller
+ * may use (sni_threads_limit): most of the time is the system's, which clears them. */
 void sni_pages_use(void *p, size_t bytes);
 
 /* Asks for large pages as far as whole ones fit into the memory; pages that are there stay as they
