@@ -28,7 +28,7 @@ static bool can_be_winograd(const sni_graph *g, const sni_node *n) {
 }
 
 /* Weights of less than that many rows or columns have no use for it. */
-enum { LEAST_SIDE = 64 };
+enum { LEAST_SIDE = 128 };
 
 static bool can_be_strassen(const sni_graph *g, const sni_node *n) {
     if (!is_sinter(n, "Linear")) return false;
