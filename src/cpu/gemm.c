@@ -53,7 +53,7 @@ static const float *block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, i
                                int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    if (g->packed_b) return g->packed_b + p * sni_round_up(g->n, nr) + j * kc;
+    if (g->packed_b) return sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j);
     if (g->coded_b) return s->b_block;
     if (g->fill) {
         for (int64_t q = 0; q < nc; q += nr)
@@ -214,12 +214,15 @@ static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64
 static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
                                 int64_t nc) {
     const sni_gemm_f32 *g = s->g;
-    int64_t n = sni_round_up(g->n, s->kernels->nr);
+    int nr = s->kernels->nr;
     if (s->coder && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
     if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
     if (!g->packed_b) return NULL;
-    if (p + kc < g->k) return g->packed_b + (p + kc) * n + j * sni_smaller(s->kc, g->k - p - kc);
-    return j + nc < s->n1 ? g->packed_b + (j + nc) * sni_smaller(s->kc, g->k) : NULL;
+    if (p + kc < g->k)
+        return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc,
+                                     sni_smaller(s->kc, g->k - p - kc), j);
+    if (j + nc >= s->n1) return NULL;
+    return sni_gemm_packed_panel(g->packed_b, g->n, nr, 0, sni_smaller(s->kc, g->k), j + nc);
 }
 
 static void run_share(const sni_gemm_share *s) {
@@ -253,8 +256,8 @@ static void run_row(const sni_gemm_share *s) {
                 cols = sni_smaller(nr, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
             int64_t kc = sni_smaller(s->kc, g->k - p);
-            run_row_tile(s, g->a + p, g->packed_b + p * sni_round_up(g->n, nr) + j * kc, NULL, kc,
-                         j, cols, p > 0 || g->add);
+            run_row_tile(s, g->a + p, sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j), NULL,
+                         kc, j, cols, p > 0 || g->add);
         }
     }
     finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);

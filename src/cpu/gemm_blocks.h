@@ -31,6 +31,13 @@ static inline int64_t sni_gemm_left_panel(const sni_cpu_kernels *kernels, int64_
     return kernels->mr * sni_round_up(kc, SNI_LEFT_STEPS);
 }
 
+/* Where column j of a packed B of n columns lies in the k-block of kc rows that begins with row p;
+ * j is a multiple of nr. */
+static inline const float *sni_gemm_packed_panel(const float *packed, int64_t n, int nr, int64_t p,
+                                                 int64_t kc, int64_t j) {
+    return packed + p * sni_round_up(n, nr) + j * kc;
+}
+
 /* Groups of coded B in so many rows. */
 static inline int64_t sni_gemm_groups_of(int64_t rows) {
     return sni_ceil_div(rows, SNI_CODED_ROWS);

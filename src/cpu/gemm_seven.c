@@ -90,13 +90,13 @@ static void find_even(void *ctx, int64_t begin, int64_t end) {
     const even_job *job = ctx;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     int nr = kernels->nr;
-    int64_t depth = sni_gemm_depth(job->k), all = sni_round_up(job->n, nr);
+    int64_t depth = sni_gemm_depth(job->k);
     for (int64_t i = begin; i < end; i++) {
         int32_t sizes[2][SNI_MAX_NR] = {{0}};
         int64_t j = 2 * i * nr, second = sni_smaller(nr, job->n - j - nr);
         for (int64_t p = 0; p < job->k && second > 0; p += depth) {
             int64_t kc = sni_smaller(depth, job->k - p);
-            const float *panel = job->packed + p * all + j * kc;
+            const float *panel = sni_gemm_packed_panel(job->packed, job->n, nr, p, kc, j);
             kernels->column_sizes(kc, panel, sizes[0]);
             kernels->column_sizes(kc, panel + nr * kc, sizes[1]);
         }
@@ -284,8 +284,9 @@ static int64_t run_pairs(const sni_gemm_share *s, const block *a, int64_t p, int
 /* The share's columns of the k-block that begins with row p; NULL: there is none. */
 static const float *right_of(const sni_gemm_share *s, int64_t p) {
     const sni_gemm_f32 *g = s->g;
-    int64_t all = sni_round_up(g->n, s->kernels->nr);
-    return p < g->k ? g->packed_b + p * all + s->n0 * sni_smaller(s->kc, g->k - p) : NULL;
+    if (p >= g->k) return NULL;
+    return sni_gemm_packed_panel(g->packed_b, g->n, s->kernels->nr, p, sni_smaller(s->kc, g->k - p),
+                                 s->n0);
 }
 
 /* All of the share over one k-block. False: the product is to be given up. */

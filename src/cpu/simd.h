@@ -185,4 +185,28 @@ static inline void store_some(float *p, int64_t n, vf v) {
 #endif
 }
 
+/* Whole numbers below, above and next to x; the last in the direction that is in force. */
+#if defined(__AVX512F__)
+#define ROUNDED(name, scalar, way)                                             \
+    static inline vf name(vf x) {                                              \
+        return (vf)_mm512_roundscale_ps((__m512)x, (way) | _MM_FROUND_NO_EXC); \
+    }
+#elif defined(__AVX2__)
+#define ROUNDED(name, scalar, way)                                        \
+    static inline vf name(vf x) {                                         \
+        return (vf)_mm256_round_ps((__m256)x, (way) | _MM_FROUND_NO_EXC); \
+    }
+#else
+#define ROUNDED(name, scalar, way)                           \
+    static inline vf name(vf x) {                            \
+        vf y;                                                \
+        for (int i = 0; i < LANES; i++) y[i] = scalar(x[i]); \
+        return y;                                            \
+    }
+#endif
+ROUNDED(floor_vf, floorf, _MM_FROUND_TO_NEG_INF)
+ROUNDED(ceil_vf, ceilf, _MM_FROUND_TO_POS_INF)
+ROUNDED(round_vf, nearbyintf, _MM_FROUND_CUR_DIRECTION)
+#undef ROUNDED
+
 #endif

@@ -50,21 +50,24 @@ static void gemm_tile(check *c) {
     int mr = c->k->mr, nr = c->k->nr;
     int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = nr + below(c, 20);
     bool add = !c->bench && below(c, 2), apart = !c->bench && !add && below(c, 2);
+    bool more = !c->bench && below(c, 2);
     if (apart) row = nr;
     float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * nr);
     float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
+    float *sums = random_floats(c, rows * nr);
     double *want = zero_doubles(c, rows * row);
     for (int64_t i = 0; i < rows * row; i++) want[i] = (double)y[i];
     for (int64_t i = 0; i < rows && !c->bench; i++)
         for (int64_t j = 0; j < nr; j++) {
             double sum = add ? (double)y[i * row + j] : 0;
+            if (more) sum += (double)sums[i * nr + j];
             for (int64_t p = 0; p < k; p++)
                 sum += (double)a[left_at(c, i, p)] * (double)b[p * nr + j];
             want[i * row + j] = sum;
         }
     CALL(c, 2 * rows * nr * k, 0)
-    c->k->gemm_tile[rows](k, a, b, NULL, apart ? first : y, apart ? 0 : row, add, apart ? y : NULL,
-                          first, below(c, 2 * (int)k + 1));
+    c->k->gemm_tile[rows](k, a, b, more ? sums : NULL, apart ? first : y, apart ? 0 : row, add,
+                          apart ? y : NULL, first, below(c, 2 * (int)k + 1));
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
 }
 
