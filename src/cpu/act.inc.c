@@ -7,9 +7,91 @@ static inline vf mish_vf(vf x) {
     return x * (t / (t + splat(2.0f)));
 }
 
+#if defined(__AVX512F__)
+/* The normal distribution function around multiples of its step, from -15 on: coefficients of r^0
+ * to r^5. The first stands for all that is less, and is 0; the last for all that is more, and is 1.
+ */
+#define NORMAL_STEP 0.3586207f
+/* clang-format off */
+static const float normal_terms[6 * 32] __attribute__((aligned(64))) = {
+    /* r^0 */
+                  0,  2.5743510e-07f,  1.5652438e-06f,  8.4080410e-06f,
+     3.9928780e-05f,  1.6776148e-04f,  6.2419700e-04f,  2.0590827e-03f,
+     6.0306640e-03f,  1.5709540e-02f,  3.6478184e-02f,  7.5717260e-02f,
+     1.4099446e-01f,  2.3661257e-01f,  3.5993943e-01f,  5.0000000e-01f,
+     6.4006054e-01f,  7.6338744e-01f,  8.5900550e-01f,  9.2428270e-01f,
+     9.6352184e-01f,  9.8429050e-01f,  9.9396930e-01f,  9.9794090e-01f,
+     9.9937580e-01f,  9.9983220e-01f,  9.9996006e-01f,  9.9999160e-01f,
+     9.9999845e-01f,  9.9999976e-01f,  1.0000000e+00f,               0,
+    /* r^1 */
+                  0,  1.3403279e-06f,  7.6074703e-06f,  3.7967830e-05f,
+     1.6662398e-04f,  6.4299160e-04f,  2.1818213e-03f,  6.5099695e-03f,
+     1.7079875e-02f,  3.9403640e-02f,  7.9934426e-02f,  1.4258614e-01f,
+     2.2364883e-01f,  3.0846214e-01f,  3.7409595e-01f,  3.9894226e-01f,
+     3.7409595e-01f,  3.0846214e-01f,  2.2364883e-01f,  1.4258614e-01f,
+     7.9934426e-02f,  3.9403640e-02f,  1.7079875e-02f,  6.5099695e-03f,
+     2.1818213e-03f,  6.4299160e-04f,  1.6662398e-04f,  3.7967830e-05f,
+     7.6074703e-06f,  1.3403279e-06f,               0,               0,
+    /* r^2 */
+                  0,  3.3624765e-06f,  1.7725422e-05f,  8.1673265e-05f,
+     3.2859726e-04f,  1.1528542e-03f,  3.5208990e-03f,  9.3384350e-03f,
+     2.1438478e-02f,  4.2393558e-02f,  7.1666140e-02f,  1.0226890e-01f,
+     1.2030673e-01f,  1.1061911e-01f,  6.7077800e-02f,  7.7129795e-15f,
+    -6.7077800e-02f, -1.1061911e-01f, -1.2030673e-01f, -1.0226890e-01f,
+    -7.1666140e-02f, -4.2393558e-02f, -2.1438478e-02f, -9.3384350e-03f,
+    -3.5208990e-03f, -1.1528542e-03f, -3.2859726e-04f, -8.1673265e-05f,
+    -1.7725422e-05f, -3.3624765e-06f,               0,               0,
+    /* r^3 */
+                  0,  5.4057523e-06f,  2.6284244e-05f,  1.1084999e-04f,
+     4.0436240e-04f,  1.2710504e-03f,  3.4245000e-03f,  7.8456800e-03f,
+     1.5092673e-02f,  2.3838860e-02f,  2.9511945e-02f,  2.5135951e-02f,
+     5.8692694e-03f, -2.4963295e-02f, -5.4330020e-02f, -6.6489310e-02f,
+    -5.4330020e-02f, -2.4963295e-02f,  5.8692694e-03f,  2.5135951e-02f,
+     2.9511945e-02f,  2.3838860e-02f,  1.5092673e-02f,  7.8456800e-03f,
+     3.4245000e-03f,  1.2710504e-03f,  4.0436240e-04f,  1.1084999e-04f,
+     2.6284244e-05f,  5.4057523e-06f,               0,               0,
+    /* r^4 */
+                  0,  6.4078190e-06f,  2.8331417e-05f,  1.0755641e-04f,
+     3.4851120e-04f,  9.5541496e-04f,  2.1854440e-03f,  4.0712142e-03f,
+     5.8748703e-03f,  5.7021743e-03f,  1.2202067e-03f, -8.0484190e-03f,
+    -1.8395755e-02f, -2.2763534e-02f, -1.5928067e-02f, -2.9103843e-13f,
+     1.5928067e-02f,  2.2763534e-02f,  1.8395755e-02f,  8.0484190e-03f,
+    -1.2202067e-03f, -5.7021743e-03f, -5.8748703e-03f, -4.0712142e-03f,
+    -2.1854440e-03f, -9.5541496e-04f, -3.4851120e-04f, -1.0755641e-04f,
+    -2.8331417e-05f, -6.4078200e-06f,               0,               0,
+    /* r^5 */
+                  0,  5.5557850e-06f,  2.2224423e-05f,  7.5168870e-05f,
+     2.1229802e-04f,  4.9036720e-04f,  8.9013170e-04f,  1.1514301e-03f,
+     6.8311290e-04f, -1.1104894e-03f, -3.9588027e-03f, -6.0381440e-03f,
+    -4.8091714e-03f,  4.7238142e-04f,  6.9589880e-03f,  9.9070180e-03f,
+     6.9589880e-03f,  4.7238142e-04f, -4.8091714e-03f, -6.0381440e-03f,
+    -3.9588027e-03f, -1.1104894e-03f,  6.8311290e-04f,  1.1514301e-03f,
+     8.9013170e-04f,  4.9036720e-04f,  2.1229801e-04f,  7.5168864e-05f,
+     2.2224413e-05f,  5.5557760e-06f,               0,               0,
+};
+/* clang-format on */
+
+/* The terms of r^power, by the last five bits of `index`. */
+static inline vf normal_term(int power, vf index) {
+    return (vf)_mm512_permutex2var_ps(_mm512_load_ps(normal_terms + 32 * power), (__m512i)index,
+                                      _mm512_load_ps(normal_terms + 32 * power + 16));
+}
+
+/* x times the normal distribution function of x, which a table's polynomials give: relative to the
+ * size of x within 1.5e-7. */
+static inline vf gelu_vf(vf x) {
+    const vf magic = splat(12582912.0f + 15), end = splat(15 * NORMAL_STEP);
+    vf t = min_vf(max_vf(x, -end), end);
+    vf shifted = t * splat(1 / NORMAL_STEP) + magic;
+    vf r = t - (shifted - magic) * splat(NORMAL_STEP);
+    vf p = normal_term(5, shifted) * r + normal_term(4, shifted);
+    for (int i = 3; i >= 0; i--) p = p * r + normal_term(i, shifted);
+    return x * p;
+}
+#else
 /* x times the normal distribution function of x, which is 1 - e for x > 0 and e below: e is half of
- * 2^-w with w / |x| a polynomial, and nothing from 5.6 on. Relative to the size of x within 1.5e-7
- * ... Terms of polynomials are added in pairs: their time is that of one result after another. */
+ * 2^-w with w / |x| a polynomial, and nothing from 5.6 on. Relative to the size of x within 1.5e-7.
+ * Terms of polynomials are added in pairs: their time is that of one result after another. */
 static inline vf gelu_vf(vf x) {
     const vf magic = splat(12582912.0f), end = splat(5.6f);
     vf size = abs_vf(x), t = min_vf(size, end), t2 = t * t;
@@ -22,16 +104,13 @@ static inline vf gelu_vf(vf x) {
     vf p = (splat(6.63820402e-4f) * r + splat(4.83777033e-3f)) * r2 +
            (splat(2.77535672e-2f) * r + splat(1.20110599e-1f));
     p = p * r2 + (splat(3.46573484e-1f) * r + splat(5.00000036e-1f));
-#if defined(__AVX512F__)
-    vf e = scaled_vf(p, n);
-#else
     vf e = (vf)((vu)p + ((vu)shifted << 23)); /* 2^n by its bits; those of NaN do not matter */
-#endif
     e = select_vf(size >= end, splat(0), e);
     return x * select_vf(x > splat(0), splat(1.0f) - e, e);
 }
+#endif
 
-/* ... and its approximation 0.5 x (1 + tanh(u)), which is x sigmoid(2 u). */
+/* Gelu's approximation 0.5 x (1 + tanh(u)), which is x sigmoid(2 u). */
 static inline vf gelu_tanh_vf(vf x) {
     const vf a = splat(1.59576912160573071f), b = splat(0.0713548162726f);
     vf u = x * (a + b * (x * x));
