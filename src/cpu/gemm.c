@@ -251,11 +251,11 @@ static void run_row(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     int64_t panels = sni_ceil_div(s->n1 - s->n0, nr);
-    for (int64_t i = 0; i < panels; i++) {
-        int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
-                cols = sni_smaller(nr, s->n1 - j);
-        for (int64_t p = 0; p < g->k; p += s->kc) {
-            int64_t kc = sni_smaller(s->kc, g->k - p);
+    for (int64_t p = 0; p < g->k; p += s->kc) {
+        int64_t kc = sni_smaller(s->kc, g->k - p);
+        for (int64_t i = 0; i < panels; i++) {
+            int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
+                    cols = sni_smaller(nr, s->n1 - j);
             run_row_tile(s, g->a + p, sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j), NULL,
                          kc, j, cols, p > 0 || g->add);
         }
