@@ -15,24 +15,35 @@ enum {
     MOST_TAPS = 1024 /* of a window: larger ones are left to loops that can be stopped */
 };
 
+/* Channels of a group. */
+static int64_t few_of(const sni_conv_geometry *g) {
+    return g->in_channels / g->groups;
+}
+
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
-    return g->groups == g->in_channels && g->in_channels == g->out_channels &&
-           g->kernel_h * g->kernel_w <= MOST_TAPS;
+    int64_t few = few_of(g);
+    return few > 0 && g->groups * few == g->in_channels && g->in_channels == g->out_channels &&
+           sni_cpu_kernels_get()->block % few == 0 && g->kernel_h * g->kernel_w * few <= MOST_TAPS;
 }
 
 /* ---- Weights ---- */
 
 size_t sni_depthwise_packed_size(const sni_conv_geometry *g) {
     int64_t block = sni_cpu_kernels_get()->block;
-    return (size_t)(sni_blocks(g->out_channels, block) * block * g->kernel_h * g->kernel_w);
+    return (size_t)(sni_blocks(g->out_channels, block) * block * g->kernel_h * g->kernel_w *
+                    few_of(g));
 }
 
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to) {
-    int64_t block = sni_cpu_kernels_get()->block, taps = g->kernel_h * g->kernel_w;
+    int64_t block = sni_cpu_kernels_get()->block, few = few_of(g);
     memset(to, 0, sni_depthwise_packed_size(g) * sizeof *to);
     for (int64_t c = 0; c < g->out_channels; c++)
-        for (int64_t tap = 0; tap < taps; tap++)
-            to[(c / block * taps + tap) * block + c % block] = w[c * taps + tap];
+        for (int64_t i = 0; i < few; i++)
+            for (int64_t row = 0; row < g->kernel_h; row++, w += g->kernel_w) {
+                int64_t at = ((c / block * g->kernel_h + row) * few + i) * g->kernel_w;
+                for (int64_t tap = 0; tap < g->kernel_w; tap++)
+                    to[(at + tap) * block + c % block] = w[tap];
+            }
 }
 
 /* ---- One plane ---- */
@@ -74,7 +85,9 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .stride_w = g->stride_w,
                             .dilation_h = g->dilation_h,
                             .dilation_w = g->dilation_w,
-                            .w = packed + part->channels * g->kernel_h * g->kernel_w * k->block,
+                            .few = few_of(g),
+                            .w = packed +
+                                 part->channels * g->kernel_h * few_of(g) * g->kernel_w * k->block,
                             .bias = e->bias ? e->bias + part->channels * k->block : NULL,
                             .least = end_with.least,
                             .most = end_with.most};
@@ -139,7 +152,7 @@ void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const fl
     if (g->n % threads != 0 && (large || j.blocks < threads))
         j.parts = sni_smaller(threads, g->out_h);
     int64_t items = g->n * j.blocks * j.parts;
-    int64_t work = g->out_h * g->out_w * g->kernel_h * g->kernel_w / j.parts;
+    int64_t work = g->out_h * g->out_w * g->kernel_h * g->kernel_w * few_of(g) / j.parts;
     int64_t grain = sni_larger(items / threads, PIECE / sni_larger(work, 1));
     sni_parallel_for(threads, items, sni_larger(grain, 1), run_parts, &j);
 }

@@ -1,5 +1,5 @@
 /* depthwise.h - convolution of blocked tensors where each output channel sees its own input channel
- * alone. */
+ * alone, or the few of its group, which lie in its block. */
 #ifndef SNI_CPU_DEPTHWISE_H
 #define SNI_CPU_DEPTHWISE_H
 
@@ -16,7 +16,8 @@ typedef struct sni_depthwise_rows {
     int64_t rows, taps;             /* of the kernel */
     int64_t stride_h, stride_w;     /* in pixels */
     int64_t dilation_h, dilation_w; /* in pixels */
-    const float *w;                 /* (rows, taps, block) */
+    int64_t few;                    /* channels of a group; a divisor of the block */
+    const float *w;                 /* (rows, channels of a group, taps, block) */
     const float *bias, *residual;   /* NULL: none */
     float least, most;              /* results are clamped */
     float *y;
@@ -29,7 +30,7 @@ struct sni_depthwise_kernels {
 /* True for convolutions that this can run. */
 bool sni_depthwise_fits(const sni_conv_geometry *g);
 
-/* Floats of packed weights: (channel blocks, kernel_h, kernel_w, block). */
+/* Floats of packed weights: (channel blocks, kernel_h, channels of a group, kernel_w, block). */
 size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 

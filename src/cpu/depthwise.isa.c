@@ -17,6 +17,47 @@ enum {
 #define LOADED(v) __asm__("" : "+v"(v))
 #endif
 
+/* Which channels of the input's block a lane of the output sees; a constant wherever it is used. */
+typedef enum sight {
+    OWN, /* its own */
+    FEW, /* those of its group, one after the other */
+    ALL  /* all of the block likewise */
+} sight;
+
+/* Where lanes find the channel of their groups whose turn it is. */
+typedef struct turn {
+    int channel;
+    vbi lanes;
+} turn;
+
+INLINE void first_turn(int64_t few, turn *t) {
+    *t = (turn){0};
+    for (int i = 0; i < BLOCK; i++) t->lanes[i] = (int32_t)(i - i % few);
+}
+
+INLINE void next_turn(turn *t) {
+    t->channel++;
+    t->lanes += 1;
+}
+
+/* What the lanes see of the block at address x. */
+INLINE void look(sight see, uintptr_t x, const turn *t, vb *v) {
+    if (see == ALL) {
+        *v = VB_SPLAT(((const float *)x)[t->channel]);
+        return;
+    }
+    *v = VB_CONST(x);
+    if (see == OWN) return;
+#if LANES == 16
+    *v = (vb)_mm512_permutexvar_ps((__m512i)t->lanes, (__m512)*v);
+#elif LANES == 8
+    *v = (vb)_mm256_permutevar8x32_ps((__m256)*v, (__m256i)t->lanes);
+#else
+    const vb block = *v;
+    for (int i = 0; i < BLOCK; i++) (*v)[i] = block[t->lanes[i]];
+#endif
+}
+
 /* Rows of the kernel that begin within `height` rows of the input. */
 INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
     return r->dilation_h == 1 ? height : (height + r->dilation_h - 1) / r->dilation_h;
@@ -56,16 +97,17 @@ INLINE void finish_pixels(const sni_depthwise_rows *r, int pixels, bool bounded,
 /* Adds one row of the kernel to `pixels` outputs, the first of which sees the input from address
  * `x` on; taps and stride are constants too, so that each input is loaded once and every sum stays
  * in a register. `edge`: of the columns only those with a bit in `inside` are in the picture. */
-INLINE void add_fixed(int taps, int stride, int pixels, bool edge, uint32_t inside, uintptr_t x,
-                      const float *weights, vb *sum) {
+INLINE void add_fixed(int taps, int stride, int pixels, sight see, const turn *t, bool edge,
+                      uint32_t inside, uintptr_t x, const float *weights, vb *sum) {
     vb w[MOST_TAPS];
     UNROLL
     for (int tap = 0; tap < taps; tap++) w[tap] = VB_CONST(weights + tap * BLOCK);
     UNROLL
     for (int i = 0; i < (pixels - 1) * stride + taps; i++) {
         if (edge && !(inside & 1u << i)) continue;
-        vb v = VB_CONST(x + (uintptr_t)i * sizeof v);
-        if (i % stride + stride < taps) LOADED(v);
+        vb v;
+        look(see, x + (uintptr_t)i * sizeof v, t, &v);
+        if (see != OWN || i % stride + stride < taps) LOADED(v);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int tap = i - o * stride;
@@ -85,24 +127,30 @@ INLINE uint32_t columns_inside(const sni_depthwise_rows *r, int64_t at) {
 }
 
 /* `pixels` outputs from `first` on of rows [from, to). */
-INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, bool edge,
-                      int64_t first, int64_t from, int64_t to) {
+INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
+                      bool edge, int64_t first, int64_t from, int64_t to) {
     const int64_t at = r->left + first * stride, line = r->x_line, y_line = r->y_line;
     const uintptr_t step = (uintptr_t)(r->dilation_h * line) * sizeof(float);
     const uint32_t inside = edge ? columns_inside(r, at) : 0;
     const bool bounded = r->least > -INFINITY || r->most < INFINITY;
+    const int64_t few = see == OWN ? 1 : see == ALL ? BLOCK : r->few;
     vb start = {0};
+    turn begin;
     if (r->bias) start = VB_CONST(r->bias);
+    first_turn(few, &begin);
     for (int64_t n = from; n < to; n++) {
         int64_t row, end, top = place_row(r, n, &row, &end);
         uintptr_t x =
             (uintptr_t)r->x + (uintptr_t)((top - r->x_first) * line + at * BLOCK) * sizeof(float);
-        const float *w = r->w + row * taps * BLOCK;
+        const float *w = r->w + row * few * taps * BLOCK;
         vb sum[MOST_PIXELS];
         UNROLL
         for (int o = 0; o < pixels; o++) sum[o] = start;
-        for (; row < end; row++, x += step, w += taps * BLOCK)
-            add_fixed(taps, stride, pixels, edge, inside, x, w, sum);
+        for (; row < end; row++, x += step) {
+            turn t = begin;
+            for (int64_t left = few; left > 0; left--, w += taps * BLOCK, next_turn(&t))
+                add_fixed(taps, stride, pixels, see, &t, edge, inside, x, w, sum);
+        }
         finish_pixels(r, pixels, bounded, n * y_line + first * BLOCK, sum);
     }
 }
@@ -140,32 +188,41 @@ INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, in
 }
 #endif
 
-INLINE void add_any(const sni_depthwise_rows *r, int pixels, const float *x, const float *w,
-                    int64_t at, vb *sum) {
+INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *t,
+                    const float *x, const float *w, int64_t at, vb *sum) {
     for (int64_t tap = 0; tap < r->taps; tap++, w += BLOCK) {
         vb weight = VB_CONST(w);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int64_t column = at + tap * r->dilation_w + o * r->stride_w;
-            if (column >= 0 && column < r->in_w) sum[o] += weight * VB_CONST(x + column * BLOCK);
+            if (column < 0 || column >= r->in_w) continue;
+            vb v;
+            look(see, (uintptr_t)(x + column * BLOCK), t, &v);
+            sum[o] += weight * v;
         }
     }
 }
 
 /* The same for any kernel. */
-INLINE void run_any(const sni_depthwise_rows *r, int pixels, int64_t first, int64_t from,
+INLINE void run_any(const sni_depthwise_rows *r, int pixels, sight see, int64_t first, int64_t from,
                     int64_t to) {
-    const int64_t at = r->left + first * r->stride_w;
+    const int64_t at = r->left + first * r->stride_w, few = see == OWN ? 1 : r->few;
     vb start = {0};
+    turn begin;
     if (r->bias) start = VB_CONST(r->bias);
+    first_turn(few, &begin);
     for (int64_t n = from; n < to; n++) {
         int64_t row, end, top = place_row(r, n, &row, &end);
+        const float *w = r->w + row * few * r->taps * BLOCK;
         vb sum[MOST_PIXELS];
         UNROLL
         for (int o = 0; o < pixels; o++) sum[o] = start;
-        for (; row < end; row++, top += r->dilation_h)
-            add_any(r, pixels, r->x + (top - r->x_first) * r->x_line, r->w + row * r->taps * BLOCK,
-                    at, sum);
+        for (; row < end; row++, top += r->dilation_h) {
+            const float *x = r->x + (top - r->x_first) * r->x_line;
+            turn t = begin;
+            for (int64_t left = few; left > 0; left--, w += r->taps * BLOCK, next_turn(&t))
+                add_any(r, pixels, see, &t, x, w, at, sum);
+        }
         finish_pixels(r, pixels, true, n * r->y_line + first * BLOCK, sum);
     }
 }
@@ -176,7 +233,7 @@ INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pix
 #if LANES == 16
     if (taps == 3 && stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
         for (; from < to && r->top + from < 0; from++)
-            run_fixed(r, taps, stride, pixels, false, first, from, from + 1);
+            run_fixed(r, taps, stride, pixels, OWN, false, first, from, from + 1);
         int64_t whole = sni_smaller(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
         if (pairs > 0) {
             run_pairs(r, pixels, first, from, from + 2 * pairs);
@@ -184,31 +241,33 @@ INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pix
         }
     }
 #endif
-    run_fixed(r, taps, stride, pixels, false, first, from, to);
+    run_fixed(r, taps, stride, pixels, OWN, false, first, from, to);
 }
 
-INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, int64_t first,
-                      int64_t from, int64_t to) {
+INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
+                      int64_t first, int64_t from, int64_t to) {
     int64_t at = r->left + first * r->stride_w;
     bool edge = at < 0 || at + (pixels - 1) * r->stride_w + r->taps > r->in_w;
     if (!taps)
-        run_any(r, pixels, first, from, to);
+        run_any(r, pixels, see, first, from, to);
     else if (edge)
-        run_fixed(r, taps, stride, pixels, true, first, from, to);
+        run_fixed(r, taps, stride, pixels, see, true, first, from, to);
+    else if (see != OWN)
+        run_fixed(r, taps, stride, pixels, see, false, first, from, to);
     else
         run_inner(r, taps, stride, pixels, first, from, to);
 }
 
 /* Rows [from, to) in groups of nearly the same size. */
-INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, int64_t from,
+INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, sight see, int64_t from,
                        int64_t to) {
     int groups = (int)((r->pixels + MOST_PIXELS - 1) / MOST_PIXELS), left = (int)r->pixels;
     for (int64_t first = 0; groups > 0; groups--) {
         int pixels = (left + groups - 1) / groups;
         switch (pixels) {
-#define CASE(n)                                                               \
-    case n:                                                                   \
-        if (n <= MOST_PIXELS) run_group(r, taps, stride, n, first, from, to); \
+#define CASE(n)                                                                    \
+    case n:                                                                        \
+        if (n <= MOST_PIXELS) run_group(r, taps, stride, n, see, first, from, to); \
         break;
             CASE(1)
             CASE(2)
@@ -226,33 +285,63 @@ INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, int64_
 }
 
 /* Some rows at once, so that the inputs of a group are near when those of the next one are read. */
-INLINE void run_rows(const sni_depthwise_rows *r, int taps, int stride) {
+INLINE void run_rows(const sni_depthwise_rows *r, int taps, int stride, sight see) {
     int64_t some = NEAR / (r->in_w * BLOCK) / (r->stride_h < 2 ? 1 : 2);
     if (some < 1) some = 1;
     for (int64_t n = 0; n < r->count; n += some)
-        run_groups(r, taps, stride, n, n + some < r->count ? n + some : r->count);
+        run_groups(r, taps, stride, see, n, n + some < r->count ? n + some : r->count);
 }
 
 static void rows_3_1(const sni_depthwise_rows *r) {
-    run_rows(r, 3, 1);
+    run_rows(r, 3, 1, OWN);
 }
 static void rows_3_2(const sni_depthwise_rows *r) {
-    run_rows(r, 3, 2);
+    run_rows(r, 3, 2, OWN);
 }
 static void rows_5_1(const sni_depthwise_rows *r) {
-    run_rows(r, 5, 1);
+    run_rows(r, 5, 1, OWN);
 }
 static void rows_5_2(const sni_depthwise_rows *r) {
-    run_rows(r, 5, 2);
+    run_rows(r, 5, 2, OWN);
 }
 static void rows_7_1(const sni_depthwise_rows *r) {
-    run_rows(r, 7, 1);
+    run_rows(r, 7, 1, OWN);
 }
 static void rows_any(const sni_depthwise_rows *r) {
-    run_rows(r, 0, 0);
+    run_rows(r, 0, 0, OWN);
+}
+static void few_3_1(const sni_depthwise_rows *r) {
+    run_rows(r, 3, 1, FEW);
+}
+static void few_3_2(const sni_depthwise_rows *r) {
+    run_rows(r, 3, 2, FEW);
+}
+static void few_any(const sni_depthwise_rows *r) {
+    run_rows(r, 0, 0, FEW);
+}
+static void all_3_1(const sni_depthwise_rows *r) {
+    run_rows(r, 3, 1, ALL);
+}
+static void all_3_2(const sni_depthwise_rows *r) {
+    run_rows(r, 3, 2, ALL);
+}
+
+/* Groups of more than one channel. */
+static void few_rows(const sni_depthwise_rows *r) {
+    bool near = r->dilation_w == 1 && r->taps == 3, all = r->few == BLOCK;
+    if (near && r->stride_w == 1)
+        (all ? all_3_1 : few_3_1)(r);
+    else if (near && r->stride_w == 2)
+        (all ? all_3_2 : few_3_2)(r);
+    else
+        few_any(r);
 }
 
 static void rows(const sni_depthwise_rows *r) {
+    if (r->few > 1) {
+        few_rows(r);
+        return;
+    }
     int64_t kind = r->dilation_w == 1 && r->stride_w <= 2 ? r->taps * 2 + r->stride_w : 0;
     switch (kind) {
     case 3 * 2 + 1:

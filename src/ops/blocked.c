@@ -48,6 +48,12 @@ sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_
     return SN_OK;
 }
 
+bool sni_blocked_within(int64_t in, int64_t out, int64_t groups, int64_t block) {
+    int64_t few = in / groups;
+    return in == out && few > 0 && (groups > 1 || few == 1) && groups * few == in && few <= block &&
+           block % few == 0;
+}
+
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {
     in /= groups;
     out /= groups;

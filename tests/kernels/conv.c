@@ -222,14 +222,17 @@ static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t 
             int64_t row = r->top + n * r->stride_h + i * r->dilation_h;
             int64_t column = r->left + p * r->stride_w + t * r->dilation_w;
             if (row < 0 || row >= r->in_h || column < 0 || column >= r->in_w) continue;
-            sum += (double)r->x[(row - r->x_first) * r->x_line + column * lanes + l] *
-                   (double)r->w[(i * r->taps + t) * lanes + l];
+            const float *x =
+                r->x + (row - r->x_first) * r->x_line + column * lanes + l - l % r->few;
+            for (int64_t j = 0; j < r->few; j++)
+                sum += (double)x[j] * (double)r->w[((i * r->few + j) * r->taps + t) * lanes + l];
         }
     if (r->residual) sum += (double)r->residual[n * r->y_line + p * lanes + l];
     return fmax(sum, (double)r->least);
 }
 
-static void depthwise_rows(check *c) {
+/* Groups of `few` channels. */
+static void grouped_rows(check *c, int64_t few) {
     int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 7, 3);
     int64_t pixels = size_of(c, 1, 40, 56), count = size_of(c, 1, 3, 4);
     int64_t stride_h = size_of(c, 1, 3, 1), stride_w = size_of(c, 1, 3, 1);
@@ -258,7 +261,8 @@ static void depthwise_rows(check *c) {
                             .stride_w = stride_w,
                             .dilation_h = dilation_h,
                             .dilation_w = dilation_w,
-                            .w = random_floats(c, rows * taps * lanes),
+                            .few = few,
+                            .w = random_floats(c, rows * few * taps * lanes),
                             .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
                             .residual = below(c, 2) ? random_floats(c, outputs) : NULL,
                             .least = below(c, 2) ? 0.0f : -INFINITY,
@@ -267,8 +271,20 @@ static void depthwise_rows(check *c) {
     double *want = zero_doubles(c, outputs);
     for (int64_t i = 0; i < outputs; i++)
         want[i] = depthwise_sum(&r, lanes, i / r.y_line, i % r.y_line / lanes, i % lanes);
-    CALL(c, 2 * rows * taps * outputs, 0) c->k->depthwise->rows(&r);
+    CALL(c, 2 * rows * few * taps * outputs, 0) c->k->depthwise->rows(&r);
     expect(c, "y", r.y, want, outputs, 1e-5);
+}
+
+static void depthwise_rows(check *c) {
+    grouped_rows(c, 1);
+}
+
+static void few_rows(check *c) {
+    grouped_rows(c, c->k->block >> size_of(c, 1, 2, 1));
+}
+
+static void block_rows(check *c) {
+    grouped_rows(c, c->k->block);
 }
 
 /* ---- Winograd ---- */
@@ -395,6 +411,8 @@ const kernel_test conv_tests[] = {
     {"conv of listed channels", conv_listed},
     {"conv strip", conv_strip},
     {"depthwise row", depthwise_rows},
+    {"row of few channels", few_rows},
+    {"row of groups of a block", block_rows},
     {"winograd product", wino_product},
     {"winograd F(2,3) 64x56x56", wino_4},
     {"winograd F(4,3) 64x56x56", wino_6},

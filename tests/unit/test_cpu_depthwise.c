@@ -1,5 +1,6 @@
-/* test_cpu_depthwise.c - depthwise convolution of blocked tensors against double precision:
- * windows, odd shapes, pads, epilogues, threads. Run once per instruction-set tier (SINTER_ISA). */
+/* test_cpu_depthwise.c - depthwise convolution of blocked tensors, and that of groups that lie in a
+ * block, against double precision: windows, odd shapes, pads, epilogues, threads. Run once per
+ * instruction-set tier (SINTER_ISA). */
 #include "conv_test.h"
 
 #include "cpu/depthwise.h"
@@ -64,6 +65,26 @@ static void test_windows(void **state) {
             }
 }
 
+/* Groups of every size that divides a block, of which the last block may have fewer than others. */
+static void test_groups(void **state) {
+    (void)state;
+    int64_t block = sni_cpu_kernels_get()->block;
+    for (int64_t few = 2; few <= block; few *= 2)
+        for (int64_t kernel = 1; kernel <= 5; kernel += 2)
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int large = 0; large <= 1; large++) {
+                    conv_case c =
+                        case_of(few * (1 + random_below(7)), 9 + random_below(5) + large * 9,
+                                9 + random_below(7) + large * 20, kernel, kernel, stride,
+                                1 + random_below(2), random_below(kernel));
+                    c.g.groups = c.g.in_channels / few;
+                    c.g.n = 1 + random_below(2);
+                    c.e.act = random_below(2) ? SNI_ACT_SILU : SNI_ACT_RELU;
+                    conv_case_init(&c, random_below(2), random_below(2));
+                    check(&c);
+                }
+}
+
 static void test_dilation(void **state) {
     (void)state;
     for (int64_t dilation = 2; dilation <= 12; dilation += 5) {
@@ -119,9 +140,10 @@ static void test_extremes(void **state) {
     check(&thin);
 }
 
-static void test_not_numbers(void **state) {
-    (void)state;
+/* NaN reaches the channels of its group and no others. */
+static void check_not_numbers(int64_t few) {
     conv_case c = case_of(8, 9, 9, 3, 3, 1, 1, 1);
+    c.g.groups = 8 / few;
     c.e.act = SNI_ACT_RELU;
     conv_case_init(&c, true, false);
     c.x[blocked_at(0, 2, 4, 4, 8, 9, 9, c.block)] = NAN;
@@ -131,7 +153,7 @@ static void test_not_numbers(void **state) {
     for (int64_t channel = 0; channel < 8; channel++)
         for (int64_t h = 0; h < 9; h++)
             for (int64_t w = 0; w < 9; w++) {
-                bool seen = channel == 2 && llabs(h - 4) <= 1 && llabs(w - 4) <= 1;
+                bool seen = channel / few == 2 / few && llabs(h - 4) <= 1 && llabs(w - 4) <= 1;
                 float y = c.y[blocked_at(0, channel, h, w, 8, 9, 9, c.block)];
                 assert_int_equal(isnan(y) != 0, seen);
             }
@@ -139,11 +161,17 @@ static void test_not_numbers(void **state) {
     conv_case_free(&c);
 }
 
+static void test_not_numbers(void **state) {
+    (void)state;
+    for (int64_t few = 1; few <= 4; few *= 2) check_not_numbers(few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows),       cmocka_unit_test(test_dilation),
-        cmocka_unit_test(test_epilogues),     cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_pairs_of_rows), cmocka_unit_test(test_not_numbers),
+        cmocka_unit_test(test_windows),     cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_dilation),    cmocka_unit_test(test_epilogues),
+        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_pairs_of_rows),
+        cmocka_unit_test(test_not_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* conv_depthwise.c - blocked convolution where each channel stays by itself. */
+/* conv_depthwise.c - blocked convolution where each channel stays by itself, or among the few of
+ * its group. */
 #include "cpu/depthwise.h"
 #include "ep/cpu/blocked.h"
 
@@ -8,11 +9,20 @@ typedef struct depthwise_weights {
     float *taps, *bias, *slopes; /* the last two may be NULL */
 } depthwise_weights;
 
+/* True if there are kernels made for the window, or none that would be quicker. */
+static bool is_quick(const sni_conv_geometry *g, int64_t block) {
+    bool made = g->kernel_w == 3 && g->stride_w <= 2 && g->dilation_w == 1;
+    return g->groups == g->in_channels || made ||
+           !sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
+}
+
 static bool depthwise_accepts(const sni_choice *c) {
+    int64_t block = sni_cpu_kernels_get()->block;
     sni_conv_geometry g;
     bool plain;
     return !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) && !plain &&
-           sni_depthwise_fits(&g);
+           sni_blocked_within(g.in_channels, g.out_channels, g.groups, block) &&
+           sni_depthwise_fits(&g) && is_quick(&g, block);
 }
 
 static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {
