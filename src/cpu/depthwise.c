@@ -22,8 +22,8 @@ static int64_t few_of(const sni_conv_geometry *g) {
 
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
     int64_t few = few_of(g);
-    return few > 0 && g->groups * few == g->in_channels && g->in_channels == g->out_channels &&
-           sni_cpu_kernels_get()->block % few == 0 && g->kernel_h * g->kernel_w * few <= MOST_TAPS;
+    return few > 0 && few <= SNI_DEPTHWISE_FEW && g->groups * few == g->in_channels &&
+           g->in_channels == g->out_channels && g->kernel_h * g->kernel_w <= MOST_TAPS;
 }
 
 /* ---- Weights ---- */
@@ -86,6 +86,9 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .dilation_h = g->dilation_h,
                             .dilation_w = g->dilation_w,
                             .few = few_of(g),
+                            .channel = part->channels * k->block,
+                            .channels = g->in_channels,
+                            .x_block = g->in_h * g->in_w * k->block,
                             .w = packed +
                                  part->channels * g->kernel_h * few_of(g) * g->kernel_w * k->block,
                             .bias = e->bias ? e->bias + part->channels * k->block : NULL,

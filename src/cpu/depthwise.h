@@ -1,5 +1,5 @@
 /* depthwise.h - convolution of blocked tensors where each output channel sees its own input channel
- * alone, or the few of its group, which lie in its block. */
+ * alone, or the few of its group. */
 #ifndef SNI_CPU_DEPTHWISE_H
 #define SNI_CPU_DEPTHWISE_H
 
@@ -8,7 +8,7 @@
 /* Some neighbouring rows of output of one channel block. Rows of the kernel above and below the
  * picture are left out, columns beside it are taken to be zeros. Distances are in floats. */
 typedef struct sni_depthwise_rows {
-    const float *x;                 /* column 0 of row x_first of the input */
+    const float *x;                 /* column 0 of row x_first of the input, in the same block */
     int64_t x_first, in_h, in_w;    /* rows and columns of the whole picture */
     int64_t x_line, y_line;         /* from row to row */
     int64_t top, left;              /* of the input under the first tap of the first output */
@@ -16,18 +16,23 @@ typedef struct sni_depthwise_rows {
     int64_t rows, taps;             /* of the kernel */
     int64_t stride_h, stride_w;     /* in pixels */
     int64_t dilation_h, dilation_w; /* in pixels */
-    int64_t few;                    /* channels of a group; a divisor of the block */
+    int64_t few;                    /* channels of a group */
+    int64_t channel, channels;      /* the first of the block, and all there are */
+    int64_t x_block;                /* from a channel block of the input to the next */
     const float *w;                 /* (rows, channels of a group, taps, block) */
     const float *bias, *residual;   /* NULL: none */
     float least, most;              /* results are clamped */
     float *y;
 } sni_depthwise_rows;
 
+enum { SNI_DEPTHWISE_FEW = 256 }; /* most channels of a group */
+
 struct sni_depthwise_kernels {
     void (*rows)(const sni_depthwise_rows *r);
 };
 
-/* True for convolutions that this can run. */
+/* True for convolutions that this can run, if in addition the n-th channels of the groups that an
+ * output block's channels are of lie in two input blocks at most, whatever n is. */
 bool sni_depthwise_fits(const sni_conv_geometry *g);
 
 /* Floats of packed weights: (channel blocks, kernel_h, channels of a group, kernel_w, block). */
@@ -35,7 +40,8 @@ size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 
 /* Rows [from, to) of one plane (`channels`: its channel block) to y, which is its first row. x is
- * row `x_first` of the input; e->residual and e->row_means, too, are the plane's first row. */
+ * row `x_first` of the input; the input's other blocks, which only groups of several channels see,
+ * lie as in a whole tensor; e->residual and e->row_means, too, are the plane's first row. */
 typedef struct sni_depthwise_part {
     const float *x;
     int64_t x_first, channels, from, to;

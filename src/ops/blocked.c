@@ -48,10 +48,27 @@ sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_
     return SN_OK;
 }
 
-bool sni_blocked_within(int64_t in, int64_t out, int64_t groups, int64_t block) {
+/* True if the n-th channels of the groups that a block's channels are of lie in two blocks at most,
+ * for all blocks and n. */
+static bool are_near(int64_t few, int64_t block) {
+    for (int64_t first = 0; first < few * block; first += block)
+        for (int64_t n = 0; n < few; n++) {
+            int64_t from = (first / few * few + n) / block, at = from, blocks = 1;
+            for (int64_t c = first + 1; c < first + block; c++) {
+                int64_t here = (c / few * few + n) / block;
+                blocks += here != at;
+                at = here;
+            }
+            if (blocks > 2) return false;
+        }
+    return true;
+}
+
+bool sni_blocked_near(int64_t in, int64_t out, int64_t groups, int64_t taps, int64_t block) {
+    enum { MOST_TERMS = 4096 };
     int64_t few = in / groups;
-    return in == out && few > 0 && (groups > 1 || few == 1) && groups * few == in && few <= block &&
-           block % few == 0;
+    if (in != out || groups * few != in || few < 1 || few > SNI_NEAR_CHANNELS) return false;
+    return few == 1 || (groups > 1 && taps <= MOST_TERMS / few && are_near(few, block));
 }
 
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {

@@ -32,7 +32,7 @@ static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const in
                          bool *plain) {
     int64_t groups = p->group, in = w[1] * groups, out = w[0];
     if (groups > 1) *plain = false;
-    return groups == 1 || sni_blocked_within(in, out, groups, l->block) ||
+    return groups == 1 || sni_blocked_near(in, out, groups, w[2] * w[3], l->block) ||
            sni_blocked_merge(in, out, groups, l->block) > 0 || (has && sni_blocked_is_flat(p, w));
 }
 

@@ -222,10 +222,14 @@ static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t 
             int64_t row = r->top + n * r->stride_h + i * r->dilation_h;
             int64_t column = r->left + p * r->stride_w + t * r->dilation_w;
             if (row < 0 || row >= r->in_h || column < 0 || column >= r->in_w) continue;
-            const float *x =
-                r->x + (row - r->x_first) * r->x_line + column * lanes + l - l % r->few;
-            for (int64_t j = 0; j < r->few; j++)
-                sum += (double)x[j] * (double)r->w[((i * r->few + j) * r->taps + t) * lanes + l];
+            int64_t at = (row - r->x_first) * r->x_line + column * lanes;
+            int64_t last = r->channels - 1, own = r->channel + l < last ? r->channel + l : last;
+            for (int64_t j = 0; j < r->few; j++) {
+                int64_t seen = own / r->few * r->few + j;
+                int64_t block = seen / lanes - r->channel / lanes;
+                sum += (double)r->x[block * r->x_block + at + seen % lanes] *
+                       (double)r->w[((i * r->few + j) * r->taps + t) * lanes + l];
+            }
         }
     if (r->residual) sum += (double)r->residual[n * r->y_line + p * lanes + l];
     return fmax(sum, (double)r->least);
@@ -244,8 +248,10 @@ static void grouped_rows(check *c, int64_t few) {
     int64_t wide = (pixels - 1) * stride_w + (taps - 1) * dilation_w + 1 - left;
     int64_t in_h = high - below_it > first ? high - below_it : first + 1;
     int64_t in_w = wide - right > 1 ? wide - right : 1, line = in_w * lanes;
-    int64_t outputs = count * pixels * lanes;
-    sni_depthwise_rows r = {.x = random_floats(c, (in_h - first) * line),
+    int64_t outputs = count * pixels * lanes, plane = (in_h - first) * line;
+    int64_t channels = few == 1 ? lanes : few * size_of(c, 1, 4, 4);
+    int64_t blocks = sni_blocks(channels, lanes), own = below(c, blocks);
+    sni_depthwise_rows r = {.x = random_floats(c, blocks * plane) + own * plane,
                             .x_first = first,
                             .in_h = in_h,
                             .in_w = in_w,
@@ -262,6 +268,9 @@ static void grouped_rows(check *c, int64_t few) {
                             .dilation_h = dilation_h,
                             .dilation_w = dilation_w,
                             .few = few,
+                            .channel = own * lanes,
+                            .channels = channels,
+                            .x_block = plane,
                             .w = random_floats(c, rows * few * taps * lanes),
                             .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
                             .residual = below(c, 2) ? random_floats(c, outputs) : NULL,
@@ -272,7 +281,7 @@ static void grouped_rows(check *c, int64_t few) {
     for (int64_t i = 0; i < outputs; i++)
         want[i] = depthwise_sum(&r, lanes, i / r.y_line, i % r.y_line / lanes, i % lanes);
     CALL(c, 2 * rows * few * taps * outputs, 0) c->k->depthwise->rows(&r);
-    expect(c, "y", r.y, want, outputs, 1e-5);
+    expect(c, "y", r.y, want, outputs, 1e-5 * sqrt((double)few));
 }
 
 static void depthwise_rows(check *c) {
@@ -285,6 +294,11 @@ static void few_rows(check *c) {
 
 static void block_rows(check *c) {
     grouped_rows(c, c->k->block);
+}
+
+/* Groups that lie across blocks. */
+static void across_rows(check *c) {
+    grouped_rows(c, c->k->block + size_of(c, 1, 24, 8));
 }
 
 /* ---- Winograd ---- */
@@ -413,6 +427,7 @@ const kernel_test conv_tests[] = {
     {"depthwise row", depthwise_rows},
     {"row of few channels", few_rows},
     {"row of groups of a block", block_rows},
+    {"row of groups across blocks", across_rows},
     {"winograd product", wino_product},
     {"winograd F(2,3) 64x56x56", wino_4},
     {"winograd F(4,3) 64x56x56", wino_6},

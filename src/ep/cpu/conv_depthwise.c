@@ -9,10 +9,15 @@ typedef struct depthwise_weights {
     float *taps, *bias, *slopes; /* the last two may be NULL */
 } depthwise_weights;
 
-/* True if there are kernels made for the window, or none that would be quicker. */
+_Static_assert((int)SNI_NEAR_CHANNELS <= (int)SNI_DEPTHWISE_FEW,
+               "kernels take all groups that are near");
+
+/* True if no others are quicker: groups that fill several blocks, and most windows that no kernel
+ * here is made for, are better off with direct sums. */
 static bool is_quick(const sni_conv_geometry *g, int64_t block) {
+    int64_t few = g->in_channels / g->groups;
     bool made = g->kernel_w == 3 && g->stride_w <= 2 && g->dilation_w == 1;
-    return g->groups == g->in_channels || made ||
+    return few == 1 || (made && (few <= block || few % block)) ||
            !sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
 }
 
@@ -21,7 +26,8 @@ static bool depthwise_accepts(const sni_choice *c) {
     sni_conv_geometry g;
     bool plain;
     return !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) && !plain &&
-           sni_blocked_within(g.in_channels, g.out_channels, g.groups, block) &&
+           sni_blocked_near(g.in_channels, g.out_channels, g.groups, g.kernel_h * g.kernel_w,
+                            block) &&
            sni_depthwise_fits(&g) && is_quick(&g, block);
 }
 
