@@ -16,15 +16,20 @@ static bool is_sinter(const sni_node *n, const char *type) {
     return sni_str_is(n->domain, SNI_SINTER_DOMAIN) && sni_str_is(n->type, type);
 }
 
+/* True for one group, and for groups that fill whole blocks. */
+static bool fills_blocks(const sni_blocked_conv_params *p, const int64_t *w) {
+    int64_t groups = p->fused.conv.group;
+    return groups == 1 || (w[1] % p->block == 0 && w[0] / groups % p->block == 0);
+}
+
 static bool can_be_winograd(const sni_graph *g, const sni_node *n) {
     if (!is_sinter(n, "BlockedConv")) return false;
     const sni_blocked_conv_params *p = n->params;
     const sni_window_params *window = &p->fused.conv.window;
     const sni_type *w = &sni_graph_value(g, n->in[1])->type;
-    return !p->winograd && p->fused.conv.group == 1 &&
-           (all_are(&window->strides, 1) || all_are(&window->strides, 2)) &&
+    return !p->winograd && (all_are(&window->strides, 1) || all_are(&window->strides, 2)) &&
            all_are(&window->dilations, 1) && w->has_shape && w->rank == 4 &&
-           (w->dims[2] > 1 || w->dims[3] > 1);
+           (w->dims[2] > 1 || w->dims[3] > 1) && fills_blocks(p, w->dims);
 }
 
 /* Weights of less than that many rows or columns have no use for it. */

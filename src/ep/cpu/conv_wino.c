@@ -1,6 +1,10 @@
-/* conv_wino.c - blocked convolution by Winograd's method, where a cost model says that it pays. */
+/* conv_wino.c - blocked convolution by Winograd's method, where a cost model says that it pays.
+ * Groups that fill whole blocks are convolutions of their own, which threads share out. */
+#include "base/lengths.h"
+#include "base/threadpool.h"
 #include "cpu/winograd.h"
 #include "ep/cpu/blocked.h"
+#include "ops/compute.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +12,22 @@
 typedef struct wino_weights {
     sni_wino_form form;
     float *points, *bias, *slopes; /* the last two may be NULL */
+    size_t group;                  /* floats of a group's points */
 } wino_weights;
 
 enum { TAPS = 256 }; /* as the number of a form: weights are transformed when they are used */
+
+/* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
+static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geometry *group) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    bool plain;
+    if (!sni_blocked_geometry(c, g, &plain) || plain) return false;
+    *group = *g;
+    group->in_channels /= g->groups;
+    group->out_channels /= g->groups;
+    group->groups = 1;
+    return g->groups == 1 || (group->in_channels % block == 0 && group->out_channels % block == 0);
+}
 
 /* Any form at all. */
 static bool has_form(const sni_conv_geometry *g) {
@@ -30,43 +47,94 @@ static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_for
 
 static bool wino_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
-    sni_conv_geometry g;
-    bool plain;
+    sni_conv_geometry g, group;
     return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
-           sni_blocked_geometry(c, &g, &plain) && !plain && has_form(&g);
+           geometry_of(c, &g, &group) && has_form(&group);
 }
 
 static bool wino_pays(const sni_choice *c) {
-    sni_conv_geometry g;
+    sni_conv_geometry g, group;
     sni_wino_form form;
-    bool plain;
-    return sni_blocked_geometry(c, &g, &plain) && choose(c, &g, &form);
+    return geometry_of(c, &g, &group) && choose(c, &group, &form);
 }
 
 /* Points along the axes; what prepare makes for these shapes. */
 static uint32_t wino_form(const sni_choice *c) {
-    sni_conv_geometry g;
+    sni_conv_geometry g, group;
     sni_wino_form form;
-    bool plain;
-    if (!sni_blocked_geometry(c, &g, &plain) || !choose(c, &g, &form)) return 0;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &form)) return 0;
     return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w);
 }
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
-    sni_conv_geometry g;
+    sni_conv_geometry g, group;
     const sni_loose_float *w;
     wino_weights made = {0};
-    bool plain, filled;
-    if (!sni_blocked_geometry(c, &g, &plain) || !choose(c, &g, &made.form))
+    bool filled;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &made.form))
         return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
-    SN_TRY(sni_cpu_floats(c, sni_wino_packed_size(&g, &made.form), &made.points, &filled, err));
+    made.group = sni_wino_packed_size(&group, &made.form);
+    SN_TRY(sni_cpu_floats(c, made.group * (size_t)g.groups, &made.points, &filled, err));
     if (!filled) {
+        size_t taps = (size_t)(group.kernel_h * group.kernel_w);
+        size_t each = (size_t)(group.out_channels * group.in_channels) * taps;
         SN_TRY(sni_cpu_loose(c, 1, &w, err));
-        sni_wino_pack(&g, &made.form, w, made.points, 0);
+        for (size_t i = 0; i < (size_t)g.groups; i++)
+            sni_wino_pack(&group, &made.form, w + i * each, made.points + i * made.group, 0);
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
     return sni_cpu_keep(&made, sizeof made, state, err);
+}
+
+/* ---- Runs ---- */
+
+/* Groups of all images, dealt out to parts. */
+typedef struct group_job {
+    const wino_weights *w;
+    const sni_blocked_call *call;
+    sni_conv_geometry g; /* of one group of one image */
+    int64_t groups, items;
+    int parts;
+    float *scratch;
+    size_t scratch_part;
+} group_job;
+
+static void run_group(const group_job *j, int64_t item, float *scratch) {
+    const sni_conv_geometry *g = &j->g;
+    sni_conv_epilogue e = j->call->epilogue;
+    int64_t group = item % j->groups, channel = group * g->out_channels;
+    int64_t x = item * g->in_channels * g->in_h * g->in_w,
+            y = item * g->out_channels * g->out_h * g->out_w;
+    if (e.bias) e.bias += channel;
+    if (e.slopes) e.slopes += channel;
+    if (e.residual) e.residual += y;
+    sni_wino_run(g, &j->w->form, j->w->points + (size_t)group * j->w->group, j->call->x + x,
+                 j->call->y + y, &e, 1, scratch);
+}
+
+static void run_groups(void *ctx, int64_t begin, int64_t end) {
+    const group_job *j = ctx;
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = part * j->items / j->parts; i < (part + 1) * j->items / j->parts; i++)
+            run_group(j, i, j->scratch + (size_t)part * j->scratch_part);
+}
+
+static sn_status run_grouped(sni_kernel *k, const sni_blocked_call *call) {
+    const sni_conv_geometry *g = &call->geometry;
+    group_job j = {.w = k->state, .call = call, .g = *g, .groups = g->groups};
+    void *scratch;
+    j.g.n = j.g.groups = 1;
+    j.g.in_channels /= g->groups;
+    j.g.out_channels /= g->groups;
+    j.items = g->n * g->groups;
+    j.parts = (int)sni_smaller(j.items, k->threads > 0 ? k->threads : sni_threads_available());
+    int64_t room = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->form, 1), 16);
+    j.scratch_part = (size_t)room;
+    SN_TRY(sni_scratch_matrix(k, j.parts, room, sizeof(float), &scratch));
+    j.scratch = scratch;
+    sni_parallel_for(k->threads, j.parts, 1, run_groups, &j);
+    return SN_OK;
 }
 
 static sn_status wino_run(sni_kernel *k) {
@@ -74,6 +142,7 @@ static sn_status wino_run(sni_kernel *k) {
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
+    if (call.geometry.groups > 1) return run_grouped(k, &call);
     size_t count = sni_wino_scratch_size(&call.geometry, &w->form, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
