@@ -38,6 +38,18 @@ static const shape shapes[] = {
     {2, 37, 100, 1, 9, 6, {3, 3}, {2, 1}, {1, 2, 0, 3}, {1, 1}},
     {1, 600, 80, 1, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {1, 30, 30, 3, 6, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    /* Groups in a block, an odd number of them too, across blocks, and of whole ones. */
+    {1, 88, 88, 11, 9, 13, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {2, 52, 52, 13, 8, 19, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 6, 6, 3, 12, 7, {5, 3}, {1, 1}, {2, 1, 2, 1}, {1, 1}},
+    {1, 24, 24, 3, 9, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 120, 120, 5, 7, 7, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 48, 48, 2, 15, 26, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 72, 72, 3, 9, 30, {3, 5}, {1, 2}, {1, 2, 1, 2}, {1, 2}},
+    {1, 100, 100, 2, 6, 11, {3, 3}, {1, 1}, {0, 1, 0, 1}, {1, 1}},
+    {1, 64, 64, 4, 28, 27, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {2, 96, 96, 3, 14, 14, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {1, 96, 192, 2, 20, 24, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
     {2, 40, 40, 40, 9, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {1, 17, 17, 17, 40, 33, {5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}},
     {1, 64, 48, 1, 24, 23, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
@@ -160,9 +172,9 @@ static void overwriting_matches(void **state) {
             if (shapes[i].refused) continue;
             const char *activation = i % 2 ? "Relu" : "LeakyRelu";
             conv_case(&shapes[i], mode | ADDED | ONTO, activation);
+            conv_case(&shapes[i], mode | ADDED | ONTO | WINOGRAD, activation);
             if (shapes[i].groups > 1) continue;
             conv_case(&shapes[i], mode | ADDED | ONTO | PLAIN, activation);
-            conv_case(&shapes[i], mode | ADDED | ONTO | WINOGRAD, activation);
         }
 }
 
@@ -184,6 +196,9 @@ static void groups_stay_apart(void **state) {
         {1, 64, 128, 8, 6, 33, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
         {1, 16, 32, 16, 12, 12, {5, 5}, {3, 3}, {2, 2, 2, 2}, {1, 1}},
         {1, 32, 32, 4, 9, 9, {1, 1}, {2, 2}, {0}, {1, 1}},
+        {1, 48, 48, 2, 9, 14, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+        {1, 240, 240, 10, 7, 7, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+        {1, 64, 64, 32, 9, 9, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     };
     static const char *const activations[] = {NULL, "Relu", "Sigmoid", "LeakyRelu"};
     static const int64_t rates[] = {487, 61};
@@ -203,9 +218,9 @@ static void slopes_match(void **state) {
     for (int i = 0; i < SHAPES; i++)
         for (int mode = 0; mode < 4; mode++) {
             conv_case(&shapes[i], mode | SLOPES, NULL);
+            conv_case(&shapes[i], mode | SLOPES | WINOGRAD, NULL);
             if (shapes[i].groups > 1) continue;
             conv_case(&shapes[i], mode | SLOPES | PLAIN, NULL);
-            conv_case(&shapes[i], mode | SLOPES | WINOGRAD, NULL);
         }
 }
 
