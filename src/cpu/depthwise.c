@@ -15,15 +15,19 @@ enum {
     MOST_TAPS = 1024 /* of a window: larger ones are left to loops that can be stopped */
 };
 
-/* Channels of a group. */
+/* Input channels of a group, and output channels. */
 static int64_t few_of(const sni_conv_geometry *g) {
     return g->in_channels / g->groups;
 }
 
+static int64_t shares_of(const sni_conv_geometry *g) {
+    return g->out_channels / g->groups;
+}
+
 bool sni_depthwise_fits(const sni_conv_geometry *g) {
-    int64_t few = few_of(g);
-    return few > 0 && few <= SNI_DEPTHWISE_FEW && g->groups * few == g->in_channels &&
-           g->in_channels == g->out_channels && g->kernel_h * g->kernel_w <= MOST_TAPS;
+    int64_t few = few_of(g), shares = shares_of(g);
+    return few > 0 && shares > 0 && few <= SNI_DEPTHWISE_FEW && g->groups * few == g->in_channels &&
+           g->groups * shares == g->out_channels && g->kernel_h * g->kernel_w <= MOST_TAPS;
 }
 
 /* ---- Weights ---- */
@@ -86,8 +90,9 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .dilation_h = g->dilation_h,
                             .dilation_w = g->dilation_w,
                             .few = few_of(g),
+                            .shares = shares_of(g),
                             .channel = part->channels * k->block,
-                            .channels = g->in_channels,
+                            .channels = g->out_channels,
                             .x_block = g->in_h * g->in_w * k->block,
                             .w = packed +
                                  part->channels * g->kernel_h * few_of(g) * g->kernel_w * k->block,
@@ -121,8 +126,14 @@ typedef struct job {
     const float *packed, *x;
     float *y;
     const sni_conv_epilogue *e;
-    int64_t block, blocks, parts; /* a plane's parts: stretches of its rows */
+    int64_t block, blocks, parts; /* of output; a plane's parts: stretches of its rows */
 } job;
+
+/* The plane of input that the kernels are given for a block of output. */
+static int64_t input_plane(const job *j, int64_t image, int64_t channels) {
+    bool own = few_of(j->g) == 1 && shares_of(j->g) == 1;
+    return image * sni_blocks(j->g->in_channels, j->block) + (own ? channels : 0);
+}
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
@@ -134,7 +145,8 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         sni_conv_epilogue e = *j->e;
         if (e.residual) e.residual += at;
         if (e.row_means) e.row_means += plane * g->out_h * j->block;
-        sni_depthwise_part p = {.x = j->x + plane * g->in_h * g->in_w * j->block,
+        int64_t from = input_plane(j, image, i % j->blocks);
+        sni_depthwise_part p = {.x = j->x + from * g->in_h * g->in_w * j->block,
                                 .channels = i % j->blocks,
                                 .from = part * g->out_h / j->parts,
                                 .to = (part + 1) * g->out_h / j->parts,

@@ -8,16 +8,17 @@
 /* Some neighbouring rows of output of one channel block. Rows of the kernel above and below the
  * picture are left out, columns beside it are taken to be zeros. Distances are in floats. */
 typedef struct sni_depthwise_rows {
-    const float *x;                 /* column 0 of row x_first of the input, in the same block */
-    int64_t x_first, in_h, in_w;    /* rows and columns of the whole picture */
-    int64_t x_line, y_line;         /* from row to row */
-    int64_t top, left;              /* of the input under the first tap of the first output */
-    int64_t count, pixels;          /* rows of output, and pixels of each */
-    int64_t rows, taps;             /* of the kernel */
-    int64_t stride_h, stride_w;     /* in pixels */
+    const float *x;              /* column 0 of row x_first of the input: where `few` and `shares`
+                                    are 1 in the same block, else in its first */
+    int64_t x_first, in_h, in_w; /* rows and columns of the whole picture */
+    int64_t x_line, y_line;      /* from row to row */
+    int64_t top, left;           /* of the input under the first tap of the first output */
+    int64_t count, pixels;       /* rows of output, and pixels of each */
+    int64_t rows, taps;          /* of the kernel */
+    int64_t stride_h, stride_w;  /* in pixels */
     int64_t dilation_h, dilation_w; /* in pixels */
-    int64_t few;                    /* channels of a group */
-    int64_t channel, channels;      /* the first of the block, and all there are */
+    int64_t few, shares;            /* input and output channels of a group */
+    int64_t channel, channels;      /* the first of the block of output, and all there are */
     int64_t x_block;                /* from a channel block of the input to the next */
     const float *w;                 /* (rows, channels of a group, taps, block) */
     const float *bias, *residual;   /* NULL: none */
@@ -35,7 +36,8 @@ struct sni_depthwise_kernels {
  * output block's channels are of lie in two input blocks at most, whatever n is. */
 bool sni_depthwise_fits(const sni_conv_geometry *g);
 
-/* Floats of packed weights: (channel blocks, kernel_h, channels of a group, kernel_w, block). */
+/* Floats of packed weights: (blocks of output channels, kernel_h, input channels of a group,
+ * kernel_w, block). */
 size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 

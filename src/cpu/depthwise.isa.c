@@ -38,11 +38,12 @@ typedef struct turn {
 INLINE sight find_turns(const sni_depthwise_rows *r, turn *turns) {
     const int64_t few = r->few, last = sni_smaller(r->channel + BLOCK, r->channels) - 1;
     const int64_t x_block = r->x_block * (int64_t)sizeof(float);
-    const bool one = r->channel / few == last / few;
-    if (few == 1) return OWN;
-    vbi at = {0}; /* channels, counted from the first of the lanes' own block */
+    const bool one = r->channel / r->shares == last / r->shares;
+    bool single = true; /* block that lanes see in each turn */
+    if (few == 1 && r->shares == 1) return OWN;
+    vbi at = {0}; /* channels of the input */
     for (int64_t i = 0; i < BLOCK; i++)
-        at[i] = (int32_t)(sni_smaller(r->channel + i, last) / few * few - r->channel);
+        at[i] = (int32_t)(sni_smaller(r->channel + i, last) / r->shares * few);
     for (int64_t i = 0; i < few; i++, at += 1) {
         const vbi block = at >> (BLOCK == 16 ? 4 : 3);
         const int32_t near = block[0], far = block[BLOCK - 1];
@@ -50,8 +51,9 @@ INLINE sight find_turns(const sni_depthwise_rows *r, turn *turns) {
         if (one) turns[i].near += (uintptr_t)(at[0] & (BLOCK - 1)) * sizeof(float);
         turns[i].far = (uintptr_t)r->x + (uintptr_t)(far * x_block);
         turns[i].lanes = (at & (BLOCK - 1)) | ((block != near) & BLOCK);
+        single &= near == far;
     }
-    return one ? ONE : BLOCK % few == 0 ? FEW : PAIR;
+    return one ? ONE : single ? FEW : PAIR;
 }
 
 /* Has lanes of *v, which is the nearer block `x` bytes from column 0 of the first row, be what they
@@ -214,14 +216,15 @@ INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, in
 }
 #endif
 
-INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *t, uintptr_t x,
-                    const float *w, int64_t at, vb *sum) {
+/* The same for any kernel. */
+INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *t, bool edge,
+                    uintptr_t x, const float *w, int64_t at, vb *sum) {
     for (int64_t tap = 0; tap < r->taps; tap++, w += BLOCK) {
         vb weight = VB_CONST(w);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int64_t column = at + tap * r->dilation_w + o * r->stride_w;
-            if (column < 0 || column >= r->in_w) continue;
+            if (edge && (column < 0 || column >= r->in_w)) continue;
             const uintptr_t there = x + (uintptr_t)column * sizeof(vb);
             const uintptr_t near = near_at(r, see, t, there);
             vb v;
@@ -235,9 +238,8 @@ INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const tu
     }
 }
 
-/* The same for any kernel. */
 INLINE void run_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *turns,
-                    int64_t first, int64_t from, int64_t to) {
+                    bool edge, int64_t first, int64_t from, int64_t to) {
     const int64_t at = r->left + first * r->stride_w, few = see == OWN ? 1 : r->few;
     vb start = {0};
     if (r->bias) start = VB_CONST(r->bias);
@@ -250,7 +252,7 @@ INLINE void run_any(const sni_depthwise_rows *r, int pixels, sight see, const tu
         for (; row < end; row++, top += r->dilation_h) {
             uintptr_t x = (uintptr_t)((top - r->x_first) * r->x_line) * sizeof(float);
             for (int64_t i = 0; i < few; i++, w += r->taps * BLOCK)
-                add_any(r, pixels, see, &turns[i], x, w, at, sum);
+                add_any(r, pixels, see, &turns[i], edge, x, w, at, sum);
         }
         finish_pixels(r, pixels, true, n * r->y_line + first * BLOCK, sum);
     }
@@ -276,9 +278,12 @@ INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pix
 INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
                       const turn *turns, int64_t first, int64_t from, int64_t to) {
     int64_t at = r->left + first * r->stride_w;
-    bool edge = at < 0 || at + (pixels - 1) * r->stride_w + r->taps > r->in_w;
-    if (!taps)
-        run_any(r, pixels, see, turns, first, from, to);
+    int64_t reach = (pixels - 1) * r->stride_w + (r->taps - 1) * r->dilation_w;
+    bool edge = at < 0 || at + reach >= r->in_w;
+    if (!taps && edge)
+        run_any(r, pixels, see, turns, true, first, from, to);
+    else if (!taps)
+        run_any(r, pixels, see, turns, false, first, from, to);
     else if (edge)
         run_fixed(r, taps, stride, pixels, see, turns, true, first, from, to);
     else if (see != OWN)

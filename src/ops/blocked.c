@@ -48,14 +48,14 @@ sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_
     return SN_OK;
 }
 
-/* True if the n-th channels of the groups that a block's channels are of lie in two blocks at most,
- * for all blocks and n. */
-static bool are_near(int64_t few, int64_t block) {
-    for (int64_t first = 0; first < few * block; first += block)
+/* True if the n-th of `few` inputs of the groups of `shares` outputs that a block of outputs is of
+ * lie in two blocks at most, for all blocks and n. */
+static bool are_near(int64_t few, int64_t shares, int64_t block) {
+    for (int64_t first = 0; first < shares * block; first += block)
         for (int64_t n = 0; n < few; n++) {
-            int64_t from = (first / few * few + n) / block, at = from, blocks = 1;
+            int64_t blocks = 1, at = (first / shares * few + n) / block;
             for (int64_t c = first + 1; c < first + block; c++) {
-                int64_t here = (c / few * few + n) / block;
+                int64_t here = (c / shares * few + n) / block;
                 blocks += here != at;
                 at = here;
             }
@@ -65,10 +65,12 @@ static bool are_near(int64_t few, int64_t block) {
 }
 
 bool sni_blocked_near(int64_t in, int64_t out, int64_t groups, int64_t taps, int64_t block) {
-    enum { MOST_TERMS = 4096 };
-    int64_t few = in / groups;
-    if (in != out || groups * few != in || few < 1 || few > SNI_NEAR_CHANNELS) return false;
-    return few == 1 || (groups > 1 && taps <= MOST_TERMS / few && are_near(few, block));
+    enum { MOST_TERMS = 4096, MOST_SHARES = 256 };
+    int64_t few = in / groups, shares = out / groups;
+    if (in == out && in == groups) return true;
+    if (groups * few != in || groups * shares != out || few < 1 || shares < 1) return false;
+    return groups > 1 && few <= SNI_NEAR_CHANNELS && shares <= MOST_SHARES &&
+           taps <= MOST_TERMS / few && are_near(few, shares, block);
 }
 
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {

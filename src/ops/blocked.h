@@ -118,9 +118,9 @@ sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t 
 /* The picked channels in plain order, (N, channels, pixels). */
 void sni_pick_plain(sni_kernel *k, const sni_picked *p, int more, int64_t block, float *to);
 
-/* True for groups of as many outputs as inputs, several or a single channel, whose n-th channels
- * lie in two blocks at most for each block of outputs, and windows of so many taps that are not
- * large: those that the kernels of depthwise convolutions take. */
+/* True for groups whose n-th input channels lie in two blocks at most for each block of outputs,
+ * single channels, and windows of so many taps that are not large: those that the kernels of
+ * depthwise convolutions take. */
 enum { SNI_NEAR_CHANNELS = 256 }; /* most of a group */
 bool sni_blocked_near(int64_t in, int64_t out, int64_t groups, int64_t taps, int64_t block);
 

@@ -223,11 +223,10 @@ static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t 
             int64_t column = r->left + p * r->stride_w + t * r->dilation_w;
             if (row < 0 || row >= r->in_h || column < 0 || column >= r->in_w) continue;
             int64_t at = (row - r->x_first) * r->x_line + column * lanes;
-            int64_t last = r->channels - 1, own = r->channel + l < last ? r->channel + l : last;
+            int64_t last = r->channels - 1, out = r->channel + l < last ? r->channel + l : last;
             for (int64_t j = 0; j < r->few; j++) {
-                int64_t seen = own / r->few * r->few + j;
-                int64_t block = seen / lanes - r->channel / lanes;
-                sum += (double)r->x[block * r->x_block + at + seen % lanes] *
+                int64_t seen = r->few == 1 && r->shares == 1 ? l : out / r->shares * r->few + j;
+                sum += (double)r->x[seen / lanes * r->x_block + at + seen % lanes] *
                        (double)r->w[((i * r->few + j) * r->taps + t) * lanes + l];
             }
         }
@@ -235,8 +234,8 @@ static double depthwise_sum(const sni_depthwise_rows *r, int64_t lanes, int64_t 
     return fmax(sum, (double)r->least);
 }
 
-/* Groups of `few` channels. */
-static void grouped_rows(check *c, int64_t few) {
+/* Groups of `few` input and `shares` output channels. */
+static void grouped_rows(check *c, int64_t few, int64_t shares) {
     int64_t lanes = c->k->block, rows = size_of(c, 1, 5, 3), taps = size_of(c, 1, 7, 3);
     int64_t pixels = size_of(c, 1, 40, 56), count = size_of(c, 1, 3, 4);
     int64_t stride_h = size_of(c, 1, 3, 1), stride_w = size_of(c, 1, 3, 1);
@@ -249,9 +248,9 @@ static void grouped_rows(check *c, int64_t few) {
     int64_t in_h = high - below_it > first ? high - below_it : first + 1;
     int64_t in_w = wide - right > 1 ? wide - right : 1, line = in_w * lanes;
     int64_t outputs = count * pixels * lanes, plane = (in_h - first) * line;
-    int64_t channels = few == 1 ? lanes : few * size_of(c, 1, 4, 4);
-    int64_t blocks = sni_blocks(channels, lanes), own = below(c, blocks);
-    sni_depthwise_rows r = {.x = random_floats(c, blocks * plane) + own * plane,
+    int64_t groups = shares == 1 ? lanes : size_of(c, 1, 4, 4);
+    int64_t blocks = sni_blocks(groups * few, lanes);
+    sni_depthwise_rows r = {.x = random_floats(c, blocks * plane),
                             .x_first = first,
                             .in_h = in_h,
                             .in_w = in_w,
@@ -268,8 +267,9 @@ static void grouped_rows(check *c, int64_t few) {
                             .dilation_h = dilation_h,
                             .dilation_w = dilation_w,
                             .few = few,
-                            .channel = own * lanes,
-                            .channels = channels,
+                            .shares = shares,
+                            .channel = below(c, sni_blocks(groups * shares, lanes)) * lanes,
+                            .channels = groups * shares,
                             .x_block = plane,
                             .w = random_floats(c, rows * few * taps * lanes),
                             .bias = below(c, 2) ? random_floats(c, lanes) : NULL,
@@ -285,20 +285,28 @@ static void grouped_rows(check *c, int64_t few) {
 }
 
 static void depthwise_rows(check *c) {
-    grouped_rows(c, 1);
+    grouped_rows(c, 1, 1);
 }
 
 static void few_rows(check *c) {
-    grouped_rows(c, c->k->block >> size_of(c, 1, 2, 1));
+    int64_t few = c->k->block >> size_of(c, 1, 2, 1);
+    grouped_rows(c, few, few);
 }
 
 static void block_rows(check *c) {
-    grouped_rows(c, c->k->block);
+    grouped_rows(c, c->k->block, c->k->block);
 }
 
 /* Groups that lie across blocks. */
 static void across_rows(check *c) {
-    grouped_rows(c, c->k->block + size_of(c, 1, 24, 8));
+    int64_t few = c->k->block + size_of(c, 1, 24, 8);
+    grouped_rows(c, few, few);
+}
+
+/* More outputs than inputs. */
+static void more_rows(check *c) {
+    int64_t few = size_of(c, 1, 8, 1);
+    grouped_rows(c, few, few * 2);
 }
 
 /* ---- Winograd ---- */
@@ -428,6 +436,7 @@ const kernel_test conv_tests[] = {
     {"row of few channels", few_rows},
     {"row of groups of a block", block_rows},
     {"row of groups across blocks", across_rows},
+    {"row of more outputs", more_rows},
     {"winograd product", wino_product},
     {"winograd F(2,3) 64x56x56", wino_4},
     {"winograd F(4,3) 64x56x56", wino_6},

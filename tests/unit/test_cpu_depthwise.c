@@ -79,6 +79,7 @@ static void test_groups(void **state) {
                                 9 + random_below(7) + large * 20, kernel, kernel, stride,
                                 1 + random_below(2), random_below(kernel));
                     c.g.groups = c.g.in_channels / sizes[i];
+                    if (i < 4) c.g.out_channels *= 1 + large; /* more outputs than inputs */
                     c.g.n = 1 + random_below(2);
                     c.e.act = random_below(2) ? SNI_ACT_SILU : SNI_ACT_RELU;
                     conv_case_init(&c, random_below(2), random_below(2));

@@ -1,5 +1,5 @@
-/* test_cpu_slices.c - convolutions over one and three axes, and transposed ones over one, against
- * the reference kernels. */
+/* test_cpu_slices.c - convolutions over one and three axes, of groups too, and transposed ones over
+ * one, against the reference kernels. */
 #include "versus.h"
 
 #include "ep/cpu/cpu_ep.h"
@@ -9,6 +9,7 @@ static versus v;
 typedef struct form {
     int axes;
     int64_t batch, channels, m, in[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+    int64_t groups; /* 0: 1 */
 } form;
 
 static const form forms[] = {
@@ -26,6 +27,21 @@ static const form forms[] = {
     {3, 1, 9, 48, {3, 4, 20}, {3, 1, 1}, {1, 1, 1}, {1, 1, 1}, {2, 0, 0}, {0, 0, 0}},
     {3, 1, 13, 33, {1, 3, 3}, {3, 3, 3}, {3, 2, 1}, {1, 1, 2}, {1, 1, 2}, {1, 1, 2}},
     {3, 1, 32, 16, {2, 1, 70}, {2, 1, 3}, {1, 1, 1}, {1, 1, 1}, {1, 0, 0}, {1, 0, 0}},
+    {1, 1, 64, 64, {130}, {3}, {1}, {1}, {1}, {1}, 4},
+    {1, 2, 96, 192, {101}, {9}, {2}, {1}, {4}, {4}, 3},
+    {1, 1, 32, 64, {300}, {5}, {1}, {3}, {0}, {7}, 2},
+};
+
+/* Groups of few channels, by sums of the input's own rows. */
+static const form volumes[] = {
+    {3, 1, 6, 6, {5, 9, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 6},
+    {3, 2, 8, 12, {5, 7, 8}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 4},
+    {3, 2, 10, 30, {4, 6, 37}, {2, 3, 1}, {2, 1, 2}, {1, 2, 1}, {0, 2, 0}, {1, 1, 0}, 5},
+    {3, 1, 32, 32, {3, 5, 17}, {3, 1, 3}, {1, 1, 2}, {2, 1, 3}, {2, 0, 4}, {1, 0, 0}, 2},
+    {3, 1, 4, 4, {6, 4, 9}, {3, 2, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, 2},
+    {3, 1, 7, 14, {1, 1, 1}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 7},
+    {2, 2, 30, 30, {6, 21}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 3},
+    {2, 1, 64, 16, {9, 9}, {3, 3}, {2, 2}, {1, 1}, {1, 0}, {1, 2}, 16},
 };
 
 static void attributes(const form *f) {
@@ -40,11 +56,11 @@ static void attributes(const form *f) {
     eval_ints(&v.e, "pads", pads, 2 * n);
 }
 
-/* mode: 1 bias, 2 activation, 4 something added, 8 slopes by channel. */
+/* mode: 1 bias, 2 activation, 4 something added, 8 slopes by channel, 16 by rows. */
 static void conv_case(const form *f, int mode, int special) {
     bool fused = mode & 14;
-    int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, f->channels}, y[5] = {f->batch, f->m};
-    int64_t depth = f->channels;
+    int64_t groups = f->groups ? f->groups : 1, depth = f->channels / groups;
+    int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, depth}, y[5] = {f->batch, f->m};
     for (int i = 0; i < f->axes; i++) {
         x[2 + i] = f->in[i];
         w[2 + i] = f->kernel[i];
@@ -69,8 +85,12 @@ static void conv_case(const form *f, int mode, int special) {
         versus_without(&v);
     if (mode & 8) versus_weight(&v, SN_FLOAT32, 1, &f->m, NULL);
     attributes(f);
+    eval_attr(&v.e, sni_attr_of_int("group", groups));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
-    v.use = fused ? &sni_cpu_fused_conv_slices : &sni_cpu_conv_slices;
+    if (mode & 16)
+        v.use = fused ? &sni_cpu_fused_conv_line : &sni_cpu_conv_line;
+    else
+        v.use = fused ? &sni_cpu_fused_conv_slices : &sni_cpu_conv_slices;
     versus_run(&v, 1, 3e-7 * (double)(depth + 10));
 }
 
@@ -79,6 +99,9 @@ static void convolutions_match(void **state) {
     static const int modes[] = {0, 1, 2, 3, 4, 7, 8, 9, 13};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) conv_case(&forms[i], modes[m], 0);
+    for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++)
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+            conv_case(&volumes[i], modes[m] | 16, 0);
 }
 
 /* NaN and infinities reach the outputs that see them, and no others. */
@@ -86,6 +109,7 @@ static void odd_numbers_match(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (forms[i].channels % 16 == 0) conv_case(&forms[i], 1, 4000);
+    for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++) conv_case(&volumes[i], 17, 500);
 }
 
 /* Which of them a plan chooses, and that nothing is left to plain loops. */
@@ -109,10 +133,14 @@ static void chosen_by_shape(void **state) {
          "conv_f32"},
         {{3, 2, 8, 12, {5, 7, 8}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
          4,
-         "conv_f32"},
-        /* more products than a kernel may ask for pieces of memory */
+         "conv_line_f32"},
         {{3, 2, 70, 140, {3, 4, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
          70,
+         "conv_line_f32"},
+        {{1, 1, 64, 64, {100}, {3}, {1}, {1}, {1}, {1}}, 2, "conv_slices_f32"},
+        /* more products than a kernel may ask for pieces of memory */
+        {{3, 1, 1122, 1122, {1, 4, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+         66,
          "conv_f32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

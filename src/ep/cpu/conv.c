@@ -48,6 +48,14 @@ bool sni_conv_accepts(const sni_choice *c) {
            (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
 }
 
+bool sni_conv_is_volume(const sni_choice *c) {
+    return is_float_conv(c) && c->constants[1]->tensor.rank == 5;
+}
+
+bool sni_conv_fused_is_volume(const sni_choice *c) {
+    return sni_conv_is_volume(c) && can_fuse(c);
+}
+
 enum { MOST_SIZE = 1 << 20 }; /* of an axis, as far as costs go */
 
 int64_t sni_conv_pixels(const sni_choice *c) {
@@ -114,15 +122,25 @@ sni_plane sni_plane_of(const sni_window *w) {
     p.stride_w = w->stride[last];
     p.dilation_w = w->dilation[last];
     p.pad_w = w->begin[last];
-    if (w->rank == 2) {
-        p.h = w->in[0];
-        p.out_h = w->out[0];
-        p.kernel_h = w->kernel[0];
-        p.stride_h = w->stride[0];
-        p.dilation_h = w->dilation[0];
-        p.pad_h = w->begin[0];
+    if (last > 0) {
+        p.h = w->in[last - 1];
+        p.out_h = w->out[last - 1];
+        p.kernel_h = w->kernel[last - 1];
+        p.stride_h = w->stride[last - 1];
+        p.dilation_h = w->dilation[last - 1];
+        p.pad_h = w->begin[last - 1];
     }
     return p;
+}
+
+sni_depth sni_depth_of(const sni_window *w) {
+    if (w->rank < 3) return (sni_depth){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    return (sni_depth){.in = w->in[0],
+                       .out = w->out[0],
+                       .kernel = w->kernel[0],
+                       .stride = w->stride[0],
+                       .dilation = w->dilation[0],
+                       .pad = w->begin[0]};
 }
 
 void sni_plane_row(const float *row, int64_t w, int64_t at, int64_t stride, int64_t count,

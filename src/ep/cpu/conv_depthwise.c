@@ -12,23 +12,26 @@ typedef struct depthwise_weights {
 _Static_assert((int)SNI_NEAR_CHANNELS <= (int)SNI_DEPTHWISE_FEW,
                "kernels take all groups that are near");
 
-/* True if no others are quicker: groups that fill several blocks, and most windows that no kernel
- * here is made for, are better off with direct sums. */
-static bool is_quick(const sni_conv_geometry *g, int64_t block) {
-    int64_t few = g->in_channels / g->groups;
+/* True if no others are quicker: groups that fill blocks, and windows that no kernel here is made
+ * for, are better off with direct sums; so are, where short vectors have no shuffles, groups that
+ * can be merged. */
+static bool is_quick(const sni_conv_geometry *g, const sni_cpu_kernels *k) {
+    int64_t few = g->in_channels / g->groups, shares = g->out_channels / g->groups;
     bool made = g->kernel_w == 3 && g->stride_w <= 2 && g->dilation_w == 1;
-    return few == 1 || (made && (few <= block || few % block)) ||
-           !sni_blocked_merge(g->in_channels, g->out_channels, g->groups, block);
+    if (few == 1 && shares == 1) return true;
+    if (few == k->block && shares == k->block) return made;
+    if (few % k->block == 0 && shares % k->block == 0) return false;
+    return k->lanes > 4 || !sni_blocked_merge(g->in_channels, g->out_channels, g->groups, k->block);
 }
 
 static bool depthwise_accepts(const sni_choice *c) {
-    int64_t block = sni_cpu_kernels_get()->block;
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
     sni_conv_geometry g;
     bool plain;
     return !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) && !plain &&
            sni_blocked_near(g.in_channels, g.out_channels, g.groups, g.kernel_h * g.kernel_w,
-                            block) &&
-           sni_depthwise_fits(&g) && is_quick(&g, block);
+                            k->block) &&
+           sni_depthwise_fits(&g) && is_quick(&g, k);
 }
 
 static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {

@@ -33,14 +33,14 @@ sn_status sni_slices_pack(const sni_choice *c, const sni_slices_form *f, sni_sli
     s.slice = sni_blocks(f->channels, s.block);
     sni_conv_geometry g = {.in_channels = f->depth * s.slice * s.block,
                            .out_channels = f->m,
-                           .groups = 1,
+                           .groups = f->groups,
                            .kernel_h = f->kernel_h,
                            .kernel_w = f->kernel_w};
     bool filled;
     SN_TRY(sni_conv_direct_start(c, &g, f->plain, &s.direct, &filled, err));
     sn_status status = SN_OK;
     if (!filled) {
-        size_t count = (size_t)(f->m * g.in_channels * f->kernel_h * f->kernel_w);
+        size_t count = (size_t)(f->m * (g.in_channels / f->groups) * f->kernel_h * f->kernel_w);
         const sni_loose_float *from = NULL;
         float *turned = calloc(count ? count : 1, sizeof *turned);
         status = turned ? sni_cpu_loose(c, 1, &from, err) : sni_fail_memory(err);
@@ -175,7 +175,7 @@ static sni_conv_geometry geometry_of(const slices_job *j) {
     sni_conv_geometry g = {.n = j->images,
                            .in_channels = f->depth * j->w->slice * j->w->block,
                            .out_channels = f->m,
-                           .groups = 1,
+                           .groups = f->groups,
                            .in_h = c->h,
                            .in_w = c->w,
                            .out_h = c->out_h,
@@ -252,12 +252,20 @@ static bool is_const(const sni_choice *c, int i) {
     return !sni_choice_given(c, i) || c->constants[i];
 }
 
+/* True for one group, and for groups of a line that fill blocks. */
+static bool takes_groups(const sni_tensor *w, int64_t groups) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    return groups == 1 || (w->rank == 3 && w->dims[1] % block == 0 && w->dims[0] % groups == 0 &&
+                           w->dims[0] / groups % block == 0);
+}
+
 static bool conv_accepts(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const sni_tensor *w = c->constants[1] ? &c->constants[1]->tensor : NULL;
     sni_window window;
     return sni_choice_is(c, 0, SN_FLOAT32) && w && w->dtype == SN_FLOAT32 &&
-           (w->rank == 3 || w->rank == 5) && w->count > 0 && p->group == 1 && is_const(c, 2) &&
+           (w->rank == 3 || w->rank == 5) && w->count > 0 && takes_groups(w, p->group) &&
+           is_const(c, 2) &&
            sni_window_init(&window, &p->window, w->rank - 2, w->dims + 2, NULL) == SN_OK &&
            window_fits(&window);
 }
@@ -278,29 +286,32 @@ static bool conv_pays(const sni_choice *c) {
            c->in[0]->dims[2] >= LEAST_PIXELS;
 }
 
-/* (M, C, depth, taps) as (M, depth, C up to whole blocks, taps). */
+/* (M, C of a group, depth, taps) as (M, depth, C up to whole blocks, taps). */
 static void turn_weights(const void *ctx, const sni_loose_float *from, const sni_sliced *s,
                          float *to) {
     const sni_slices_form *f = &s->form;
-    int64_t taps = f->kernel_h * f->kernel_w, wide = s->slice * s->block;
+    int64_t taps = f->kernel_h * f->kernel_w, wide = s->slice * s->block / f->groups;
+    int64_t channels = f->channels / f->groups;
     (void)ctx;
     for (int64_t m = 0; m < f->m; m++)
-        for (int64_t c = 0; c < f->channels; c++)
+        for (int64_t c = 0; c < channels; c++)
             for (int64_t d = 0; d < f->depth; d++)
                 for (int64_t t = 0; t < taps; t++)
                     to[((m * f->depth + d) * wide + c) * taps + t] =
-                        from[((m * f->channels + c) * f->depth + d) * taps + t];
+                        from[((m * channels + c) * f->depth + d) * taps + t];
 }
 
 static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {
-    const int64_t *w = c->constants[1]->tensor.dims;
+    const int64_t *w = c->constants[1]->tensor.dims,
+                  groups = ((const sni_conv_params *)c->params)->group;
     bool line = c->constants[1]->tensor.rank == 3;
-    sni_slices_form f = {.channels = w[1],
+    sni_slices_form f = {.channels = w[1] * groups,
+                         .groups = groups,
                          .m = w[0],
                          .depth = line ? 1 : w[2],
                          .kernel_h = line ? 1 : w[3],
                          .kernel_w = line ? w[2] : w[4],
-                         .plain = sni_slices_plain(w[1])};
+                         .plain = groups == 1 && sni_slices_plain(w[1])};
     sni_sliced s;
     float *bias = NULL, *slopes = NULL;
     SN_TRY(sni_slices_pack(c, &f, turn_weights, NULL, &s, err));

@@ -74,6 +74,7 @@ static sn_status spread_bias(const sni_choice *c, const line_form *f, float **ou
 static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     line_form f = form_of(c);
     sni_slices_form form = {.channels = f.channels,
+                            .groups = 1,
                             .m = f.m * f.stride,
                             .depth = 1,
                             .kernel_h = 1,

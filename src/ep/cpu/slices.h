@@ -5,10 +5,11 @@
 
 #include "ep/cpu/cpu_ep.h"
 
-/* A convolution of (channels, depth, height, width) to m channels; a line has depth and height 1.
- * plain: channels are few, pictures keep them apart. */
+/* A convolution of (channels, depth, height, width) to m channels; a line has depth and height 1,
+ * and may have several groups, which then fill blocks. plain: channels are few, pictures keep them
+ * apart. */
 typedef struct sni_slices_form {
-    int64_t channels, m, depth, kernel_h, kernel_w;
+    int64_t channels, m, depth, kernel_h, kernel_w, groups;
     bool plain;
 } sni_slices_form;
 
@@ -23,7 +24,8 @@ typedef struct sni_sliced {
     void *direct;         /* of conv_direct.c */
 } sni_sliced;
 
-/* Writes weights as (m, depth, slice * block, kernel_h * kernel_w) to zero-filled memory. */
+/* Writes weights as (m, depth, slice * block / groups, kernel_h * kernel_w) to zero-filled memory.
+ */
 typedef void (*sni_slices_turn_fn)(const void *ctx, const sni_loose_float *from,
                                    const sni_sliced *s, float *to);
 
