@@ -47,11 +47,19 @@ static int64_t or_else(const sni_ints *v, size_t i, int64_t otherwise) {
     return i < v->n ? v->v[i] : otherwise;
 }
 
+/* True if there are kernels for convolutions of these groups. */
+static bool takes_groups(const sni_layout *l, int64_t groups, const int64_t *w) {
+    int64_t in = w[0], out = w[1] * groups;
+    return groups == 1 ||
+           (in % groups == 0 && (sni_blocked_near(in, out, groups, w[2] * w[3], l->block) ||
+                                 sni_blocked_merge(in, out, groups, l->block) > 0));
+}
+
 /* Both axes of a ConvTranspose that can be taken apart; false for others. */
 static bool read_axes(const sni_layout *l, const sni_node *n, const int64_t *w, axis axes[2]) {
     const sni_conv_params *p = n->params;
     const sni_attr *extra = sni_node_attr(n, "output_padding");
-    if (p->group != 1 || !all_ones(&p->window.dilations) ||
+    if (!takes_groups(l, p->group, w) || !all_ones(&p->window.dilations) ||
         (p->window.auto_pad != SNI_PAD_NOTSET && p->window.auto_pad != SNI_PAD_VALID) ||
         sni_node_attr(n, "output_shape") || (extra && extra->count != 2))
         return false;
@@ -108,32 +116,34 @@ static sn_status find_ending(sni_layout *l, const sni_node *n, ending *out) {
 
 /* ---- Making ---- */
 
-/* The weights of one phase, (M, C, taps) from (C, M, kernel). */
-static void pick_taps(const sni_tensor *w, const phase *h, const phase *v, const axis axes[2],
-                      float *to) {
-    int64_t in = w->dims[0], out = w->dims[1], rows = w->dims[2], columns = w->dims[3];
+/* The weights of one phase, (M, C of a group, taps) from (C, M of a group, kernel). */
+static void pick_taps(const sni_tensor *w, int64_t groups, const phase *h, const phase *v,
+                      const axis axes[2], float *to) {
+    int64_t in = w->dims[0] / groups, out = w->dims[1], rows = w->dims[2], columns = w->dims[3];
     const float *from = w->data;
-    for (int64_t m = 0; m < out; m++)
-        for (int64_t c = 0; c < in; c++)
+    for (int64_t m = 0; m < out * groups; m++)
+        for (int64_t c = m / out * in; c < (m / out + 1) * in; c++)
             for (int64_t a = h->taps - 1; a >= 0; a--)
                 for (int64_t b = v->taps - 1; b >= 0; b--)
-                    *to++ = from[((c * out + m) * rows + h->tap + a * axes[0].stride) * columns +
-                                 v->tap + b * axes[1].stride];
+                    *to++ =
+                        from[((c * out + m % out) * rows + h->tap + a * axes[0].stride) * columns +
+                             v->tap + b * axes[1].stride];
 }
 
 static sn_status emit_phase(sni_layout *l, sni_node *n, const sni_tensor *w, const phase *h,
                             const phase *v, const axis axes[2], const ending *e, int32_t x,
                             int32_t *out) {
-    const int64_t dims[4] = {w->dims[1], w->dims[0], h->taps, v->taps};
+    int64_t groups = ((const sni_conv_params *)n->params)->group;
+    const int64_t dims[4] = {w->dims[1] * groups, w->dims[0] / groups, h->taps, v->taps};
     const int64_t pads[4] = {h->begin, v->begin, h->end, v->end};
     bool bias = n->n_in > 2 && n->in[2] != SNI_NO_ID;
     int32_t in[5] = {x, SNI_NO_ID, bias ? n->in[2] : SNI_NO_ID, SNI_NO_ID, e->slopes};
     float *taps;
     SN_TRY(sni_layout_const_floats(l, 4, dims, &taps, &in[1]));
-    pick_taps(w, h, v, axes, taps);
-    sni_attr attrs[4] = {sni_attr_of_int("block", l->block)};
-    int32_t n_attrs = 2;
-    SN_TRY(sni_layout_list(l, "pads", pads, 4, &attrs[1]));
+    pick_taps(w, groups, h, v, axes, taps);
+    sni_attr attrs[5] = {sni_attr_of_int("block", l->block), sni_attr_of_int("group", groups)};
+    int32_t n_attrs = 3;
+    SN_TRY(sni_layout_list(l, "pads", pads, 4, &attrs[2]));
     for (int i = 0; e->node && i < 2; i++)
         if (e->attrs[i].kind != SNI_ATTR_NONE) attrs[n_attrs++] = e->attrs[i];
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,

@@ -201,6 +201,18 @@ static const layer layers[] = {
      "ai.sinter.BlockedConv=4 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
      "ai.sinter.ToBlocked=1",
      "1,6,1,1", false},
+    {"ConvTranspose of groups", "float[N,8,5,6] x",
+     "c = ConvTranspose<group = 2, strides = [2, 2], pads = [1, 1, 1, 1]>(x, {rand 8,3,4,3}, {rand "
+     "6})",
+     "ai.sinter.BlockedConv=4 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
+     "ai.sinter.ToBlocked=1",
+     "1,6,1,1", false},
+    {"depthwise ConvTranspose", "float[N,6,5,6] x",
+     "c = ConvTranspose<group = 6, strides = [2, 1], pads = [1, 1, 1, 1]>(x, {rand 6,1,4,3}, {rand "
+     "6})",
+     "ai.sinter.BlockedConv=2 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
+     "ai.sinter.ToBlocked=1",
+     "1,6,1,1", false},
     {"Gemm", "float[N,8] x", "c = Gemm<transB = 1>(x, {rand 6,8}, {rand 6})", "ai.sinter.Linear=1",
      "6", false},
     {"MatMul", "float[N,S,8] x", "product = MatMul(x, {rand 8,6})\nc = Add({rand 6}, product)",
