@@ -43,9 +43,18 @@ sni_epilogue sni_conv_epilogue_of(const sni_kernel *k) {
 
 /* ---- Dense and grouped ---- */
 
+static bool all_are(const sni_ints *v, int64_t what) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->v[i] != what) return false;
+    return true;
+}
+
 bool sni_conv_accepts(const sni_choice *c) {
-    return is_float_conv(c) &&
-           (c->constants[1]->tensor.rank == 3 || c->constants[1]->tensor.rank == 4);
+    const sni_window_params *p = &((const sni_conv_params *)c->params)->window;
+    if (!is_float_conv(c)) return false;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    if (w->rank != 5) return w->rank == 3 || w->rank == 4;
+    return sni_tensor_span(w, 2, 5) == 1 && all_are(&p->strides, 1) && all_are(&p->pads, 0);
 }
 
 bool sni_conv_is_volume(const sni_choice *c) {
@@ -113,6 +122,13 @@ static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) 
     return pack_weights(c, false, state, err);
 }
 
+/* A volume each of whose outputs sees the input in its own place alone. */
+static bool is_flat(const sni_window *w) {
+    for (int i = 0; i < w->rank; i++)
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] || w->end[i]) return false;
+    return w->rank == 3;
+}
+
 sni_plane sni_plane_of(const sni_window *w) {
     int last = w->rank - 1;
     sni_plane p = {.h = 1, .out_h = 1, .kernel_h = 1, .stride_h = 1, .dilation_h = 1};
@@ -123,8 +139,9 @@ sni_plane sni_plane_of(const sni_window *w) {
     p.dilation_w = w->dilation[last];
     p.pad_w = w->begin[last];
     if (last > 0) {
-        p.h = w->in[last - 1];
-        p.out_h = w->out[last - 1];
+        int64_t planes = is_flat(w) ? w->in[0] : 1;
+        p.h = w->in[last - 1] * planes;
+        p.out_h = w->out[last - 1] * planes;
         p.kernel_h = w->kernel[last - 1];
         p.stride_h = w->stride[last - 1];
         p.dilation_h = w->dilation[last - 1];
@@ -134,7 +151,8 @@ sni_plane sni_plane_of(const sni_window *w) {
 }
 
 sni_depth sni_depth_of(const sni_window *w) {
-    if (w->rank < 3) return (sni_depth){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    if (w->rank < 3 || is_flat(w))
+        return (sni_depth){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
     return (sni_depth){.in = w->in[0],
                        .out = w->out[0],
                        .kernel = w->kernel[0],

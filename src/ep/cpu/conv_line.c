@@ -61,9 +61,9 @@ static bool line_pays(const sni_choice *c) {
     int64_t pixels = sni_conv_pixels(c), m = w->dims[0] / p->group;
     int64_t depth = sni_tensor_span(w, 1, w->rank);
     if (depth > LINE_DEPTH || !reach_is_small(c)) return false;
-    if (w->rank == 5 || (w->rank == 4 && p->group > 1 && depth > w->dims[1]))
-        return p->group > 1 && m <= GROUP_CHANNELS && w->dims[1] <= GROUP_CHANNELS &&
-               w->dims[0] * depth <= GROUP_WEIGHTS;
+    if (w->rank == 5 || (w->rank == 4 && p->group > 1))
+        return p->group > 1 && depth > w->dims[1] && m <= GROUP_CHANNELS &&
+               w->dims[1] <= GROUP_CHANNELS && w->dims[0] * depth <= GROUP_WEIGHTS;
     if (w->dims[1] > LINE_CHANNELS || w->dims[0] * depth > LINE_WEIGHTS) return false;
     if (w->rank == 4) {
         int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;

@@ -12,10 +12,11 @@ typedef struct sni_plane {
     const float *x; /* the group's first channel */
 } sni_plane;
 
-/* The last two axes of a window, or its only one. */
+/* The last two axes of a window, or its only one; all rows of a volume whose outputs see one pixel
+ * each. */
 sni_plane sni_plane_of(const sni_window *w);
 
-/* The first of three axes; a picture is a volume one plane deep. */
+/* The first of three axes; what sni_plane_of() holds as a whole is one plane deep. */
 typedef struct sni_depth {
     int64_t in, out, kernel, stride, dilation, pad;
 } sni_depth;

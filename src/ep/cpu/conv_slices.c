@@ -6,6 +6,7 @@
  * segments, each of which is a picture one row high with all the columns that its outputs see. */
 #include "base/threadpool.h"
 #include "ep/cpu/blocked.h"
+#include "ep/cpu/conv_plane.h"
 #include "ep/cpu/slices.h"
 #include "ops/compute.h"
 
@@ -281,7 +282,7 @@ static bool fused_accepts(const sni_choice *c) {
 static bool conv_pays(const sni_choice *c) {
     const sni_tensor *w = &c->constants[1]->tensor;
     if (2 * w->dims[0] < sni_cpu_kernels_get()->block) return false;
-    if (w->rank == 5) return true;
+    if (w->rank == 5) return !sni_conv_accepts(c); /* products of the volume as it is */
     return w->dims[2] > 1 && !sni_slices_plain(w->dims[1]) && sni_choice_rank(c, 0) == 3 &&
            c->in[0]->dims[2] >= LEAST_PIXELS;
 }
