@@ -1,5 +1,5 @@
-/* depthwise.isa.c - rows of depthwise convolution, for one instruction-set tier (see tier.isa.c).
- */
+/* depthwise.isa.c - rows of depthwise convolution, and of groups whose channels are near each
+ * other, for one instruction-set tier (see tier.isa.c). */
 #include "base/lengths.h"
 #include "cpu/block.h"
 #include "cpu/depthwise.h"

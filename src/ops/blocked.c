@@ -82,15 +82,9 @@ int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block
     return groups % merged == 0 && merged * out % block == 0 ? merged : 0;
 }
 
-static bool all_are(const sni_ints *v, int64_t what) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != what) return false;
-    return true;
-}
-
 bool sni_blocked_is_flat(const sni_conv_params *p, const int64_t *weights) {
-    return weights[2] == 1 && weights[3] == 1 && all_are(&p->window.strides, 1) &&
-           all_are(&p->window.pads, 0);
+    return weights[2] == 1 && weights[3] == 1 && sni_ints_are(&p->window.strides, 1) &&
+           sni_ints_are(&p->window.pads, 0);
 }
 
 /* ---- Inference ---- */

@@ -94,6 +94,13 @@ typedef struct sni_strings {
     bool given;
 } sni_strings;
 
+/* True if no element is another number; so it is if there are none. */
+static inline bool sni_ints_are(const sni_ints *v, int64_t what) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->v[i] != what) return false;
+    return true;
+}
+
 /* Tables in a designated initialiser; each ends with a zero entry. */
 #define SNI_FORMALS(...)   \
     (const sni_formal[]) { \

@@ -23,12 +23,6 @@ static bool has_constant_bias(const sni_graph *g, const sni_node *n) {
     return n->n_in < 3 || n->in[2] == SNI_NO_ID || sni_graph_value(g, n->in[2])->constant;
 }
 
-static bool all_are(const sni_ints *v, int64_t what) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != what) return false;
-    return true;
-}
-
 /* A tensor that is added, slopes by channel, factors, or means. */
 static bool has_more(const sni_node *n) {
     for (int32_t i = 3; i < n->n_in; i++)
@@ -156,7 +150,7 @@ static bool can_scale(const sni_graph *g, const sni_node *n) {
         (n->n_in > 5 && n->in[5] != SNI_NO_ID))
         return false;
     const int64_t *w = weights_of(g, n);
-    return w && w[2] == 1 && w[3] == 1 && all_are(&p->fused.conv.window.pads, 0);
+    return w && w[2] == 1 && w[3] == 1 && sni_ints_are(&p->fused.conv.window.pads, 0);
 }
 
 sn_status sni_pass_conv_factors(sni_rewrite *r) {

@@ -6,12 +6,6 @@
 #include "ops/fused.h"
 #include "opt/opt.h"
 
-static bool all_are(const sni_ints *v, int64_t value) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != value) return false;
-    return true;
-}
-
 static bool is_sinter(const sni_node *n, const char *type) {
     return sni_str_is(n->domain, SNI_SINTER_DOMAIN) && sni_str_is(n->type, type);
 }
@@ -27,8 +21,9 @@ static bool can_be_winograd(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = n->params;
     const sni_window_params *window = &p->fused.conv.window;
     const sni_type *w = &sni_graph_value(g, n->in[1])->type;
-    return !p->winograd && (all_are(&window->strides, 1) || all_are(&window->strides, 2)) &&
-           all_are(&window->dilations, 1) && w->has_shape && w->rank == 4 &&
+    return !p->winograd &&
+           (sni_ints_are(&window->strides, 1) || sni_ints_are(&window->strides, 2)) &&
+           sni_ints_are(&window->dilations, 1) && w->has_shape && w->rank == 4 &&
            (w->dims[2] > 1 || w->dims[3] > 1) && fills_blocks(p, w->dims);
 }
 

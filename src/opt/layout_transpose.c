@@ -37,12 +37,6 @@ static bool phase_of(const axis *x, int64_t o, phase *out) {
 
 /* ---- Looking ---- */
 
-static bool all_ones(const sni_ints *v) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != 1) return false;
-    return true;
-}
-
 static int64_t or_else(const sni_ints *v, size_t i, int64_t otherwise) {
     return i < v->n ? v->v[i] : otherwise;
 }
@@ -59,7 +53,7 @@ static bool takes_groups(const sni_layout *l, int64_t groups, const int64_t *w) 
 static bool read_axes(const sni_layout *l, const sni_node *n, const int64_t *w, axis axes[2]) {
     const sni_conv_params *p = n->params;
     const sni_attr *extra = sni_node_attr(n, "output_padding");
-    if (!takes_groups(l, p->group, w) || !all_ones(&p->window.dilations) ||
+    if (!takes_groups(l, p->group, w) || !sni_ints_are(&p->window.dilations, 1) ||
         (p->window.auto_pad != SNI_PAD_NOTSET && p->window.auto_pad != SNI_PAD_VALID) ||
         sni_node_attr(n, "output_shape") || (extra && extra->count != 2))
         return false;

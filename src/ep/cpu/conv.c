@@ -43,18 +43,13 @@ sni_epilogue sni_conv_epilogue_of(const sni_kernel *k) {
 
 /* ---- Dense and grouped ---- */
 
-static bool all_are(const sni_ints *v, int64_t what) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->v[i] != what) return false;
-    return true;
-}
-
 bool sni_conv_accepts(const sni_choice *c) {
     const sni_window_params *p = &((const sni_conv_params *)c->params)->window;
     if (!is_float_conv(c)) return false;
     const sni_tensor *w = &c->constants[1]->tensor;
     if (w->rank != 5) return w->rank == 3 || w->rank == 4;
-    return sni_tensor_span(w, 2, 5) == 1 && all_are(&p->strides, 1) && all_are(&p->pads, 0);
+    return sni_tensor_span(w, 2, 5) == 1 && sni_ints_are(&p->strides, 1) &&
+           sni_ints_are(&p->pads, 0);
 }
 
 bool sni_conv_is_volume(const sni_choice *c) {
