@@ -16,6 +16,11 @@ static inline int32_t sni_int_moved(int32_t zero, sn_dtype dtype, bool to_signed
     return (dtype == SN_INT8) == to_signed ? zero : to_signed ? zero - 128 : zero + 128;
 }
 
+/* a - b, which wraps round: what a compiled file says may be any number. */
+static inline int32_t sni_int_less(int32_t a, int32_t b) {
+    return (int32_t)((uint32_t)a - (uint32_t)b);
+}
+
 static inline bool sni_int_is_bytes(const sni_choice *c, int i) {
     return sni_choice_is(c, i, SN_UINT8) || sni_choice_is(c, i, SN_INT8);
 }

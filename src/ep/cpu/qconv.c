@@ -88,7 +88,7 @@ static void fill_weights(sni_qconv *p, const sni_tensor *w) {
         for (int64_t t = 0; t < each; t++) {
             int32_t v = (int8_t)(data[i * each + t] ^ flip);
             sum += v;
-            if (p->taps_w) p->taps_w[i * each + t] = (float)(v - p->w.zeros[i]);
+            if (p->taps_w) p->taps_w[i * each + t] = (float)sni_int_less(v, p->w.zeros[i]);
         }
         p->w.sums[i] = sum;
     }
@@ -367,7 +367,7 @@ static sn_status correct(sni_kernel *k, sni_qconv_call *c, const sni_tensor *bia
     sni_int_corrections(&p->w, sni_int_moved(c->x_zero, c->x->dtype, false), b, c->adds);
     if (!p->w.has_zero) return SN_OK;
     c->weights = c->adds + p->w.n;
-    for (int64_t i = 0; i < p->w.n; i++) c->weights[i] = -p->w.zeros[i];
+    for (int64_t i = 0; i < p->w.n; i++) c->weights[i] = sni_int_less(0, p->w.zeros[i]);
     return SN_OK;
 }
 

@@ -125,7 +125,7 @@ static sn_status run_packed(sni_kernel *k, const call *c) {
     g.col_add = adds;
     if (w->has_zero) {
         SN_TRY(sni_scratch_array(k, w->n, sizeof(int32_t), &zeros));
-        for (int64_t i = 0; i < w->n; i++) ((int32_t *)zeros)[i] = -w->zeros[i];
+        for (int64_t i = 0; i < w->n; i++) ((int32_t *)zeros)[i] = sni_int_less(0, w->zeros[i]);
         g.col_mul = zeros;
         SN_TRY(row_sums(k, c, w, g.m, &g.row_mul));
     }
