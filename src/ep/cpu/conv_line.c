@@ -27,9 +27,12 @@ enum {
     LINE_WEIGHTS = 1 << 14,
     GROUP_CHANNELS = 16, /* of a group of pictures or volumes, of the input and of the output, */
     GROUP_WEIGHTS = 1 << 18,
-    LINE_LANES = 16,      /* products at once */
-    LINE_STRIDE = 64,     /* at most, ... */
-    LINE_REACH = 1 << 16, /* ... and pads and extents of windows: what is laid out stays small */
+    LINE_LANES = 16,  /* products at once */
+    LINE_STRIDE = 64, /* at most, ... */
+    LINE_REACH =
+        1 << 16,    /* ... and pads and extents of windows: a line that is laid out stays small */
+    LAID_TIMES = 8, /* what pictures and volumes are laid out in is at most so many times them */
+    LAID_LEAST = 1 << 12 /* or so many numbers */
 };
 
 static bool reach_is_small(const sni_choice *c) {
@@ -43,6 +46,26 @@ static bool reach_is_small(const sni_choice *c) {
             window.begin[i] > LINE_REACH || window.end[i] < 0 || window.end[i] > LINE_REACH)
             return false;
     return true;
+}
+
+/* Whether a picture or volume with its pads is not much larger than what it is made of and what is
+ * made of it: strides and dilations may be wide along all axes. */
+static bool laid_is_small(const sni_choice *c) {
+    const sni_conv_params *p = c->params;
+    const sni_tensor *w = &c->constants[1]->tensor;
+    double laid = 1, in = 1, out = 1;
+    sni_window window;
+    int64_t sizes[SN_MAX_RANK];
+    if (sni_conv_pixels(c) < 0 ||
+        sni_window_init(&window, &p->window, w->rank - 2, w->dims + 2, NULL) != SN_OK ||
+        sni_window_sizes(&window, &p->window, c->in[0]->dims + 2, sizes, NULL, NULL) != SN_OK)
+        return false;
+    for (int i = 0; i < window.rank; i++) {
+        laid *= (double)(sizes[i] * window.stride[i] + sni_window_extent(&window, i));
+        in *= (double)c->in[0]->dims[2 + i];
+        out *= (double)sizes[i];
+    }
+    return laid <= LAID_LEAST + LAID_TIMES * (in + out);
 }
 
 static bool line_accepts(const sni_choice *c) {
@@ -60,7 +83,8 @@ static bool line_pays(const sni_choice *c) {
     const sni_tensor *w = &c->constants[1]->tensor;
     int64_t pixels = sni_conv_pixels(c), m = w->dims[0] / p->group;
     int64_t depth = sni_tensor_span(w, 1, w->rank);
-    if (depth > LINE_DEPTH || !reach_is_small(c)) return false;
+    if (depth > LINE_DEPTH || !reach_is_small(c) || (w->rank > 3 && !laid_is_small(c)))
+        return false;
     if (w->rank == 5 || (w->rank == 4 && p->group > 1))
         return p->group > 1 && depth > w->dims[1] && m <= GROUP_CHANNELS &&
                w->dims[1] <= GROUP_CHANNELS && w->dims[0] * depth <= GROUP_WEIGHTS;
