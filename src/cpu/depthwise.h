@@ -42,8 +42,8 @@ size_t sni_depthwise_packed_size(const sni_conv_geometry *g);
 void sni_depthwise_pack(const sni_conv_geometry *g, const float *w, float *to);
 
 /* Rows [from, to) of one plane (`channels`: its channel block) to y, which is its first row. x is
- * row `x_first` of the input; the input's other blocks, which only groups of several channels see,
- * lie as in a whole tensor; e->residual and e->row_means, too, are the plane's first row. */
+ * row `x_first` of the input, in the block that sni_depthwise_rows says; e->residual and
+ * e->row_means, too, are the plane's first row. */
 typedef struct sni_depthwise_part {
     const float *x;
     int64_t x_first, channels, from, to;

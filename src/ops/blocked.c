@@ -51,6 +51,7 @@ sn_status sni_blocked_set_means(sni_kernel *k, const float *y, int64_t n, int64_
 /* True if the n-th of `few` inputs of the groups of `shares` outputs that a block of outputs is of
  * lie in two blocks at most, for all blocks and n. */
 static bool are_near(int64_t few, int64_t shares, int64_t block) {
+    if (shares >= block) return true; /* it is of two groups at most */
     for (int64_t first = 0; first < shares * block; first += block)
         for (int64_t n = 0; n < few; n++) {
             int64_t blocks = 1, at = (first / shares * few + n) / block;
@@ -65,12 +66,12 @@ static bool are_near(int64_t few, int64_t shares, int64_t block) {
 }
 
 bool sni_blocked_near(int64_t in, int64_t out, int64_t groups, int64_t taps, int64_t block) {
-    enum { MOST_TERMS = 4096, MOST_SHARES = 256 };
+    enum { MOST_TERMS = 1024 };
     int64_t few = in / groups, shares = out / groups;
     if (in == out && in == groups) return true;
     if (groups * few != in || groups * shares != out || few < 1 || shares < 1) return false;
-    return groups > 1 && few <= SNI_NEAR_CHANNELS && shares <= MOST_SHARES &&
-           taps <= MOST_TERMS / few && are_near(few, shares, block);
+    return groups > 1 && few <= SNI_NEAR_CHANNELS && taps <= MOST_TERMS / few &&
+           are_near(few, shares, block);
 }
 
 int64_t sni_blocked_merge(int64_t in, int64_t out, int64_t groups, int64_t block) {

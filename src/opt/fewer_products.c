@@ -13,7 +13,7 @@ static bool is_sinter(const sni_node *n, const char *type) {
 /* True for one group, and for groups that fill whole blocks. */
 static bool fills_blocks(const sni_blocked_conv_params *p, const int64_t *w) {
     int64_t groups = p->fused.conv.group;
-    return groups == 1 || (w[1] % p->block == 0 && w[0] / groups % p->block == 0);
+    return sni_blocked_merge(w[1] * groups, w[0], groups, p->block) == 1;
 }
 
 static bool can_be_winograd(const sni_graph *g, const sni_node *n) {

@@ -256,8 +256,8 @@ static bool is_const(const sni_choice *c, int i) {
 /* True for one group, and for groups of a line that fill blocks. */
 static bool takes_groups(const sni_tensor *w, int64_t groups) {
     int64_t block = sni_cpu_kernels_get()->block;
-    return groups == 1 || (w->rank == 3 && w->dims[1] % block == 0 && w->dims[0] % groups == 0 &&
-                           w->dims[0] / groups % block == 0);
+    return groups == 1 ||
+           (w->rank == 3 && sni_blocked_merge(w->dims[1] * groups, w->dims[0], groups, block) == 1);
 }
 
 static bool conv_accepts(const sni_choice *c) {

@@ -19,14 +19,14 @@ enum { TAPS = 256 }; /* as the number of a form: weights are transformed when th
 
 /* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
 static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geometry *group) {
-    int64_t block = sni_cpu_kernels_get()->block;
     bool plain;
     if (!sni_blocked_geometry(c, g, &plain) || plain) return false;
     *group = *g;
     group->in_channels /= g->groups;
     group->out_channels /= g->groups;
     group->groups = 1;
-    return g->groups == 1 || (group->in_channels % block == 0 && group->out_channels % block == 0);
+    return sni_blocked_merge(g->in_channels, g->out_channels, g->groups,
+                             sni_cpu_kernels_get()->block) == 1;
 }
 
 /* Any form at all. */
