@@ -1,5 +1,5 @@
-/* conv_line.c - convolution of one or two input channels, or of groups of so few, in float32: sums
- * of the input's own rows. */
+/* conv_line.c - convolution of one or two input channels, or of groups of few, in float32: sums of
+ * the input's own rows. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ep/cpu/conv_plane.h"
@@ -27,12 +27,11 @@ enum {
     LINE_WEIGHTS = 1 << 14,
     GROUP_CHANNELS = 16, /* of a group of pictures or volumes, of the input and of the output, */
     GROUP_WEIGHTS = 1 << 18,
-    LINE_LANES = 16,  /* products at once */
-    LINE_STRIDE = 64, /* at most, ... */
-    LINE_REACH =
-        1 << 16,    /* ... and pads and extents of windows: a line that is laid out stays small */
-    LAID_TIMES = 8, /* what pictures and volumes are laid out in is at most so many times them */
-    LAID_LEAST = 1 << 12 /* or so many numbers */
+    LINE_LANES = 16,      /* products at once */
+    LINE_STRIDE = 64,     /* at most, ... */
+    LINE_REACH = 1 << 16, /* ... and pads and extents of windows: laid out, a line stays small */
+    LAID_TIMES = 8,       /* pictures and volumes are laid out in so many times their size, */
+    LAID_LEAST = 1 << 12  /* or so many numbers */
 };
 
 static bool reach_is_small(const sni_choice *c) {
