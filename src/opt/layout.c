@@ -211,12 +211,24 @@ void sni_layout_done(sni_layout *l, sni_node *n, int32_t real) {
 
 /* ---- The pass ---- */
 
+/* The node before which users of a list of channels find it real. It became so where a blocked user
+ * needed it, which may be after a plain one: that is moved to `before`. */
+static const sni_node *behind_list(sni_layout *l, int32_t id, const sni_node *before) {
+    const sni_form *f = &l->forms[id];
+    if (!f->parts || f->real == SNI_NO_ID) return before;
+    sni_node *maker = sni_value_producer(l->g, l->g->values[f->real]);
+    if (maker == before) return sni_graph_next(l->g, maker);
+    sni_graph_move_node(l->g, maker, before->id);
+    return before;
+}
+
 /* Gives the users of a dead node's output, which are plain nodes and outputs of the graph, a plain
  * tensor again. */
 static sn_status restore(sni_layout *l, const sni_node *n, int32_t id) {
     const sni_node *after = sni_graph_next(l->g, n);
     int32_t blocked, plain;
     if (id == SNI_NO_ID || l->g->values[id]->use_count == 0) return SN_OK;
+    after = behind_list(l, id, after);
     SN_TRY(sni_layout_need(l, id, after, &blocked));
     const sni_attr attrs[2] = {sni_attr_of_int("block", l->block),
                                sni_attr_of_int("channels", sni_layout_channels(l, id))};

@@ -227,6 +227,18 @@ static void channel_shuffle(void **state) {
     check(&t, 3, 9, "float[1,40,9,9]", 1, 1);
 }
 
+/* What is put together for a convolution has a plain user before that. */
+static void plain_user_first(void **state) {
+    (void)state;
+    text t = {0};
+    conv(&t, "a", "x", 32, 3, 3, 1, 1);
+    conv(&t, "b", "x", 16, 3, 3, 1, 1);
+    NODE(&t, " c = Concat<axis = 1>(a, b) d = CumSum(c, one)");
+    conv(&t, "e", "c", 48, 48, 1, 1, 1);
+    NODE(&t, " y = Concat<axis = 0>(d, e)");
+    check(&t, 3, 9, "float[2,48,9,9]", 2, 0);
+}
+
 /* Groups that fill no blocks, shuffled: the depthwise convolution takes the channels as they are,
  * and the one after it picks them. */
 static void shuffled_groups(void **state) {
@@ -343,12 +355,13 @@ static void scales_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residual_blocks), cmocka_unit_test(squeeze_and_excite),
-        cmocka_unit_test(not_squeezed),    cmocka_unit_test(inverted_residual),
-        cmocka_unit_test(channels_last),   cmocka_unit_test(grown_at_the_end),
-        cmocka_unit_test(channel_shuffle), cmocka_unit_test(up_and_together),
-        cmocka_unit_test(scales_alone),    cmocka_unit_test(slopes_by_channel),
-        cmocka_unit_test(shuffled_groups), cmocka_unit_test(picked_and_expanded),
+        cmocka_unit_test(residual_blocks),     cmocka_unit_test(squeeze_and_excite),
+        cmocka_unit_test(not_squeezed),        cmocka_unit_test(inverted_residual),
+        cmocka_unit_test(channels_last),       cmocka_unit_test(grown_at_the_end),
+        cmocka_unit_test(channel_shuffle),     cmocka_unit_test(plain_user_first),
+        cmocka_unit_test(up_and_together),     cmocka_unit_test(scales_alone),
+        cmocka_unit_test(slopes_by_channel),   cmocka_unit_test(shuffled_groups),
+        cmocka_unit_test(picked_and_expanded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
