@@ -195,13 +195,55 @@ static void blend_block(const grid_job *j, int64_t image, int64_t point, int64_t
                         n, (float *)j->dst + c * j->points + point);
 }
 
+/* True if the taps of a point are two times two neighbours, or not there. */
+static bool are_pairs(const grid_job *j) {
+    return j->p->mode == LINEAR && j->p->padding != REFLECTION && j->r == 2 && j->size[0] > 1 &&
+           j->size[1] > 1;
+}
+
+/* Along axis d, the first of two neighbours that the taps of a coordinate are among, and the weights
+ * of both. */
+static int64_t find_neighbours(const grid_job *j, int64_t at, int d, double w[2]) {
+    int64_t last = j->size[d] - 1;
+    double x = coordinate(j, at, d);
+    if (j->p->padding == BORDER) x = x < 0 ? 0 : x < (double)last ? x : (double)last;
+    double base = floor(x);
+    int64_t first = (int64_t)base;
+    w[0] = 1 - (x - base);
+    w[1] = x - base;
+    if (first >= 0 && first < last) return first;
+    w[1] = first == last ? w[0] : 0;
+    w[0] = first == -1 ? x - base : 0;
+    return first == last ? last - 1 : 0;
+}
+
+/* As blend_block, for taps that are pairs. */
+static void blend_pairs(const grid_job *j, int64_t image, int64_t point, int64_t n) {
+    int32_t at[2 * BLOCK] = {0};
+    float weight[4 * BLOCK] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = (image * j->points + point + i) * 2;
+        double wx[2], wy[2];
+        int64_t x = find_neighbours(j, from, 1, wx), y = find_neighbours(j, from + 1, 0, wy);
+        for (int r = 0; r < 2; r++) {
+            at[r * BLOCK + i] = (int32_t)((y + r) * j->stride[0] + x);
+            weight[2 * r * BLOCK + i] = (float)(wx[0] * wy[r]);
+            weight[(2 * r + 1) * BLOCK + i] = (float)(wx[1] * wy[r]);
+        }
+    }
+    for (int64_t c = image * j->channels; c < (image + 1) * j->channels; c++)
+        j->lent->sample_pairs((const float *)j->src + c * j->volume, at, weight, BLOCK, n,
+                              (float *)j->dst + c * j->points + point);
+}
+
 /* Blocks [begin, end) of all images. */
 static void grid_blocks(void *ctx, int64_t begin, int64_t end) {
     const grid_job *j = ctx;
     int64_t blocks = (j->points + BLOCK - 1) / BLOCK;
+    bool pairs = are_pairs(j);
     for (int64_t b = begin; b < end; b++) {
         int64_t first = b % blocks * BLOCK, left = j->points - first;
-        blend_block(j, b / blocks, first, left < BLOCK ? left : BLOCK);
+        (pairs ? blend_pairs : blend_block)(j, b / blocks, first, left < BLOCK ? left : BLOCK);
     }
 }
 

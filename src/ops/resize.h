@@ -57,6 +57,10 @@ typedef struct sni_resize_cores {
                    int64_t step, int64_t n, float *y);
     void (*spread)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
                    int64_t step, int64_t n, float *y);
+    /* The same for taps that are two times two neighbours: w[t * step + i] is for
+     * x[at[t / 2 * step + i] + t % 2]. */
+    void (*sample_pairs)(const float *x, const int32_t *at, const float *w, int64_t step, int64_t n,
+                         float *y);
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
     void (*weigh)(const float *w, const int64_t *at, int64_t count, const float *x, int64_t n,
                   float *y, bool add);

@@ -84,5 +84,6 @@ const sni_moves SNI_PASTE(sni_moves, TIER) = {
                .pick = pick_row,
                .spread = spread_row,
                .sample = sample_row,
+               .sample_pairs = sample_pairs,
                .weigh = weigh_places},
 };

@@ -67,6 +67,11 @@ static void pick_row(const float *x, int64_t in, const int32_t *at, int64_t n, f
     if (i < n) store_some(y + i, n - i, pick(x, in, at + i));
 }
 
+static inline vf weighted(const float *w, vf v) {
+    vf weight = load(w);
+    return select_vf(weight != 0, weight * v, splat(0)); /* an infinity of weight 0 is left out */
+}
+
 /* `anywhere`, and `taps` at some calls, are constants. */
 static inline __attribute__((always_inline)) void spread_taps(bool anywhere, const float *x,
                                                               int64_t in, const int32_t *at,
@@ -76,10 +81,8 @@ static inline __attribute__((always_inline)) void spread_taps(bool anywhere, con
         vf sum = splat(0);
         for (int64_t t = 0; t < taps; t++) {
             const int32_t *places = at + t * step + i;
-            vf weight = load(w + t * step + i);
             vf v = anywhere ? pick_any(x, places) : pick(x, in, places);
-            /* An infinity of weight 0 is left out. */
-            sum += select_vf(weight != 0, weight * v, splat(0));
+            sum += weighted(w + t * step + i, v);
         }
         if (i + LANES <= n)
             store(y + i, sum);
@@ -102,4 +105,54 @@ static void sample_row(const float *x, int64_t in, const int32_t *at, const floa
         spread_taps(true, x, in, at, w, 4, step, n, y);
     else
         spread_taps(true, x, in, at, w, taps, step, n, y);
+}
+
+#if LANES == 16
+#define HALF(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif LANES == 8
+#define HALF(f) f(0), f(1), f(2), f(3)
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define HALF(f) f(0), f(1)
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#endif
+
+static inline double pair_at(const float *x) {
+    double pair;
+    memcpy(&pair, x, sizeof pair);
+    return pair;
+}
+
+/* Of LANES places, the elements there and those behind them. Vectors of pairs are listed, because
+ * compilers put those together in memory that are filled one by one. */
+static inline void pick_pairs(const float *x, const int32_t *at, vf *first, vf *second) {
+    typedef double pairs __attribute__((vector_size(sizeof(vf))));
+#define LOW(i) pair_at(x + at[i])
+#define HIGH(i) pair_at(x + at[LANES / 2 + (i)])
+    const pairs low = {HALF(LOW)}, high = {HALF(HIGH)};
+#undef LOW
+#undef HIGH
+    *first = __builtin_shufflevector((vf)low, (vf)high, EVEN);
+    *second = __builtin_shufflevector((vf)low, (vf)high, ODD);
+}
+
+static void sample_pairs(const float *x, const int32_t *at, const float *w, int64_t step, int64_t n,
+                         float *y) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf sum = splat(0), first, second;
+        UNROLL
+        for (int r = 0; r < 2; r++) {
+            pick_pairs(x, at + r * step + i, &first, &second);
+            sum += weighted(w + 2 * r * step + i, first);
+            sum += weighted(w + (2 * r + 1) * step + i, second);
+        }
+        if (i + LANES <= n)
+            store(y + i, sum);
+        else
+            store_some(y + i, n - i, sum);
+    }
 }
