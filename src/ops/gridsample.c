@@ -201,8 +201,8 @@ static bool are_pairs(const grid_job *j) {
            j->size[1] > 1;
 }
 
-/* Along axis d, the first of two neighbours that the taps of a coordinate are among, and the weights
- * of both. */
+/* Along axis d, the first of two neighbours that the taps of a coordinate are among, and the
+ * weights of both. */
 static int64_t find_neighbours(const grid_job *j, int64_t at, int d, double w[2]) {
     int64_t last = j->size[d] - 1;
     double x = coordinate(j, at, d);
