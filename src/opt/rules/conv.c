@@ -175,6 +175,63 @@ static sn_status add_pads(sni_match *m) {
     return sni_match_set_attr(m, "sum", a);
 }
 
+/* ---- Cropping ---- */
+
+/* Results that a slice with step 1 leaves out at either end of an axis of `size`; false if that is
+ * not known. */
+static bool read_crop(int64_t from, int64_t to, sni_dim size, int64_t *before, int64_t *behind) {
+    if ((from < 0 || (to >= 0 && to < INT32_MAX)) && !sni_dim_known(size)) return false;
+    if (from < 0) from += size;
+    *before = from;
+    *behind = to < 0 ? -to : to >= INT32_MAX || to >= size ? 0 : size - to;
+    return *before >= 0 && *before < INT32_MAX && *behind >= 0 && *behind < INT32_MAX;
+}
+
+/* The padding of a convolution that makes no more results than a slice of its spatial axes keeps;
+ * false if there is none. `less` has room for two numbers for each of those axes. */
+static bool crop_pads(sni_match *m, int64_t *less) {
+    const sni_tensor *starts = sni_match_const(m, "starts"), *ends = sni_match_const(m, "ends");
+    const sni_tensor *axes = sni_match_const(m, "axes"), *steps = sni_match_const(m, "steps");
+    const sni_attr *pads = sni_match_attr(m, "p");
+    const sni_attr *strides = sni_node_attr(sni_match_node(m, "c"), "strides");
+    const sni_type *y = conv_type(m);
+    int space = y->rank - 2;
+    if (!y->has_shape || space < 1 || !pads || pads->count != (size_t)(2 * space) || !starts ||
+        !ends || !axes || starts->dtype != SN_INT64 || ends->dtype != SN_INT64 ||
+        axes->dtype != SN_INT64 || starts->count != axes->count || ends->count != axes->count ||
+        (strides && strides->count != (size_t)space) ||
+        (steps && (steps->dtype != SN_INT64 || steps->count != axes->count)))
+        return false;
+    for (int i = 0; i < 2 * space; i++) less[i] = pads->u.ints[i];
+    for (int64_t i = 0; i < axes->count; i++) {
+        int64_t axis = pad_at(axes, i), before, behind;
+        if (axis < 0) axis += y->rank;
+        if (axis < 2 || axis >= y->rank || (steps && pad_at(steps, i) != 1) ||
+            !read_crop(pad_at(starts, i), pad_at(ends, i), y->dims[axis], &before, &behind))
+            return false;
+        int64_t stride = strides ? strides->u.ints[axis - 2] : 1;
+        if (stride < 1 || stride > INT32_MAX) return false;
+        less[axis - 2] -= before * stride;
+        less[space + axis - 2] -= behind * stride;
+        if (less[axis - 2] < 0 || less[space + axis - 2] < 0) return false;
+    }
+    return true;
+}
+
+static bool crops_padding(sni_match *m) {
+    int64_t less[2 * SN_MAX_RANK];
+    return crop_pads(m, less);
+}
+
+static sn_status bind_less(sni_match *m) {
+    size_t count = 2 * (size_t)(conv_type(m)->rank - 2);
+    int64_t *less = SNI_NEW_ARRAY(&m->r->store->arena, int64_t, count);
+    if (!less) return sni_fail_memory(m->r->err);
+    crop_pads(m, less);
+    sni_attr a = {.kind = SNI_ATTR_INTS, .count = count, .u.ints = less};
+    return sni_match_set_attr(m, "less", a);
+}
+
 /* ---- Epilogues ---- */
 
 /* A float32 convolution that has no activation yet. */
@@ -215,6 +272,11 @@ static sn_status bind_slopes(sni_match *m) {
 #define NORM "%scale=[6] %bias=[6] %mean=[6] %var=+[6]"
 #define TRANSPOSED "x=[N,4,7,7] %w=[4,6,3,3] %b=[6] "
 
+#define SLICED "%starts, %ends, %axes, %steps?"
+#define CROPPED                                                                                 \
+    "x=[N,4,7,9] w=[6,4,3,3] b=[6] @p=[1,2,3,2] %starts=int64{0,1} %ends=int64{-2,2147483647} " \
+    "%axes=int64{2,-1} %steps=int64{1,1}; x=[1,4,9] w=[6,4,3] b=[6] @p=[2,4] "                  \
+    "%starts=int64{-12} %ends=int64{9} %axes=int64{2} %steps=int64{1}"
 #define PADDED "Pad<mode = \"constant\">(x, %pads, {0 | _})"
 
 const sni_rule sni_rules_conv[] = {
@@ -222,6 +284,13 @@ const sni_rule sni_rules_conv[] = {
      "Conv<*c, pads = @sum>(x, w, b)", .where = pads_space, .build = add_pads,
      .sample = "x=[N,4,7,7] w=[6,4,3,3] b=[6] %pads=int64{0,0,1,2,0,0,3,0} @p=[1,0,0,1]; "
                "x=[N,4,7] w=[6,4,3] b=[6] %pads=int64{0,0,1,0,0,2}"},
+    {"conv-slice", "Slice(c:Conv<auto_pad = \"NOTSET\", pads = @p>(x, w, b?), " SLICED ")",
+     "Conv<*c, pads = @less>(x, w, b)", .where = crops_padding, .build = bind_less,
+     .sample = CROPPED},
+    {"fused-conv-slice",
+     "Slice(c:com.microsoft.FusedConv<auto_pad = \"NOTSET\", pads = @p>(x, w, b?), " SLICED ")",
+     "com.microsoft.FusedConv<*c, pads = @less>(x, w, b)", .where = crops_padding,
+     .build = bind_less, .sample = CROPPED},
     {"pad-average-pool",
      "c:AveragePool<auto_pad = \"NOTSET\", pads = @p, ceil_mode = 0, kernel_shape = @k>(" PADDED
      ")",
