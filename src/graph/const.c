@@ -77,6 +77,21 @@ sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const i
     return SN_OK;
 }
 
+sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_const **out,
+                             sn_error *err) {
+    sni_const *copy = SNI_NEW(&c->store->arena, sni_const);
+    sni_tensor shape;
+    if (!copy) return sni_fail_memory(err);
+    SN_TRY(sni_tensor_shape(&shape, c->tensor.dtype, rank, dims, err));
+    pthread_mutex_lock(&c->store->lock);
+    *copy = *c;
+    pthread_mutex_unlock(&c->store->lock);
+    shape.data = copy->tensor.data;
+    copy->tensor = shape;
+    *out = copy;
+    return SN_OK;
+}
+
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err) {
     sni_const *c;

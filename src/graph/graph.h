@@ -82,6 +82,10 @@ sn_status sni_const_own_memory(sni_const *c, sn_error *err);
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err);
 
+/* The contents of `c` in another shape of as many elements, a constant of its own. */
+sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_const **out,
+                             sn_error *err);
+
 /* A constant whose contents `decode` works out from `source` (which lives as long as the store)
  * when they are asked for. */
 sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,

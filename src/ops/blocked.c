@@ -1,5 +1,5 @@
-/* ToBlocked and FromBlocked: between plain tensors (N,C,H,W) and blocked ones; and what the
- * operators on blocked tensors share. */
+/* ToBlocked and FromBlocked: between plain tensors (N,C,H,W) or (N,C,W) and blocked ones; and what
+ * the operators on blocked tensors share. */
 #include "ops/blocked.h"
 
 #include "ops/compute.h"
@@ -143,10 +143,15 @@ static sn_status to_infer(sni_infer *c) {
     const sni_blocked_params *p = c->params;
     SN_TRY(sni_infer_block(c, p->block));
     if (!sni_infer_shaped(c, 0)) return SN_OK;
-    if (sni_infer_rank(c, 0) != 4)
-        return SNI_INFER_FAIL(c, "an input of rank %d, not 4", sni_infer_rank(c, 0));
-    const sni_dim *d = c->in[0]->dims, turned[4] = {d[0], d[3], d[1], d[2]};
-    return sni_infer_set_blocked(c, p->channels_last ? turned : d, p->block);
+    int rank = sni_infer_rank(c, 0);
+    if (rank != 3 && rank != 4) return SNI_INFER_FAIL(c, "an input of rank %d, not 3 or 4", rank);
+    const sni_dim *d = c->in[0]->dims, rows = rank == 3 ? 1 : d[p->channels_last ? 1 : 2];
+    sni_dim plain[4] = {d[0], d[1], rows, d[rank - 1]};
+    if (p->channels_last) {
+        plain[1] = d[rank - 1];
+        plain[3] = d[rank - 2];
+    }
+    return sni_infer_set_blocked(c, plain, p->block);
 }
 
 /* Moves between a plain tensor with its channels last and a blocked one. */
@@ -201,8 +206,15 @@ static sn_status from_infer(sni_infer *c) {
     if (p->channels < 0) return SNI_INFER_FAIL(c, "channels is %lld", (long long)p->channels);
     if (!sni_infer_shaped(c, 0)) return SN_OK;
     SN_TRY(sni_infer_unblocked(c, 0, p->block, p->channels, plain));
-    const sni_dim turned[4] = {plain[0], plain[2], plain[3], plain[1]};
-    return sni_infer_set_shape(c, 0, 4, p->channels_last ? turned : plain);
+    if (p->line && sni_dim_differ(plain[2], 1))
+        return SNI_INFER_FAIL(c, "%lld rows are not a line", (long long)plain[2]);
+    sni_dim dims[4] = {plain[0]};
+    int rank = 1;
+    if (!p->channels_last) dims[rank++] = plain[1];
+    if (!p->line) dims[rank++] = plain[2];
+    dims[rank++] = plain[3];
+    if (p->channels_last) dims[rank++] = plain[1];
+    return sni_infer_set_shape(c, 0, rank, dims);
 }
 
 static sn_status from_ref(sni_kernel *k) {
@@ -228,7 +240,8 @@ const sni_op sni_op_sinter_FromBlocked = {
     .params = SNI_PARAMS(
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_params, block), .required = true},
         {"channels", SNI_ATTR_INT, offsetof(sni_blocked_params, channels), .required = true},
-        {"channels_last", SNI_ATTR_INT, offsetof(sni_blocked_params, channels_last)}),
+        {"channels_last", SNI_ATTR_INT, offsetof(sni_blocked_params, channels_last)},
+        {"line", SNI_ATTR_INT, offsetof(sni_blocked_params, line)}),
     .params_size = sizeof(sni_blocked_params),
     .infer = from_infer,
     .ref = from_ref,

@@ -16,19 +16,20 @@
 #define SNI_SINTER_DOMAIN "ai.sinter"
 enum { SNI_MOST_BLOCK = 64 }; /* channels of a block, at most */
 
-/* ToBlocked: X (N,C,H,W) to (N,ceil(C/block),H,W,block), zeros beyond C.
- * FromBlocked: back; `channels` says how many there are.
- * With `channels_last` the plain tensor of either is (N,H,W,C). */
+/* ToBlocked: X (N,C,H,W) to (N,ceil(C/block),H,W,block), zeros beyond C; a line (N,C,W) as a
+ * picture one row high. FromBlocked: back; `channels` says how many there are, and `line` that it
+ * is one. With `channels_last` the plain tensor of either is (N,H,W,C) or (N,W,C). */
 typedef struct sni_blocked_params {
-    int64_t block, channels, channels_last;
+    int64_t block, channels, channels_last, line;
 } sni_blocked_params;
 
 /* The plain tensor's channels and pixels. */
 static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tensor *plain,
                                      int64_t *channels, int64_t *pixels) {
-    const int64_t *d = plain->dims;
-    *channels = p->channels_last ? d[3] : d[1];
-    *pixels = p->channels_last ? d[1] * d[2] : d[2] * d[3];
+    const int64_t *d = plain->dims, last = plain->rank - 1;
+    int64_t rows = last == 2 ? 1 : p->channels_last ? d[1] : d[2];
+    *channels = p->channels_last ? d[last] : d[1];
+    *pixels = rows * (p->channels_last ? d[last - 1] : d[last]);
 }
 
 /* Channels picked one by one from several blocked tensors with pictures of the same size:

@@ -9,7 +9,8 @@
 int64_t sni_layout_channels(const sni_layout *l, int32_t id) {
     const sni_value *v = sni_graph_value(l->g, id);
     if (!v || v->type.kind != SN_KIND_TENSOR || v->type.dtype != SN_FLOAT32 || !v->type.has_shape ||
-        v->type.rank != 4 || v->type.dims[1] < 1 || v->type.dims[1] > INT32_MAX)
+        (v->type.rank != 3 && v->type.rank != 4) || v->type.dims[1] < 1 ||
+        v->type.dims[1] > INT32_MAX)
         return 0;
     return v->type.dims[1];
 }
@@ -230,14 +231,15 @@ static sn_status restore(sni_layout *l, const sni_node *n, int32_t id) {
     if (id == SNI_NO_ID || l->g->values[id]->use_count == 0) return SN_OK;
     after = behind_list(l, id, after);
     SN_TRY(sni_layout_need(l, id, after, &blocked));
-    const sni_attr attrs[2] = {sni_attr_of_int("block", l->block),
-                               sni_attr_of_int("channels", sni_layout_channels(l, id))};
+    const sni_attr attrs[3] = {sni_attr_of_int("block", l->block),
+                               sni_attr_of_int("channels", sni_layout_channels(l, id)),
+                               sni_attr_of_int("line", 1)};
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
                             .type = "FromBlocked",
                             .in = &blocked,
                             .n_in = 1,
                             .attrs = attrs,
-                            .n_attrs = 2};
+                            .n_attrs = sni_layout_is_line(l, id) ? 3 : 2};
     SN_TRY(sni_layout_emit(l, after, &node, &plain));
     return sni_graph_replace_uses(l->g, id, plain, l->r->err);
 }

@@ -54,8 +54,13 @@ static inline bool sni_layout_has(const sni_layout *l, int32_t id) {
     return id >= 0 && id < l->n_values && (l->forms[id].real != SNI_NO_ID || l->forms[id].parts);
 }
 
-/* Channels of a float32 value of rank 4; 0 if it is none or they are not known. */
+/* Channels of a float32 value of rank 4, or 3: a line; 0 if it is none or they are not known. */
 int64_t sni_layout_channels(const sni_layout *l, int32_t id);
+
+/* True for a line (N,C,W): its blocked form is that of a picture one row high. */
+static inline bool sni_layout_is_line(const sni_layout *l, int32_t id) {
+    return l->g->values[id]->type.rank == 3;
+}
 
 /* Channel `channel` of a value that has a form. */
 sni_channel sni_layout_part(const sni_layout *l, int32_t id, int64_t channel);
@@ -96,8 +101,8 @@ sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t chann
 
 /* ---- layout_ops.c ---- */
 
-/* True for a constant with one number for each channel, such as (C,1,1). */
-bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels);
+/* True for a constant with one number for each channel of values of this rank, such as (C,1,1). */
+bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels, int rank);
 /* Such a constant as a vector. */
 sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t *out);
 

@@ -21,15 +21,16 @@ static int64_t int_attr(const sni_node *n, const char *name, int64_t otherwise) 
     return a && a->kind == SNI_ATTR_INT ? a->u.i : otherwise;
 }
 
-static bool along_channels(int64_t axis) {
-    return axis == 1 || axis == -3;
+/* True for the axis of a value that its channels are along. */
+static bool along_channels(const sni_layout *l, int32_t id, int64_t axis) {
+    return axis == 1 || axis + l->g->values[id]->type.rank == 1;
 }
 
 /* Concat along channels of values some of which are blocked. */
 sn_status sni_layout_concat(sni_layout *l, sni_node *n) {
     bool some = false;
     int64_t channels = sni_layout_channels(l, n->out[0]), at = 0;
-    if (!channels || !along_channels(int_attr(n, "axis", 1))) return SN_OK;
+    if (!channels || !along_channels(l, n->out[0], int_attr(n, "axis", 1))) return SN_OK;
     for (int32_t i = 0; i < n->n_in; i++) {
         if (!sni_layout_channels(l, n->in[i]) || sni_layout_const(l, n->in[i])) return SN_OK;
         some = some || sni_layout_has(l, n->in[i]);
@@ -61,7 +62,8 @@ static sn_status take(sni_layout *l, int32_t from, int64_t first, int64_t step, 
 
 sn_status sni_layout_split(sni_layout *l, sni_node *n) {
     int64_t channels = sni_layout_channels(l, n->in[0]), at = 0;
-    if (!channels || !sni_layout_has(l, n->in[0]) || !along_channels(int_attr(n, "axis", 0)))
+    if (!channels || !sni_layout_has(l, n->in[0]) ||
+        !along_channels(l, n->in[0], int_attr(n, "axis", 0)))
         return SN_OK;
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID || !sni_layout_channels(l, n->out[i])) return SN_OK;
@@ -77,15 +79,36 @@ sn_status sni_layout_split(sni_layout *l, sni_node *n) {
     return SN_OK;
 }
 
-/* A slice along channels alone. */
+/* A slice along none but the axes of the picture. */
+static sn_status slice_picture(sni_layout *l, sni_node *n, const int64_t *axes, int64_t count) {
+    enum { MOST = 2, INPUTS = 5 };
+    int64_t rank = l->g->values[n->in[0]]->type.rank, moved[MOST];
+    int32_t in[INPUTS], out;
+    if (count > MOST || n->n_in > INPUTS) return SN_OK;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis < 2) return SN_OK;
+        moved[i] = axis + 4 - rank; /* the last axis of a blocked line is 3, too */
+    }
+    for (int32_t i = 0; i < n->n_in; i++) in[i] = n->in[i];
+    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
+    SN_TRY(sni_layout_const_ints(l, moved, count, &in[3]));
+    sni_layout_node node = {.domain = "", .type = "Slice", .in = in, .n_in = n->n_in, .like = n};
+    SN_TRY(sni_layout_emit(l, n, &node, &out));
+    sni_layout_done(l, n, out);
+    return SN_OK;
+}
+
+/* A slice along channels alone, or along the picture. */
 sn_status sni_layout_slice(sni_layout *l, sni_node *n) {
     const int64_t *starts, *axes, *steps;
     int64_t count, n_axes, step = 1, n_steps;
     int64_t channels = sni_layout_channels(l, n->in[0]), left = sni_layout_channels(l, n->out[0]);
     if (!channels || !left || !sni_layout_has(l, n->in[0]) || n->n_in < 4 ||
-        !sni_layout_ints(l, n->in[1], &starts, &count) || count != 1 ||
-        !sni_layout_ints(l, n->in[3], &axes, &n_axes) || n_axes != 1 || !along_channels(axes[0]))
+        !sni_layout_ints(l, n->in[3], &axes, &n_axes) || n_axes < 1)
         return SN_OK;
+    if (!along_channels(l, n->in[0], axes[0])) return slice_picture(l, n, axes, n_axes);
+    if (n_axes != 1 || !sni_layout_ints(l, n->in[1], &starts, &count) || count != 1) return SN_OK;
     if (n->n_in > 4 && n->in[4] != SNI_NO_ID) {
         if (!sni_layout_ints(l, n->in[4], &steps, &n_steps) || n_steps != 1) return SN_OK;
         step = steps[0];
@@ -120,7 +143,8 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
     const sni_graph *g = l->g;
     int64_t channels = sni_layout_channels(l, n->in[0]);
     const sni_type *type = &g->values[n->out[0]]->type;
-    if (!channels || !sni_layout_has(l, n->in[0]) || !type->has_shape || type->rank != 5)
+    if (!channels || !sni_layout_has(l, n->in[0]) || sni_layout_is_line(l, n->in[0]) ||
+        !type->has_shape || type->rank != 5)
         return SN_OK;
     const sni_dim *from = g->values[n->in[0]]->type.dims;
     int64_t groups = type->dims[1], each = type->dims[2];
@@ -131,7 +155,7 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
         return SN_OK;
     sni_node *back = only_user(g, turn->out[0]);
     if (!is_plain(back, "Reshape") || back->in[0] != turn->out[0] ||
-        sni_layout_channels(l, back->out[0]) != channels)
+        sni_layout_channels(l, back->out[0]) != channels || sni_layout_is_line(l, back->out[0]))
         return SN_OK;
     const sni_dim *to = g->values[back->out[0]]->type.dims;
     if (to[0] != from[0] || to[2] != from[2] || to[3] != from[3]) return SN_OK;

@@ -7,12 +7,15 @@ static bool is_sinter(const sni_node *n, const char *type) {
     return n && sni_str_is(n->domain, SNI_SINTER_DOMAIN) && sni_str_is(n->type, type);
 }
 
+/* True for a Transpose that does this to pictures, or swaps channels and places of lines. */
 static bool turns(const sni_node *n, const int64_t perm[4]) {
+    static const int64_t line[3] = {0, 2, 1};
     if (!n || n->domain.n != 0 || !sni_str_is(n->type, "Transpose")) return false;
     const sni_attr *a = sni_node_attr(n, "perm");
-    if (!a || a->kind != SNI_ATTR_INTS || a->count != 4) return false;
-    for (int i = 0; i < 4; i++)
-        if (a->u.ints[i] != perm[i]) return false;
+    if (!a || a->kind != SNI_ATTR_INTS || (a->count != 3 && a->count != 4)) return false;
+    const int64_t *wanted = a->count == 3 ? line : perm;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->u.ints[i] != wanted[i]) return false;
     return true;
 }
 

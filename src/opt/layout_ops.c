@@ -1,6 +1,7 @@
 /* layout_ops.c - operators in blocked layout: convolutions, pools and what stands between them. */
 #include "opt/layout.h"
 
+#include "base/lengths.h"
 #include "ops/resize.h"
 
 #include <math.h>
@@ -13,10 +14,40 @@ enum {
     LINE_IN = 2,
     LINE_OUT = 4,
     LINE_WIDTH = 64,
+    FEW_STEPS = 3,  /* operators between convolutions along a line */
+    MOST_LISTS = 4, /* attributes with a number for each spatial axis */
 };
+
+static sn_status layout_conv(sni_layout *l, sni_node *n);
 
 static bool given(const sni_node *n, int32_t i) {
     return i < n->n_in && n->in[i] != SNI_NO_ID;
+}
+
+/* ---- Lists of axes ---- */
+
+/* Attributes of a node that have a number for each spatial axis (twice: of begins and ends), as
+ * they are for its blocked form: a line has an axis before its own, and where blocks count as an
+ * axis
+ * (`pools`) there is one behind. They do nothing along those. */
+static sn_status longer_lists(sni_layout *l, const sni_node *n, bool pools,
+                              sni_attr out[MOST_LISTS], int32_t *count) {
+    static const char *const names[MOST_LISTS] = {"kernel_shape", "strides", "dilations", "pads"};
+    bool line = sni_layout_is_line(l, n->in[0]);
+    *count = 0;
+    for (int i = 0; i < MOST_LISTS; i++) {
+        const sni_attr *a = sni_node_attr(n, names[i]);
+        int64_t v[6], more = i < 3;
+        size_t k = 0;
+        if (!a || a->kind != SNI_ATTR_INTS || !a->count || a->count > (line ? 2 : 4)) continue;
+        for (size_t j = 0; j < a->count; j++) {
+            if (line) v[k++] = more;
+            v[k++] = a->u.ints[j];
+            if (pools && (line || j % 2 == 1)) v[k++] = more;
+        }
+        SN_TRY(sni_layout_list(l, names[i], v, k, &out[(*count)++]));
+    }
+    return SN_OK;
 }
 
 /* ---- Convolution ---- */
@@ -36,29 +67,85 @@ static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const in
            sni_blocked_merge(in, out, groups, l->block) > 0 || (has && sni_blocked_is_flat(p, w));
 }
 
+/* True if a convolution uses a node's result, or what few operators with a blocked form make of it.
+ */
+static bool feeds_conv(const sni_layout *l, const sni_node *n, int steps) {
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(l->g, n->out[i]);
+        for (int32_t u = 0; v && u < v->use_count && u < MOST_OPERANDS; u++) {
+            const sni_node *user = sni_graph_node(l->g, v->uses[u].node);
+            sni_layout_fn handle = user ? sni_layout_handler(user) : NULL;
+            if (handle == layout_conv) return true;
+            if (handle && steps > 0 && feeds_conv(l, user, steps - 1)) return true;
+        }
+    }
+    return false;
+}
+
+/* True for a convolution along a line that gains more by blocks than the way into them takes: of
+ * several taps or with another one after it, over channels that fill blocks. */
+static bool pays_along_line(const sni_layout *l, const sni_node *n, const int64_t *w) {
+    int64_t groups = ((const sni_conv_params *)n->params)->group, in = w[1] * groups;
+    bool fills = (in <= PLAIN_CHANNELS && in > LINE_IN) ||
+                 4 * in >= 3 * sni_ceil_div(in, l->block) * l->block;
+    return fills && 2 * w[0] >= l->block && !(groups > 1 && w[1] == 1) &&
+           (w[3] > 1 || feeds_conv(l, n, FEW_STEPS));
+}
+
 /* True for one tap by channel, which is a scale and a shift, and for few channels of a wide
  * picture: they go on with a region, but cost less than the conversions of one of their own. */
 static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64_t *w) {
     int64_t groups = ((const sni_conv_params *)n->params)->group;
+    const sni_type *x = &l->g->values[n->in[0]]->type;
     bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 && groups == w[0];
-    bool lines = groups == 1 && w[1] <= LINE_IN && w[0] <= LINE_OUT &&
-                 l->g->values[n->in[0]]->type.dims[3] >= LINE_WIDTH;
+    bool lines =
+        groups == 1 && w[1] <= LINE_IN && w[0] <= LINE_OUT && x->dims[x->rank - 1] >= LINE_WIDTH;
+    if (x->rank == 3) lines = !pays_along_line(l, n, w);
     return (scales || lines) && !sni_layout_has(l, n->in[0]) &&
            !(given(n, 3) && sni_layout_has(l, n->in[3]));
 }
 
+/* The shape of a convolution's weights as that of one over a picture; false if they are not
+ * constants of its rank. */
+static bool read_weights(const sni_layout *l, const sni_node *n, int64_t w[4]) {
+    bool line = sni_layout_is_line(l, n->in[0]);
+    if (!is_float_const(l, n->in[1], line ? 3 : 4)) return false;
+    const int64_t *dims = sni_layout_const(l, n->in[1])->tensor.dims;
+    for (int i = 0; i < 4; i++) w[i] = !line || i < 2 ? dims[i] : i == 2 ? 1 : dims[2];
+    return true;
+}
+
+/* The weights in that shape. */
+static sn_status shape_weights(sni_layout *l, int32_t id, const int64_t w[4], int32_t *out) {
+    sni_const *c;
+    sni_value *v;
+    SN_TRY(sni_const_reshaped(sni_layout_const(l, id), 4, w, &c, l->r->err));
+    SN_TRY(sni_graph_add_const(l->g, (sni_str){0}, c, &v, l->r->err));
+    *out = v->id;
+    return SN_OK;
+}
+
+/* A plain line as a picture. */
+static sn_status lift(sni_layout *l, const sni_node *n, int32_t *id) {
+    int32_t in[2] = {*id};
+    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2}, 1, &in[1]));
+    sni_layout_node node = {.domain = "", .type = "Unsqueeze", .in = in, .n_in = 2};
+    return sni_layout_emit(l, n, &node, id);
+}
+
 static sn_status layout_conv(sni_layout *l, sni_node *n) {
+    int64_t w[4];
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
-        !is_float_const(l, n->in[1], 4) || (given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
+        !read_weights(l, n, w) || (given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
         (given(n, 4) && !is_float_const(l, n->in[4], 1)))
         return SN_OK;
     const sni_conv_params *p = n->params;
-    const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
+    bool line = sni_layout_is_line(l, n->in[0]);
     bool has = sni_layout_has(l, n->in[0]);
     bool plain = !has && w[1] <= PLAIN_CHANNELS;
     if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w)) return SN_OK;
-    bool done;
-    SN_TRY(sni_layout_shuffled_conv(l, n, &done));
+    bool done = false;
+    if (!line) SN_TRY(sni_layout_shuffled_conv(l, n, &done));
     if (done) return SN_OK;
     int32_t in[5] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID,
                      given(n, 4) ? n->in[4] : SNI_NO_ID};
@@ -66,14 +153,21 @@ static sn_status layout_conv(sni_layout *l, sni_node *n) {
     while (in[n_in - 1] == SNI_NO_ID && !given(n, n_in - 1)) n_in--;
     if (!plain) SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     if (given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));
-    sni_attr block = sni_attr_of_int("block", l->block);
+    sni_attr attrs[MOST_LISTS + 1];
+    int32_t n_attrs = 0;
+    if (line) {
+        if (plain) SN_TRY(lift(l, n, &in[0]));
+        SN_TRY(shape_weights(l, n->in[1], w, &in[1]));
+        SN_TRY(longer_lists(l, n, false, attrs, &n_attrs));
+    }
+    attrs[n_attrs++] = sni_attr_of_int("block", l->block);
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
                             .type = "BlockedConv",
                             .in = in,
                             .n_in = n_in,
                             .like = n,
-                            .attrs = &block,
-                            .n_attrs = 1};
+                            .attrs = attrs,
+                            .n_attrs = n_attrs};
     SN_TRY(sni_layout_emit(l, n, &node, &out));
     sni_layout_done(l, n, out);
     return SN_OK;
@@ -159,15 +253,16 @@ static sn_status layout_unary(sni_layout *l, sni_node *n) {
 
 /* ---- Several operands ---- */
 
-bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels) {
+bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels, int rank) {
     const sni_const *c = sni_layout_const(l, id);
     if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels ||
-        (c->tensor.rank != 3 && c->tensor.rank != 4))
+        (c->tensor.rank != rank - 1 && c->tensor.rank != rank))
         return false;
-    return c->tensor.dims[c->tensor.rank - 3] == channels;
+    return c->tensor.dims[c->tensor.rank - rank + 1] == channels;
 }
 
-/* How an operand comes into an operation on blocked tensors of `channels` channels. */
+/* How an operand comes into an operation on blocked tensors of `channels` channels, plain ones of
+ * which have this rank. */
 typedef enum operand {
     OPERAND_NONE,     /* it cannot */
     OPERAND_BLOCKED,  /* in its blocked form */
@@ -176,7 +271,7 @@ typedef enum operand {
     OPERAND_PICTURE   /* one channel for all */
 } operand;
 
-static operand classify(const sni_layout *l, int32_t id, int64_t channels) {
+static operand classify(const sni_layout *l, int32_t id, int64_t channels, int rank) {
     const sni_value *v = sni_graph_value(l->g, id);
     if (!v || v->type.dtype != SN_FLOAT32 || !v->type.has_shape) return OPERAND_NONE;
     const sni_type *t = &v->type;
@@ -184,23 +279,26 @@ static operand classify(const sni_layout *l, int32_t id, int64_t channels) {
     for (int i = 0; i < t->rank; i++) count = t->dims[i] == 1 ? count : 0;
     if (count == 1 && !sni_layout_has(l, id)) return OPERAND_AS_IS;
     if (sni_layout_const(l, id))
-        return sni_layout_is_channels(l, id, channels) ? OPERAND_CHANNELS : OPERAND_NONE;
+        return sni_layout_is_channels(l, id, channels, rank) ? OPERAND_CHANNELS : OPERAND_NONE;
+    if (t->rank != rank) return OPERAND_NONE;
     if (sni_layout_channels(l, id) == channels) return OPERAND_BLOCKED;
     return sni_layout_channels(l, id) == 1 ? OPERAND_PICTURE : OPERAND_NONE;
 }
 
 static sn_status place(sni_layout *l, sni_node *n, int32_t i, int64_t channels, float tail,
                        int32_t *out) {
+    int rank = l->g->values[n->out[0]]->type.rank;
     int32_t in[2] = {n->in[i]};
     const sni_tensor *t;
     *out = n->in[i];
-    switch (classify(l, n->in[i], channels)) {
+    switch (classify(l, n->in[i], channels, rank)) {
     case OPERAND_BLOCKED:
         return sni_layout_need(l, n->in[i], n, out);
     case OPERAND_CHANNELS:
         SN_TRY(sni_const_load(sni_layout_const(l, n->in[i]), &t, l->r->err));
         return sni_layout_const_channels(l, t->data, channels, tail, out);
     case OPERAND_PICTURE:
+        if (rank == 3) SN_TRY(lift(l, n, &in[0]));
         SN_TRY(sni_layout_const_ints(l, (int64_t[]){4}, 1, &in[1]));
         sni_layout_node node = {.domain = "", .type = "Unsqueeze", .in = in, .n_in = 2};
         return sni_layout_emit(l, n, &node, out);
@@ -217,7 +315,7 @@ static sn_status combine(sni_layout *l, sni_node *n, float tail, bool divides) {
     bool some = false;
     if (!channels || n->n_in > MOST_OPERANDS) return SN_OK;
     for (int32_t i = 0; i < n->n_in; i++) {
-        operand o = classify(l, n->in[i], channels);
+        operand o = classify(l, n->in[i], channels, l->g->values[n->out[0]]->type.rank);
         if (o == OPERAND_NONE) return SN_OK;
         if (divides && i == 1 && o != OPERAND_CHANNELS && o != OPERAND_AS_IS) return SN_OK;
         some = some || (o == OPERAND_BLOCKED && sni_layout_has(l, n->in[i]));
@@ -250,31 +348,12 @@ sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t
 
 /* ---- Pools ---- */
 
-/* A list of one number per spatial axis (twice: of begins and ends) with one more axis. */
-static sn_status longer_list(sni_layout *l, const sni_node *n, const char *name, int64_t more,
-                             sni_attr *out, int32_t *count) {
-    const sni_attr *a = sni_node_attr(n, name);
-    int64_t v[6];
-    size_t k = 0;
-    if (!a || a->kind != SNI_ATTR_INTS || !a->count) return SN_OK;
-    for (size_t i = 0; i < a->count && k < 6; i++) {
-        v[k++] = a->u.ints[i];
-        if (i % 2 == 1 && k < 6) v[k++] = more;
-    }
-    SN_TRY(sni_layout_list(l, name, v, k, out));
-    ++*count;
-    return SN_OK;
-}
-
 static sn_status layout_pool(sni_layout *l, sni_node *n) {
-    sni_attr attrs[4];
-    int32_t n_attrs = 0, in, out;
+    sni_attr attrs[MOST_LISTS];
+    int32_t n_attrs, in, out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || n->n_out != 1)
         return SN_OK;
-    SN_TRY(longer_list(l, n, "kernel_shape", 1, &attrs[n_attrs], &n_attrs));
-    SN_TRY(longer_list(l, n, "strides", 1, &attrs[n_attrs], &n_attrs));
-    SN_TRY(longer_list(l, n, "dilations", 1, &attrs[n_attrs], &n_attrs));
-    SN_TRY(longer_list(l, n, "pads", 0, &attrs[n_attrs], &n_attrs));
+    SN_TRY(longer_lists(l, n, true, attrs, &n_attrs));
     SN_TRY(sni_layout_need(l, n->in[0], n, &in));
     sni_layout_node node = {.domain = "",
                             .type = n->op->name,
@@ -322,16 +401,28 @@ static sn_status reduce_to_matrix(sni_layout *l, sni_node *n, int32_t reduced) {
     return SN_OK;
 }
 
+/* True if these are the axes of a picture, or of a line. */
+static bool are_picture(const int64_t *axes, int64_t count, int rank) {
+    bool seen[5] = {0};
+    if (count != rank - 2) return false;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis < 2 || axis >= rank || seen[axis]) return false;
+        seen[axis] = true;
+    }
+    return true;
+}
+
 /* ReduceMean and ReduceMax over the picture. */
 static sn_status layout_reduce(sni_layout *l, sni_node *n) {
     const int64_t *axes;
     int64_t count;
     const sni_attr *keep = sni_node_attr(n, "keepdims");
     if (!sni_layout_has(l, n->in[0]) || !given(n, 1) ||
-        !sni_layout_ints(l, n->in[1], &axes, &count) || count != 2)
+        !sni_layout_ints(l, n->in[1], &axes, &count))
         return SN_OK;
-    int64_t a = axes[0] < 0 ? axes[0] + 4 : axes[0], b = axes[1] < 0 ? axes[1] + 4 : axes[1];
-    if (!((a == 2 && b == 3) || (a == 3 && b == 2))) return SN_OK;
+    int rank = l->g->values[n->in[0]]->type.rank;
+    if (!are_picture(axes, count, rank)) return SN_OK;
     int32_t in[2], out;
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
@@ -405,8 +496,9 @@ static sn_status layout_resize(sni_layout *l, sni_node *n) {
     const sni_resize_params *p = n->params;
     if (grows_for_plain(l, n)) return SN_OK;
     int32_t by = given(n, 2) ? 2 : 3, in[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
-    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !given(n, by) ||
-        p->axes.n || p->coord == SNI_RESIZE_CROP || p->keep_aspect)
+    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
+        sni_layout_is_line(l, n->in[0]) || !given(n, by) || p->axes.n ||
+        p->coord == SNI_RESIZE_CROP || p->keep_aspect)
         return SN_OK;
     if (by == 2)
         SN_TRY(picture_scales(l, n->in[by], &in[by]));
@@ -433,10 +525,14 @@ static sn_status layout_pad(sni_layout *l, sni_node *n) {
     const int64_t *pads;
     int64_t count;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || given(n, 3) ||
-        !given(n, 1) || !sni_layout_ints(l, n->in[1], &pads, &count) || count != 8 || pads[0] ||
-        pads[1] || pads[4] || pads[5])
+        !given(n, 1) || !sni_layout_ints(l, n->in[1], &pads, &count))
         return SN_OK;
-    const int64_t longer[10] = {0, 0, pads[2], pads[3], 0, 0, 0, pads[6], pads[7], 0};
+    int64_t rank = l->g->values[n->in[0]]->type.rank, longer[10] = {0};
+    if (count != 2 * rank || pads[0] || pads[1] || pads[rank] || pads[rank + 1]) return SN_OK;
+    for (int64_t i = 2; i < rank; i++) {
+        longer[i + 4 - rank] = pads[i];
+        longer[i + 9 - rank] = pads[rank + i];
+    }
     int32_t in[3] = {SNI_NO_ID, SNI_NO_ID, given(n, 2) ? n->in[2] : SNI_NO_ID}, out;
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     SN_TRY(sni_layout_const_ints(l, longer, 10, &in[1]));
@@ -474,7 +570,10 @@ static sn_status layout_shape(sni_layout *l, sni_node *n) {
     } else {
         if (sni_node_attr(n, "start") || sni_node_attr(n, "end")) return SN_OK;
         SN_TRY(blocked_shape(l, n, channels, &in[0]));
-        SN_TRY(sni_layout_const_ints(l, (int64_t[]){1, 0, 3, 4}, 4, &in[1]));
+        if (sni_layout_is_line(l, n->in[0]))
+            SN_TRY(sni_layout_const_ints(l, (int64_t[]){1, 0, 4}, 3, &in[1]));
+        else
+            SN_TRY(sni_layout_const_ints(l, (int64_t[]){1, 0, 3, 4}, 4, &in[1]));
         sni_layout_node pick = {.domain = "", .type = "Gather", .in = in, .n_in = 2};
         SN_TRY(sni_layout_emit(l, n, &pick, &out));
     }

@@ -102,7 +102,7 @@ static sn_status find_ending(sni_layout *l, const sni_node *n, ending *out) {
         return sni_ending_attrs(&e, &l->r->store->arena, out->attrs, l->r->err);
     }
     if (user->domain.n || !sni_str_is(user->type, "PRelu") ||
-        !sni_layout_is_channels(l, user->in[1], channels))
+        !sni_layout_is_channels(l, user->in[1], channels, v->type.rank))
         return SN_OK;
     out->node = user;
     return sni_layout_slopes(l, user->in[1], channels, &out->slopes);

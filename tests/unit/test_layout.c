@@ -17,18 +17,27 @@ typedef struct text {
 #define NODE(t, ...) unit_append((t)->nodes, sizeof(t)->nodes, __VA_ARGS__)
 #define LIST(t, ...) unit_append((t)->lists, sizeof(t)->lists, __VA_ARGS__)
 
+static bool lines; /* bodies are over one axis: check() gives them (channels, side * side) */
+
 /* y = Conv(x) with `out` filters over `in` channels of each group. */
 static void conv(text *t, const char *y, const char *x, int out, int in, int kernel, int stride,
                  int groups) {
     int i = t->count++, pad = kernel / 2;
-    LIST(t, ", int64 n%d = {%d}, int64[4] s%d = {%d, %d, %d, %d}", i, out * in * kernel * kernel, i,
-         out, in, kernel, kernel);
+    LIST(t, ", int64 n%d = {%d}, ", i, out * in * kernel * (lines ? 1 : kernel));
+    if (lines)
+        LIST(t, "int64[3] s%d = {%d, %d, %d}", i, out, in, kernel);
+    else
+        LIST(t, "int64[4] s%d = {%d, %d, %d, %d}", i, out, in, kernel, kernel);
     NODE(t,
          " r%d = Range(zero, n%d, one) f%d = Cast<to = 1>(r%d) g%d = Sin(f%d) w%d = Reshape(g%d, "
          "s%d)",
          i, i, i, i, i, i, i, i, i);
-    NODE(t, " %s = Conv<pads = [%d, %d, %d, %d], strides = [%d, %d], group = %d>(%s, w%d)", y, pad,
-         pad, pad, pad, stride, stride, groups, x, i);
+    if (lines)
+        NODE(t, " %s = Conv<pads = [%d, %d], strides = [%d], group = %d>(%s, w%d)", y, pad, pad,
+             stride, groups, x, i);
+    else
+        NODE(t, " %s = Conv<pads = [%d, %d, %d, %d], strides = [%d, %d], group = %d>(%s, w%d)", y,
+             pad, pad, pad, pad, stride, stride, groups, x, i);
 }
 
 static int count_of(const char *all, const char *word) {
@@ -81,13 +90,18 @@ static void check(const text *t, int channels, int side, const char *y_type, int
     sn_error err;
     sn_value *x;
     char *plain, *blocked;
+    char shape[64];
+    if (lines)
+        snprintf(shape, sizeof shape, "1,%d,%d", channels, side * side);
+    else
+        snprintf(shape, sizeof shape, "1,%d,%d,%d", channels, side, side);
     snprintf(all, sizeof all,
-             "<ir_version: 8, opset_import: [\"\" : 18]> g (float[1,%d,%d,%d] x) => (%s y) <int64 "
+             "<ir_version: 8, opset_import: [\"\" : 18]> g (float[%s] x) => (%s y) <int64 "
              "zero = {0}, int64 one = {1}%s> {%s }",
-             channels, side, side, y_type, t->lists, t->nodes);
+             shape, y_type, t->lists, t->nodes);
     if (sn_model_load_text(all, strlen(all), &model, &err) != SN_OK) fail_msg("%s", err.message);
-    int64_t dims[4] = {1, channels, side, side};
-    assert_int_equal(sn_tensor_create(SN_FLOAT32, 4, dims, &x, &err), SN_OK);
+    int64_t dims[4] = {1, channels, lines ? side * side : side, side};
+    assert_int_equal(sn_tensor_create(SN_FLOAT32, lines ? 3 : 4, dims, &x, &err), SN_OK);
     float *data = sn_tensor_data(x);
     for (size_t i = 0; i < sn_tensor_count(x); i++) data[i] = cosf((float)i * 0.7f);
     sn_value *want = run(model, 2, x, &plain), *got = run(model, 3, x, &blocked);
@@ -239,6 +253,49 @@ static void plain_user_first(void **state) {
     check(&t, 3, 9, "float[2,48,9,9]", 2, 0);
 }
 
+#define SIXTEEN "1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8"
+
+/* Lines go the way of pictures one row high: padding and slices along them, pools, and what has one
+ * number for each channel, as a matrix or with a batch. */
+static void along_lines(void **state) {
+    (void)state;
+    text t = {0};
+    lines = true;
+    conv(&t, "a", "x", 32, 3, 5, 2, 1);
+    LIST(&t, ", float[32,1] slopes = {" SIXTEEN ", " SIXTEEN "}, float[1,32,1] shifts = {" SIXTEEN
+             ", " SIXTEEN "}, float[32] k = {" SIXTEEN ", " SIXTEEN "}, int64[6] pads = {0, 0, 4, "
+             "0, 0, 1}, int64[1] from = {2}, int64[1] to = {-3}, int64[1] last = {-1}");
+    NODE(&t, " b = PRelu(a, slopes) c = MaxPool<kernel_shape = [3], strides = [2], pads = [1, "
+             "1]>(b)");
+    conv(&t, "d", "c", 32, 1, 3, 1, 32);
+    NODE(&t, " e = BatchNormalization(d, k, k, k, k) f = Pad<mode = \"edge\">(e, pads)");
+    conv(&t, "h", "f", 32, 32, 3, 1, 1);
+    NODE(&t, " i = Tanh(h) j = Slice(i, from, to, last) k1 = Add(c, shifts)");
+    conv(&t, "l", "j", 64, 32, 1, 1, 1);
+    conv(&t, "m", "k1", 64, 32, 3, 1, 1);
+    NODE(&t, " n = Sigmoid(l) o = Mul(m, n) y = ReduceMean<keepdims = 0>(o, last)");
+    check(&t, 3, 12, "float[1,64]", 1, 0);
+    lines = false;
+}
+
+/* One channel for all of a line, lists of its channels, and its shape. */
+static void channels_of_lines(void **state) {
+    (void)state;
+    text t = {0};
+    lines = true;
+    conv(&t, "a", "x", 48, 3, 3, 1, 1);
+    LIST(&t, ", int64[2] halves = {32, 16}, int64[1] nought = {0}");
+    NODE(&t, " b, c = Split<axis = -2>(a, halves)");
+    conv(&t, "d", "b", 32, 16, 3, 1, 2);
+    conv(&t, "e", "b", 1, 32, 1, 1, 1);
+    NODE(&t, " f = Concat<axis = -2>(d, c) h = Mul(f, e) i = Shape(h) j = Cast<to = 1>(i) "
+             "k = ReduceMax<keepdims = 0>(j, nought)");
+    conv(&t, "l", "h", 16, 48, 1, 1, 1);
+    NODE(&t, " m = GlobalAveragePool(l) y = Mul(m, k)");
+    check(&t, 3, 7, "float[1,16,1]", 2, 2);
+    lines = false;
+}
+
 /* Groups that fill no blocks, shuffled: the depthwise convolution takes the channels as they are,
  * and the one after it picks them. */
 static void shuffled_groups(void **state) {
@@ -359,6 +416,7 @@ int main(void) {
         cmocka_unit_test(not_squeezed),        cmocka_unit_test(inverted_residual),
         cmocka_unit_test(channels_last),       cmocka_unit_test(grown_at_the_end),
         cmocka_unit_test(channel_shuffle),     cmocka_unit_test(plain_user_first),
+        cmocka_unit_test(along_lines),         cmocka_unit_test(channels_of_lines),
         cmocka_unit_test(up_and_together),     cmocka_unit_test(scales_alone),
         cmocka_unit_test(slopes_by_channel),   cmocka_unit_test(shuffled_groups),
         cmocka_unit_test(picked_and_expanded),
