@@ -11,249 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- How a call is cut ---- */
-
 enum {
-    PIECE_MACS = 1 << 18, /* products that are worth a thread's while */
-    STRIP = 8,            /* tiles of a strip: what they write stays in the first cache */
-    NARROW = 64,          /* input channels up to which strips of large blocks take one */
-    FEW = 12,             /* pixels that take no longer than fetching the weights */
-    ROW_PIXELS = 48,      /* pixels for each thread from which all of them read all weights */
-    TILE_VECTORS = 16     /* sums that a tile has in registers, about */
+    STRIP = 8,        /* tiles of a strip: what they write stays in the first cache */
+    TILE_VECTORS = 16 /* sums that a tile has in registers, about */
 };
-
-/* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter)
- * of some output blocks. */
-typedef struct direct_job {
-    const sni_direct_weights *weights;
-    const sni_conv_kernels *kernels;
-    sni_conv_geometry g; /* a flat picture is one row high */
-    sni_conv_epilogue epilogue;
-    const float *x, *panels;
-    float *y;
-    bool plain, flat, outputs_first;
-    bool pointwise; /* one tap: input blocks take the place of taps */
-    bool strips;    /* tiles side by side are run in one call where all input is summed at once */
-    bool ends_half; /* the last output block of a group is one for half vectors, if it is alone */
-    bool framed;    /* x is a copy with zeros to the left and right */
-    /* Taps lie apart: no tile reaches over columns that differ in the taps they have, a tile takes
-     * one tap after the other over all input blocks, and rows that read the same rows of input come
-     * one after another. */
-    bool apart;
-    int64_t row_taps; /* of the tiles of a row, if they lie apart */
-    bool onto;        /* y has what is added to the sums: they begin with it */
-    sni_conv_step step;
-    int64_t block, x_pixel;               /* elements between pixels of the input, along a row */
-    int64_t in_blocks, out_blocks;        /* of a group; input channels if plain */
-    int64_t image_blocks;                 /* from an image of the input to the next */
-    int64_t width;                        /* output blocks of a tile */
-    int64_t span, spans;                  /* pixels of one, and how many */
-    int64_t item_spans, item_rows, tiles; /* spans of an item; items along spans and blocks */
-    int64_t grain;
-    int64_t chunk; /* input blocks whose weights stay in the cache */
-    bool far;      /* the input comes from behind the second cache */
-    /* Factors of input channels that weights are multiplied by, tile by tile; NULL: none. Items are
-     * shared out to slots, each with `room` floats of its own from `scaled` on. */
-    const float *factors;
-    float *scaled;
-    int64_t room, items, slots;
-} direct_job;
 
 static int threads_of(const sni_kernel *k) {
     return k->threads > 0 ? k->threads : sni_threads_available();
 }
 
-/* True if so many items can be shared out almost evenly. */
-static bool is_even(int64_t items, int64_t threads) {
-    return sni_ceil_div(items, threads) * threads * 20 <= items * 21;
-}
-
-static sni_conv_step step_of(const direct_job *j) {
-    if (j->g.stride_w == 1) return j->plain ? SNI_CONV_PLAIN_1 : SNI_CONV_BLOCKED_1;
-    if (j->g.stride_w == 2) return j->plain ? SNI_CONV_PLAIN_2 : SNI_CONV_BLOCKED_2;
-    return SNI_CONV_ANY;
-}
-
-/* A picture in which every output pixel sees its own input pixel alone. */
-static bool is_flat(const sni_conv_geometry *g) {
-    return g->kernel_h == 1 && g->kernel_w == 1 && g->stride_h == 1 && g->stride_w == 1 &&
-           g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
-}
-
-/* A small picture is copied with its padding: no tile has taps beside the picture then, and the
- * sums of all its rows stay in the first cache, which lets them take few weights at a time. */
-enum { FRAME_W = 16, FRAME = 1 << 18, NEAR = 6144 /* floats: of weights that all rows take */ };
-
-static int64_t frame_w(const sni_conv_geometry *g) {
-    return (g->out_w - 1) * g->stride_w + g->kernel_w;
-}
-
-static bool is_framed(const direct_job *j) {
-    const sni_conv_geometry *g = &j->g;
-    int64_t last = frame_w(g) - g->pad_left;
-    return !j->plain && g->kernel_w > 1 && g->dilation_w == 1 && g->out_w <= FRAME_W &&
-           g->out_h > 3 && (g->pad_left > 0 || last > g->in_w) &&
-           g->in_h * frame_w(g) * j->in_blocks * j->block <= FRAME;
-}
-
-typedef struct frame_job {
-    const sni_conv_geometry *g;
-    const float *x;
-    float *to;
-    int64_t block, width, inside; /* columns of a row: all, and those that are copied */
-} frame_job;
-
-static void frame_rows(void *ctx, int64_t begin, int64_t end) {
-    const frame_job *f = ctx;
-    int64_t left = f->g->pad_left * f->block, inside = f->inside * f->block;
-    int64_t line = f->width * f->block;
-    for (int64_t i = begin; i < end; i++) {
-        float *to = f->to + i * line;
-        memset(to, 0, (size_t)left * sizeof *to);
-        memcpy(to + left, f->x + i * f->g->in_w * f->block, (size_t)inside * sizeof *to);
-        memset(to + left + inside, 0, (size_t)(line - left - inside) * sizeof *to);
-    }
-}
-
-/* Lets j->x be the copy, in scratch, and the geometry be its. */
-static sn_status frame(sni_kernel *k, direct_job *j) {
-    sni_conv_geometry *g = &j->g;
-    frame_job f = {.g = g, .x = j->x, .block = j->block, .width = frame_w(g)};
-    int64_t blocks = (g->n - 1) * j->image_blocks + j->weights->groups * j->in_blocks;
-    int64_t rows = blocks * g->in_h;
-    void *room;
-    if (g->pad_left > f.width) f.width = g->pad_left;
-    f.inside = sni_smaller(g->in_w, f.width - g->pad_left);
-    SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &room));
-    f.to = room;
-    sni_parallel_for(k->threads, rows, sni_cpu_grain(f.width * j->block), frame_rows, &f);
-    j->x = f.to;
-    g->in_w = f.width;
-    g->pad_left = 0;
-    return SN_OK;
-}
-
-/* ---- Dilated kernels ---- */
-
-/* Dilations may be wider than the picture: what is left may be one tap. */
-static void trim(direct_job *j) {
-    sni_conv_geometry *g = &j->g;
-    const sni_direct_weights *w = j->weights;
-    int64_t tap = sni_blocks(w->in, w->in_block) * w->in_block * j->block;
-    sni_stretch rows =
-        sni_dilated_trim(g->in_h, g->out_h, g->stride_h, g->dilation_h, &g->kernel_h, &g->pad_top);
-    sni_stretch columns =
-        sni_dilated_trim(g->in_w, g->out_w, g->stride_w, g->dilation_w, &g->kernel_w, &g->pad_left);
-    j->panels += (rows.from * w->kernel_w + columns.from) * tap;
-}
-
-/* Taps of all tiles of a row, which none of them has in part. */
-static int64_t count_row_taps(const direct_job *j) {
-    const sni_conv_geometry *g = &j->g;
-    int64_t taps = 0;
-    for (int64_t from = 0, to; from < g->out_w; from = to) {
-        to = sni_dilated_band(g, from, g->out_w);
-        int64_t tiles = sni_ceil_div(to - from, j->kernels->pixels[j->width]);
-        for (int64_t tap = 0; tap < g->kernel_w; tap++) {
-            int64_t at = from * g->stride_w - g->pad_left + tap * g->dilation_w;
-            if (at >= 0 && at < g->in_w) taps += tiles;
-        }
-    }
-    return taps;
-}
-
-/* ---- Items ---- */
-
-/* Cuts a picture of `pixels` (of `depth` input channels each) into spans that fit into the cache, a
- * multiple of `parts` of them where they are few. */
-static void cut_flat(direct_job *j, int64_t pixels, int64_t depth, int64_t cache, int64_t parts) {
-    int64_t most = j->kernels->pixels[j->width];
-    int64_t each = sni_ceil_div(pixels, parts);
-    int64_t spans = parts * sni_ceil_div(each * depth, cache);
-    j->span = sni_ceil_div(pixels, spans < pixels ? spans : pixels);
-    if (j->span > 8 * most) j->span = sni_ceil_div(j->span, most) * most;
-    j->spans = sni_ceil_div(pixels, j->span);
-    j->item_spans = 1;
-}
-
-/* Cuts rows into items whose input fits into the cache, a whole number of them for each part. */
-static void cut_rows(direct_job *j, int64_t depth, int64_t cache, int64_t parts) {
-    const sni_conv_geometry *g = &j->g;
-    int64_t each = sni_ceil_div(g->out_h, parts), fit = cache / (g->in_w * g->stride_h * depth);
-    int64_t pieces = sni_ceil_div(each, fit < 1 ? 1 : fit);
-    while (each % pieces) pieces++;
-    j->span = g->out_w;
-    j->spans = g->out_h;
-    j->item_spans = each / pieces;
-}
-
-/* Where there are pixels enough, each thread takes its own stretch of the picture in every layer,
- * so that what it reads is what it has written. Else they share out the output channels, and with
- * them the weights; stretches of the picture only where tiles of channels do not come out even. */
-static void cut_items(direct_job *j, int threads) {
-    const sni_conv_geometry *g = &j->g;
-    int64_t cache = j->block == 16 ? 1 << 18 : 1 << 16; /* floats: half of the second level */
-    int64_t taps = g->kernel_h * g->kernel_w, depth = j->in_blocks * j->weights->in_block;
-    int64_t images = g->n * j->weights->groups, pixels = g->out_h * g->out_w;
-    int64_t most = j->flat ? pixels : g->out_h;
-    bool by_image = images % threads == 0;
-    bool by_rows = pixels * g->n >= ROW_PIXELS * threads && (by_image || is_even(most, threads));
-    j->tiles = sni_ceil_div(j->out_blocks, j->width);
-    j->far = !j->plain && g->n * g->in_h * g->in_w * depth > cache;
-    bool by_tiles = !by_rows && is_even(images * j->tiles, threads);
-    int64_t parts = (by_rows && !by_image) || (!by_rows && !by_tiles) ? threads : 1;
-    int64_t near = j->framed ? NEAR : cache;
-    j->chunk = near / (j->width * j->block * j->weights->in_block * taps);
-    if (j->chunk < 1) j->chunk = 1;
-    j->chunk = sni_ceil_div(j->in_blocks, sni_ceil_div(j->in_blocks, j->chunk));
-    if (j->flat)
-        cut_flat(j, pixels, depth, cache, parts);
-    else
-        cut_rows(j, depth, cache, parts);
-    while (!by_rows && threads > 1 && j->item_spans > 1 &&
-           images * j->tiles * sni_ceil_div(j->spans, j->item_spans) < 4 * threads)
-        j->item_spans = (j->item_spans + 1) / 2;
-    j->item_rows = sni_ceil_div(j->spans, j->item_spans);
-    j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
-    int64_t items = images * j->item_rows * j->tiles;
-    int64_t out = j->out_blocks * j->block; /* a block takes as long however few it has */
-    int64_t macs = sni_larger(pixels, FEW) * images * j->weights->in * out * taps / items;
-    j->grain = macs < PIECE_MACS ? sni_ceil_div(PIECE_MACS, macs + 1) : 1;
-    int64_t shares = j->apart ? 4 * threads : threads; /* of work that differs from row to row */
-    if ((by_rows || is_even(items, threads)) && j->grain < items / shares)
-        j->grain = items / shares;
-}
-
-static void cut(direct_job *j, int threads) {
-    sni_conv_geometry *g = &j->g;
-    j->flat = is_flat(g);
-    j->pointwise = !j->plain && g->kernel_h == 1 && g->kernel_w == 1;
-    j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);
-    if (!j->image_blocks) j->image_blocks = j->weights->groups * j->in_blocks;
-    j->out_blocks = sni_blocks(j->weights->out, j->block);
-    j->step = step_of(j);
-    j->framed = is_framed(j);
-    j->apart = j->weights->apart && !j->pointwise;
-    j->x_pixel = g->stride_w * (j->plain ? 1 : j->block);
-    if (j->flat) {
-        g->in_w *= g->in_h;
-        g->out_w *= g->out_h;
-        g->in_h = g->out_h = 1;
-    }
-    int64_t most = j->step < SNI_CONV_PLAIN_1 ? SNI_CONV_MOST_WIDTH : 2;
-    j->width = sni_conv_width(j->kernels, j->out_blocks, g->out_w, most);
-    if (j->framed && j->block == 16 && j->width > 2 && g->out_w > 5) j->width = 2;
-    j->strips = j->flat && j->pointwise && j->weights->merged == 1;
-    if (j->strips && j->block == 16 && j->weights->in <= NARROW) j->width = 1;
-    j->ends_half = j->strips && sni_conv_ends_half(j->kernels, j->weights->out, j->block);
-    if (j->ends_half && j->width > 1) j->width = j->out_blocks % 2 ? 2 : 1;
-    if (j->apart) j->row_taps = count_row_taps(j);
-    cut_items(j, threads);
-}
-
 /* A residual that lies in y is read before sums are written there: where sums are finished at once
  * that is when they are, else they begin with it. */
-static void place_residual(direct_job *j) {
+static void place_residual(sni_direct_job *j) {
     const sni_conv_geometry *g = &j->g;
     bool inside = g->pad_left == 0 && (g->out_w - 1) * g->stride_w < g->in_w;
     bool at_once = j->pointwise && inside && j->chunk >= j->in_blocks;
@@ -263,7 +32,7 @@ static void place_residual(direct_job *j) {
 }
 
 /* Merged groups may have to be summed twice: a residual that lies in y is copied. */
-static sn_status keep_residual(sni_kernel *k, direct_job *j) {
+static sn_status keep_residual(sni_kernel *k, sni_direct_job *j) {
     int64_t pixels = j->g.out_h * j->g.out_w, planes = j->g.n * j->weights->groups * j->out_blocks;
     void *copy;
     if (j->epilogue.residual != j->y) return SN_OK;
@@ -277,7 +46,7 @@ static sn_status keep_residual(sni_kernel *k, direct_job *j) {
 
 /* What stays the same for the tiles of an item and a chunk of input. */
 typedef struct item {
-    const direct_job *job;
+    const sni_direct_job *job;
     int64_t image, group, first_out, width; /* output blocks of the group */
     int64_t first_in, in;                   /* input blocks */
     int64_t channel;                        /* the first one of an input block that is used */
@@ -322,10 +91,10 @@ static void fetch_ahead(item *it, int64_t steps) {
     for (; it->fetched >= it->segment; it->fetched -= it->segment) it->fetched_segments++;
 }
 
-/* Has the first tile of output channels fetch input: that of the next pixels of a flat picture, or
- * of the same pixels in the row below. Those that follow find it in the cache. */
+/* Has the first tile of output channels fetch input: that of the next pixels of a flat picture or a
+ * line, or of the same pixels in the row below. Those that follow find it in the cache. */
 static void fetch_input(item *it, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
     sni_conv_tile *t = &it->tile;
     const int64_t size = sizeof(float);
@@ -335,7 +104,7 @@ static void fetch_input(item *it, int64_t pixels) {
         return;
     }
     int64_t below = j->apart ? it->below : g->stride_h;
-    int64_t on = j->flat ? pixels * j->block : below * g->in_w * j->block;
+    int64_t on = j->flat || j->line ? pixels * j->x_pixel : below * g->in_w * j->block;
     t->x_ahead = (uintptr_t)t->x + (uintptr_t)(on * size);
     t->x_ahead_step = (uintptr_t)((j->pointwise || j->apart ? j->x_pixel : j->block) * size);
     t->x_ahead_tap =
@@ -347,7 +116,7 @@ static void fetch_input(item *it, int64_t pixels) {
 /* Runs the tile with its input blocks in place of taps, taps in place of rows and rows in place of
  * input blocks: the weights of a tap over all input blocks lie side by side. */
 static void run_turned(const item *it, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_conv_tile *t = &it->tile;
     sni_conv_tile turned = *t;
     turned.blocks = t->rows;
@@ -367,7 +136,7 @@ static void run_turned(const item *it, int64_t pixels) {
 
 /* Runs the tile as it stands. Plain input has few weights, which are near. */
 static void run_placed(item *it, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     sni_conv_tile *t = &it->tile;
     if (!j->plain) {
         int64_t steps = t->blocks * t->channels * t->rows * t->taps;
@@ -385,7 +154,7 @@ static void run_placed(item *it, int64_t pixels) {
 
 /* Moves the tile `pixels` on, along its row. */
 static void move_tile(item *it, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     if (it->tile.rows > 0) it->tile.x += pixels * j->x_pixel;
     it->tile.y += pixels * j->block;
     if (it->epilogue.residual) it->epilogue.residual += pixels * j->block;
@@ -394,7 +163,7 @@ static void move_tile(item *it, int64_t pixels) {
 /* Taps [from, to) of the tile's pixels [lo, hi) that start at output column `column`. */
 static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t lo, int64_t hi,
                      bool add, bool finish) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
     sni_conv_tile *t = &it->tile;
     int64_t row = it->row * g->stride_h - g->pad_top + it->from_h * g->dilation_h;
@@ -424,7 +193,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
 
 /* Zeros where the sums of a tile will be. */
 static void clear_tile(const item *it, int64_t column, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     int64_t out = (it->image * j->weights->groups + it->group) * j->out_blocks + it->first_out;
     for (int64_t b = 0; b < it->width; b++) {
         float *y = j->y + (((out + b) * j->g.out_h + it->row) * j->g.out_w + column) * j->block;
@@ -461,7 +230,7 @@ static void sum_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
 /* A tile of merged groups one by one: each group's channels give sums in y, of which the outputs of
  * that group are kept aside until all are there. */
 static void run_apart(item *it, int64_t column, int64_t pixels) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_direct_weights *w = j->weights;
     int64_t in = w->in / w->merged, out = w->out / w->merged, block = j->block;
     int64_t begin = it->first_out * block, end = begin + it->width * block;
@@ -519,7 +288,7 @@ static void run_strips(item *it, int64_t from, int64_t to) {
 
 /* Columns [from, to) of a row, in tiles of nearly the same size. */
 static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first, bool last) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     if (from >= to) return;
     if (j->strips && first && last) {
         run_strips(it, from, to);
@@ -545,11 +314,12 @@ static void run_columns(item *it, int64_t from, int64_t to, inner in, bool first
 }
 
 static void run_span(item *it, int64_t span, bool first, bool last) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
-    it->row = j->flat ? 0 : j->apart ? sni_dilated_row(g, span) : span;
-    if (j->apart && j->far && it->first_out == 0) it->below = sni_dilated_below(g, span);
-    int64_t column = j->flat ? span * j->span : 0;
+    bool along = j->flat || j->line;
+    it->row = along ? 0 : j->apart ? sni_dilated_row(g, span) : span;
+    if (j->apart && !along && j->far && it->first_out == 0) it->below = sni_dilated_below(g, span);
+    int64_t column = along ? span * j->span : 0;
     int64_t width = sni_smaller(j->span, g->out_w - column);
     sni_stretch rows = sni_kernel_rows(g, it->row);
     it->from_h = rows.from;
@@ -562,7 +332,7 @@ static void run_span(item *it, int64_t span, bool first, bool last) {
 }
 
 static void set_distances(item *it) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     const sni_conv_geometry *g = &j->g;
     int64_t in_block = j->weights->in_block, scale = j->plain ? 1 : j->block;
     sni_conv_tile *t = &it->tile;
@@ -588,25 +358,25 @@ static void set_distances(item *it) {
 /* Tiles that fetch weights, each as many as a tile with all taps; of kernels whose taps lie apart,
  * which rows of taps there are to fetch. */
 static int64_t count_fetching(item *it, int64_t begin, int64_t end) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     it->fetch_rows = (sni_stretch){.to = 1};
     if (!j->apart) return (end - begin) * sni_ceil_div(j->span, j->kernels->pixels[it->width]);
-    int64_t rows = 0;
+    int64_t rows = 0, parts = j->line ? j->spans : 1; /* of a row */
     it->fetch_rows = (sni_stretch){.from = j->g.kernel_h};
     for (int64_t span = begin; span < end; span++) {
-        sni_stretch some = sni_kernel_rows(&j->g, sni_dilated_row(&j->g, span));
+        sni_stretch some = sni_kernel_rows(&j->g, j->line ? 0 : sni_dilated_row(&j->g, span));
         rows += some.to - some.from;
         it->fetch_rows.from = sni_smaller(it->fetch_rows.from, some.from);
         it->fetch_rows.to = sni_larger(it->fetch_rows.to, some.to);
     }
     int64_t used = (it->fetch_rows.to - it->fetch_rows.from) * j->g.kernel_w;
-    return used > 0 ? rows * j->row_taps / used : 0;
+    return used > 0 ? rows * j->row_taps / (used * parts) : 0;
 }
 
 /* Sets out to fetch the weights from input block `first_in` on, of these output blocks or the
  * `next` ones, evenly over the tiles of spans [begin, end). */
 static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int64_t end) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     int64_t out = it->first_out + (next ? it->width : 0);
     it->next = NULL;
     it->fetched = it->fetched_segments = 0;
@@ -622,7 +392,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int
 
 /* The weights of an item times the factors of their channels, in `room`. */
 static void scale_panels(item *it, float *room) {
-    const direct_job *j = it->job;
+    const sni_direct_job *j = it->job;
     int64_t rows = j->in_blocks * j->block, each = rows * j->block;
     const float *from = j->weights->panels + it->first_out * each;
     for (int64_t b = 0; b < it->width; b++)
@@ -632,7 +402,8 @@ static void scale_panels(item *it, float *room) {
     it->panel = it->first_out;
 }
 
-static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t tile, float *room) {
+static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_t tile,
+                     float *room) {
     item it = {.job = j,
                .panels = j->panels,
                .image = group / j->weights->groups,
@@ -662,7 +433,7 @@ static void run_item(const direct_job *j, int64_t group, int64_t row, int64_t ti
     }
 }
 
-static void run_some(const direct_job *j, int64_t begin, int64_t end, float *room) {
+static void run_some(const sni_direct_job *j, int64_t begin, int64_t end, float *room) {
     int64_t each = j->item_rows * j->tiles;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i % each;
@@ -678,7 +449,7 @@ static void run_items(void *ctx, int64_t begin, int64_t end) {
 }
 
 static void run_slots(void *ctx, int64_t begin, int64_t end) {
-    const direct_job *j = ctx;
+    const sni_direct_job *j = ctx;
     for (int64_t s = begin; s < end; s++)
         run_some(j, s * j->items / j->slots, (s + 1) * j->items / j->slots,
                  j->scaled + s * j->room);
@@ -688,7 +459,7 @@ static void run_slots(void *ctx, int64_t begin, int64_t end) {
 
 /* Every thread multiplies the weights that it is about to use, where those are fewer than numbers
  * of the picture; */
-static sn_status run_scaled_weights(sni_kernel *k, direct_job *j) {
+static sn_status run_scaled_weights(sni_kernel *k, sni_direct_job *j) {
     void *room;
     j->slots = sni_smaller(sni_larger(j->items / j->grain, 1), 4 * threads_of(k));
     j->room = sni_smaller(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
@@ -699,7 +470,7 @@ static sn_status run_scaled_weights(sni_kernel *k, direct_job *j) {
 }
 
 /* else a copy of the picture is. */
-static sn_status scale_picture(sni_kernel *k, direct_job *j, const sni_tensor *factors) {
+static sn_status scale_picture(sni_kernel *k, sni_direct_job *j, const sni_tensor *factors) {
     const sni_tensor *x = sni_in(k, 0);
     void *room;
     sni_blocked_scaling s = {.x = x->data,
@@ -718,13 +489,13 @@ static sn_status scale_picture(sni_kernel *k, direct_job *j, const sni_tensor *f
 
 /* By the numbers that either way multiplies for each input channel, not by how they are shared out:
  * the two round differently. */
-static bool weights_are_fewer(const direct_job *j, const sni_tensor *factors) {
+static bool weights_are_fewer(const sni_direct_job *j, const sni_tensor *factors) {
     return factors->dims[0] == 1 && j->g.n == 1 &&
            j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
 /* Rounds of a tile that an item takes, about. */
-static double item_work(const direct_job *j) {
+static double item_work(const sni_direct_job *j) {
     double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
     double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
     return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
@@ -734,18 +505,18 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
                                const sni_tensor *factors) {
     const sni_direct_weights *w = state;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    direct_job j = {.weights = w,
-                    .kernels = kernels->conv,
-                    .g = call->geometry,
-                    .epilogue = call->epilogue,
-                    .x = call->x,
-                    .panels = w->panels,
-                    .y = call->y,
-                    .plain = call->plain,
-                    .image_blocks = call->image_blocks,
-                    .block = kernels->block};
-    if (w->apart) trim(&j);
-    cut(&j, threads_of(k));
+    sni_direct_job j = {.weights = w,
+                        .kernels = kernels->conv,
+                        .g = call->geometry,
+                        .epilogue = call->epilogue,
+                        .x = call->x,
+                        .panels = w->panels,
+                        .y = call->y,
+                        .plain = call->plain,
+                        .image_blocks = call->image_blocks,
+                        .block = kernels->block};
+    if (w->apart) sni_direct_trim(&j);
+    sni_direct_cut(&j, threads_of(k));
     if (w->merged > 1) SN_TRY(keep_residual(k, &j));
     place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
@@ -754,7 +525,7 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
         return run_scaled_weights(k, &j);
     }
     if (factors) SN_TRY(scale_picture(k, &j, factors));
-    if (j.framed) SN_TRY(frame(k, &j));
+    if (j.framed) SN_TRY(sni_direct_frame(k, &j));
     return sni_long_for(k, j.items, j.grain, item_work(&j), run_items, &j);
 }
 
