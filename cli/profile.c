@@ -18,8 +18,10 @@ void cli_profile_free(cli_profile *p) {
     *p = (cli_profile){0};
 }
 
+/* A step of the main graph is there once in a run: names need not differ. */
 static bool same_step(const cli_step *s, const sn_step_event *e) {
-    return s->depth == e->depth && strcmp(s->node, e->node) == 0 && strcmp(s->op, e->op) == 0;
+    return s->depth == e->depth && !(s->depth == 0 && s->called) && strcmp(s->node, e->node) == 0 &&
+           strcmp(s->op, e->op) == 0;
 }
 
 /* Makes room for one more of `size` bytes. */
@@ -69,6 +71,7 @@ void cli_profile_step(void *ctx, const sn_step_event *e) {
     size_t at = find_step(p, e);
     p->cursor = at + 1;
     cli_step *s = &p->steps[at];
+    s->called = true;
     s->current_us += (double)own_time(p, e) * 1e-3;
     if (p->runs == 0) { /* the first run counts; the others are the same */
         s->calls++;
@@ -83,7 +86,10 @@ void cli_profile_step(void *ctx, const sn_step_event *e) {
 void cli_profile_begin(cli_profile *p) {
     p->cursor = 0;
     p->call_count = 0;
-    for (size_t i = 0; i < p->step_count; i++) p->steps[i].current_us = 0;
+    for (size_t i = 0; i < p->step_count; i++) {
+        p->steps[i].current_us = 0;
+        p->steps[i].called = false;
+    }
     for (int i = 0; i < p->inner_depth; i++) p->inner_ns[i] = 0;
 }
 

@@ -13,6 +13,7 @@ typedef struct cli_step {
     uint64_t macs, input_bytes, output_bytes;
     double us;         /* of itself */
     double current_us; /* of the run under way */
+    bool called;       /* in the run under way */
 } cli_step;
 
 /* One call of a step in the quickest run, for the trace. */

@@ -96,7 +96,7 @@ NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, fl
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) sum[i][j] = splat(0);
-    tile_right right = {.b = b};
+    tile_right right = {.b = b, .vectors = NV};
     bits table = table_of(p.base);
     tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
     for (int g = 0; g < FIRST_AHEAD && g * SNI_CODED_ROWS < k; g++)
@@ -107,7 +107,7 @@ NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, fl
         b += SNI_CODED_ROWS * NR;
     }
     for (; k > 0; k--, a++, right.b += NR) tile_step(rows, a, &right, 0, sum);
-    tile_end(rows, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
+    tile_end(rows, NV, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }
 
 #define TILE(rows)                                                                                 \

@@ -131,13 +131,14 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
     float *c = g->c + i * g->c_row + j;
     bool whole = cols == s->kernels->nr,
          end = last && has_end(&g->epilogue) && !sni_gemm_is_scaled(g);
+    bool half = 2 * cols <= s->kernels->nr;
     float *apart = whole && !end ? NULL : sums;
     if (piece)
         s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
                                next->lines);
     else
-        s->kernels->gemm_tile[rows](kc, a, b, NULL, c, g->c_row, add, apart, next->from,
-                                    next->lines);
+        (half ? s->kernels->gemm_half : s->kernels->gemm_tile)[rows](
+            kc, a, b, NULL, c, g->c_row, add, apart, next->from, next->lines);
     if (end)
         s->kernels->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
     else if (!whole)

@@ -12,10 +12,11 @@ enum {
     STEPS = 4 /* of k in one round of the loop */
 };
 
-/* The right operand of a tile, k after k. With `minus`, a constant at every call, it is what stands
- * there less what stands `less` elements further on. */
+/* The right operand of a tile, k after k: the first `vectors` of NV that stand there, or with
+ * `minus` those less what stands `less` elements further on. Both are constants at every call. */
 typedef struct tile_right {
     const float *b;
+    int vectors;
     bool minus;
     int64_t less;
 } tile_right;
@@ -27,7 +28,7 @@ tile_step(int rows, const float *a, const tile_right *r, int step, vf sum[MR][NV
     const float *b = r->b + step * NR;
     vf right[NV];
     UNROLL
-    for (int j = 0; j < NV; j++) {
+    for (int j = 0; j < r->vectors; j++) {
         right[j] = load(b + j * LANES);
         if (r->minus) right[j] -= load(b + r->less + j * LANES);
     }
@@ -35,7 +36,7 @@ tile_step(int rows, const float *a, const tile_right *r, int step, vf sum[MR][NV
     for (int i = 0; i < rows; i++) {
         vf left = splat(a[i * SNI_LEFT_STEPS]);
         UNROLL
-        for (int j = 0; j < NV; j++) add_product(&sum[i][j], left, right[j]);
+        for (int j = 0; j < r->vectors; j++) add_product(&sum[i][j], left, right[j]);
     }
 }
 
@@ -66,7 +67,7 @@ tile_block(int rows, const float **a, tile_right *r, vf sum[MR][NV], tile_ahead 
     for (uint32_t i = 0; i < f->each && f->lines > 0; i++, f->lines--, f->fetch += 16)
         __builtin_prefetch(f->fetch, 0, 2);
     UNROLL
-    for (int j = 0; j < NR; j += 16) __builtin_prefetch(f->c + j, 1);
+    for (int j = 0; j < r->vectors * LANES; j += 16) __builtin_prefetch(f->c + j, 1);
     f->c = f->c < f->last ? f->c + f->c_row : f->last;
     UNROLL
     for (int i = 0; i < rows; i++) __builtin_prefetch(*a + (MR + i) * SNI_LEFT_STEPS);
@@ -76,11 +77,11 @@ tile_block(int rows, const float **a, tile_right *r, vf sum[MR][NV], tile_ahead 
     }
 }
 
-static inline __attribute__((always_inline)) void tile_end(int rows, vf sum[MR][NV], float *c,
-                                                           int64_t c_row, bool add) {
+static inline __attribute__((always_inline)) void tile_end(int rows, int vectors, vf sum[MR][NV],
+                                                           float *c, int64_t c_row, bool add) {
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) {
+    for (int j = 0; j < vectors; j++) {
         float *at = c + i * c_row + j * LANES;
         store(at, add ? load(at) + sum[i][j] : sum[i][j]);
     }
@@ -95,10 +96,11 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     vf sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
+    for (int j = 0; j < right.vectors; j++)
+        sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
     tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
     for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1))
         tile_block(rows, &a, &right, sum, &ahead);
     for (; k > 0; k--, a++, right.b += NR) tile_step(rows, a, &right, 0, sum);
-    tile_end(rows, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
+    tile_end(rows, right.vectors, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }

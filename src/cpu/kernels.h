@@ -81,7 +81,9 @@ typedef struct sni_cpu_kernels {
     int mr, nr; /* of a tile */
     int kc;     /* most rows of B that a tile goes through at once */
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
-    sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same */
+    sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* the same for the first half of B's columns; sums
+                                                   are nr in a row all the same */
+    sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same as gemm_tile */
     /* The same for one row of A that lies as it is. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
     /* Packs a pair of row panels for products by seven (cpu/gemm_seven.c): rows i and rows + i of

@@ -70,6 +70,12 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
         },
+    .gemm_half =
+        {
+#define TILE(rows) [rows] = half_##rows,
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+        },
     .gemm_less =
         {
 #define TILE(rows) [rows] = less_##rows,

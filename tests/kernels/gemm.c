@@ -46,29 +46,39 @@ static int64_t left_size(const check *c, int64_t k) {
     return (k + SNI_LEFT_STEPS - 1) / SNI_LEFT_STEPS * SNI_LEFT_STEPS * c->k->mr;
 }
 
-static void gemm_tile(check *c) {
-    int mr = c->k->mr, nr = c->k->nr;
-    int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = nr + below(c, 20);
+/* A tile of all columns of B's panel, or of the first half of them: rows of sums are as far apart.
+ */
+static void any_tile(check *c, const sni_gemm_tile_fn *tiles, int nr) {
+    int mr = c->k->mr, wide = c->k->nr;
+    int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = wide + below(c, 20);
     bool add = !c->bench && below(c, 2), apart = !c->bench && !add && below(c, 2);
     bool more = !c->bench && below(c, 2);
-    if (apart) row = nr;
-    float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * nr);
+    if (apart) row = wide;
+    float *a = random_floats(c, left_size(c, k)), *b = random_floats(c, k * wide);
     float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
-    float *sums = random_floats(c, rows * nr);
+    float *sums = random_floats(c, rows * wide);
     double *want = zero_doubles(c, rows * row);
     for (int64_t i = 0; i < rows * row; i++) want[i] = (double)y[i];
     for (int64_t i = 0; i < rows && !c->bench; i++)
         for (int64_t j = 0; j < nr; j++) {
             double sum = add ? (double)y[i * row + j] : 0;
-            if (more) sum += (double)sums[i * nr + j];
+            if (more) sum += (double)sums[i * wide + j];
             for (int64_t p = 0; p < k; p++)
-                sum += (double)a[left_at(c, i, p)] * (double)b[p * nr + j];
+                sum += (double)a[left_at(c, i, p)] * (double)b[p * wide + j];
             want[i * row + j] = sum;
         }
     CALL(c, 2 * rows * nr * k, 0)
-    c->k->gemm_tile[rows](k, a, b, more ? sums : NULL, apart ? first : y, apart ? 0 : row, add,
-                          apart ? y : NULL, first, below(c, 2 * (int)k + 1));
+    tiles[rows](k, a, b, more ? sums : NULL, apart ? first : y, apart ? 0 : row, add,
+                apart ? y : NULL, first, below(c, 2 * (int)k + 1));
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
+}
+
+static void gemm_tile(check *c) {
+    any_tile(c, c->k->gemm_tile, c->k->nr);
+}
+
+static void gemm_half(check *c) {
+    any_tile(c, c->k->gemm_half, c->k->nr / 2);
 }
 
 /* A tile whose B is one panel less another, and whose sums go on from others, which may stand where
@@ -330,13 +340,23 @@ static void gemm_seven(check *c) {
 }
 
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},          {"gemm_row", gemm_row},
-    {"pack_left", pack_left},          {"pack_turned", pack_turned},
-    {"pack_straight", pack_straight},  {"turn_matrix", turn_matrix},
-    {"finish_row", finish_row},        {"finish_row relu", finish_relu},
-    {"finish_row silu", finish_silu},  {"finish_row gelu", finish_gelu},
-    {"finish_tile", finish_tile},      {"axpy", axpy},
-    {"gemm_less", gemm_less},          {"seven_left", seven_left},
-    {"column_sizes", column_sizes},    {"gemm 512", gemm_whole},
-    {"gemm 512 by seven", gemm_seven}, {0},
+    {"gemm_tile", gemm_tile},
+    {"gemm_half", gemm_half},
+    {"gemm_row", gemm_row},
+    {"pack_left", pack_left},
+    {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight},
+    {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},
+    {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu},
+    {"finish_row gelu", finish_gelu},
+    {"finish_tile", finish_tile},
+    {"axpy", axpy},
+    {"gemm_less", gemm_less},
+    {"seven_left", seven_left},
+    {"column_sizes", column_sizes},
+    {"gemm 512", gemm_whole},
+    {"gemm 512 by seven", gemm_seven},
+    {0},
 };
