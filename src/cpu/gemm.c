@@ -70,8 +70,7 @@ static bool has_end(const sni_epilogue *e) {
     return e->act != SNI_ACT_NONE || e->row_bias || e->column_bias || e->residual;
 }
 
-/* Scale, bias, residual and activation on a finished tile. */
-static void finish_tile(const sni_gemm_share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+void sni_gemm_finish(const sni_gemm_share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
     const sni_gemm_f32 *g = s->g;
     float *c = g->c + i * g->c_row + j;
     if (sni_gemm_is_scaled(g)) {
@@ -143,7 +142,7 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
         s->kernels->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
     else if (!whole)
         add_edge(s, sums, i, rows, j, cols, add);
-    if (last && sni_gemm_is_scaled(g)) finish_tile(s, i, rows, j, cols);
+    if (last && sni_gemm_is_scaled(g)) sni_gemm_finish(s, i, rows, j, cols);
 }
 
 /* A panel of coded B times at most FEW_PANELS row panels from panel i0 on: some rows of it at a
@@ -176,7 +175,7 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
     }
     for (int64_t i = 0; i < count; i++) {
         if (!whole) add_edge(s, sums[i], row[i], row[i + 1] - row[i], j, cols, add);
-        if (p + kc == g->k) finish_tile(s, row[i], row[i + 1] - row[i], j, cols);
+        if (p + kc == g->k) sni_gemm_finish(s, row[i], row[i + 1] - row[i], j, cols);
     }
 }
 
@@ -261,7 +260,7 @@ static void run_row(const sni_gemm_share *s) {
                          kc, j, cols, p > 0 || g->add);
         }
     }
-    finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
+    sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
 /* The same with coded B, in the order in which it lies: what is fetched ahead comes next. */
@@ -276,7 +275,7 @@ static void run_coded_row(const sni_gemm_share *s) {
                          p > 0 || g->add);
         }
     }
-    finish_tile(s, 0, 1, s->n0, s->n1 - s->n0);
+    sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
 static bool is_row(const sni_gemm_f32 *g) {
@@ -317,6 +316,7 @@ static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    if (sni_gemm_is_lying(g)) return sni_gemm_lying_size(g);
     return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
 }
 
@@ -375,7 +375,7 @@ static void run_empty(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
     sni_gemm_share s = {.g = g, .kernels = kernels};
     for (int64_t i = 0; i < g->m && !g->add; i++)
         memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
-    finish_tile(&s, 0, g->m, 0, g->n);
+    sni_gemm_finish(&s, 0, g->m, 0, g->n);
 }
 
 void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
@@ -383,6 +383,10 @@ void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
         run_empty(g, j.kernels);
+        return;
+    }
+    if (sni_gemm_is_lying(g)) {
+        sni_gemm_run_lying(g, threads < 1 ? 1 : threads, scratch);
         return;
     }
     j.seven = sni_gemm_by_seven(g);

@@ -39,6 +39,9 @@ typedef struct sni_gemm_f32 {
     float *c;
     int64_t c_row;
     bool add; /* C += instead of C =, before the epilogue */
+    /* Operands may be read where they lie, where that is quicker. The sizes decide, so they must
+     * not depend on the number of threads. */
+    bool may_lie;
     /* A single row takes packed B from its end: what the caches kept of its last time comes first
      * then. */
     bool backwards;

@@ -14,7 +14,8 @@
 enum {
     SNI_MAX_MR = 14, /* largest tile of any tier */
     SNI_MAX_NR = 32,
-    SNI_LEFT_STEPS = 16 /* of k that lie together in a packed left operand: lines of the cache */
+    SNI_DOT_COLUMNS = 8, /* of products along k */
+    SNI_LEFT_STEPS = 16  /* of k that lie together in a packed left operand: lines of the cache */
 };
 
 /* What is done to a result before it is stored for good: cpu/act.def. */
@@ -84,7 +85,19 @@ typedef struct sni_cpu_kernels {
     sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* the same for the first half of B's columns; sums
                                                    are nr in a row all the same */
     sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same as gemm_tile */
-    /* The same for one row of A that lies as it is. */
+    /* Products of operands as they lie, k along both of them: C's rows and columns are c_row and
+     * c_col apart. Of the second there are at most SNI_DOT_COLUMNS lines. */
+    void (*gemm_dots)(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,
+                      const float *b, int64_t b_col, float *c, int64_t c_row, int64_t c_col,
+                      bool add);
+    /* The same with n along B. */
+    void (*gemm_across)(int64_t rows, int64_t k, const float *a, int64_t a_row, int64_t a_col,
+                        const float *b, int64_t b_row, int64_t n, float *c, int64_t c_row,
+                        bool add);
+    /* The same for one row, the rows of B from end to end. */
+    void (*gemm_along)(int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
+                       int64_t n, float *c, bool add);
+    /* C = A B, or C += A B, for one row of A that lies as it is and a panel of B. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
     /* Packs a pair of row panels for products by seven (cpu/gemm_seven.c): rows i and rows + i of
      * `from`, which are `step` elements apart and have 2 * half columns; where i is not below

@@ -5,6 +5,8 @@
 
 #include "cpu/gemm_tile.inc.c"
 
+#include "cpu/gemm_lying.inc.c"
+
 #include "cpu/seven.inc.c"
 
 #include "cpu/transpose.inc.c"
@@ -82,6 +84,9 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
         },
+    .gemm_dots = gemm_dots,
+    .gemm_across = gemm_across,
+    .gemm_along = gemm_along,
     .gemm_row = gemm_row,
     .seven_left = seven_left,
     .column_sizes = column_sizes,

@@ -104,6 +104,68 @@ static void gemm_less(check *c) {
     expect(c, "the sums", to, want, n, 1e-5 * (double)(k + 10));
 }
 
+/* What a product of operands as they lie has to give: c, which is (rows, cols) with steps c_row and
+ * c_col, plus A B. */
+static void add_plain(double *c, int64_t c_row, int64_t c_col, int64_t rows, int64_t cols,
+                      int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                      int64_t b_row, int64_t b_col, bool add) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            double *at = c + i * c_row + j * c_col, sum = add ? *at : 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)a[i * a_row + p * a_col] * (double)b[p * b_row + j * b_col];
+            *at = sum;
+        }
+}
+
+static double *doubles_of(check *c, const float *x, int64_t n) {
+    double *d = zero_doubles(c, n);
+    for (int64_t i = 0; i < n; i++) d[i] = (double)x[i];
+    return d;
+}
+
+static void gemm_dots(check *c) {
+    int64_t rows = size_of(c, 0, 30, 96), cols = size_of(c, 1, SNI_DOT_COLUMNS, 7);
+    int64_t k = size_of(c, 0, 130, 512), a_row = k + below(c, 5), b_col = k + below(c, 5);
+    bool turned = below(c, 2), add = below(c, 2);
+    int64_t c_row = turned ? 1 : cols + below(c, 4), c_col = turned ? rows + below(c, 4) : 1;
+    int64_t n = turned ? cols * c_col : rows * c_row;
+    float *a = random_floats(c, rows * a_row), *b = random_floats(c, cols * b_col);
+    float *y = random_floats(c, n);
+    double *want = doubles_of(c, y, n);
+    if (!c->bench) add_plain(want, c_row, c_col, rows, cols, k, a, a_row, 1, b, 1, b_col, add);
+    CALL(c, 2 * rows * cols * k, 0)
+    c->k->gemm_dots(rows, (int)cols, k, a, a_row, b, b_col, y, c_row, c_col, add);
+    expect(c, "C", y, want, n, 1e-5 * (double)(k + 10));
+}
+
+static void gemm_across(check *c) {
+    int64_t rows = size_of(c, 0, 30, 96), n = size_of(c, 1, 150, 64), k = size_of(c, 0, 60, 64);
+    bool turned = below(c, 2), add = below(c, 2);
+    int64_t a_row = turned ? 1 : k + below(c, 5), a_col = turned ? rows + below(c, 5) : 1;
+    int64_t b_row = n + below(c, 5), c_row = n + below(c, 5), size = rows * c_row;
+    float *a = random_floats(c, turned ? k * a_col : rows * a_row);
+    float *b = random_floats(c, k * b_row), *y = random_floats(c, size);
+    double *want = doubles_of(c, y, size);
+    if (!c->bench) add_plain(want, c_row, 1, rows, n, k, a, a_row, a_col, b, b_row, 1, add);
+    CALL(c, 2 * rows * n * k, 0)
+    c->k->gemm_across(rows, k, a, a_row, a_col, b, b_row, n, y, c_row, add);
+    expect(c, "C", y, want, size, 1e-5 * (double)(k + 10));
+}
+
+static void gemm_along(check *c) {
+    int64_t n = size_of(c, 1, 150, 1024), k = size_of(c, 1, 60, 64), a_col = 1 + below(c, 3);
+    int64_t b_row = n + below(c, 5);
+    bool add = below(c, 2);
+    float *a = random_floats(c, k * a_col), *b = random_floats(c, k * b_row);
+    float *y = random_floats(c, n);
+    double *want = doubles_of(c, y, n);
+    if (!c->bench) add_plain(want, n, 1, 1, n, k, a, 0, a_col, b, b_row, 1, add);
+    CALL(c, 2 * n * k, 0)
+    c->k->gemm_along(k, a, a_col, b, b_row, n, y, add);
+    expect(c, "C", y, want, n, 1e-5 * (double)(k + 10));
+}
+
 /* The bits of the greatest number without its sign. */
 static int32_t size_bits(int32_t most, float x) {
     int32_t bits;
@@ -340,23 +402,15 @@ static void gemm_seven(check *c) {
 }
 
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},
-    {"gemm_half", gemm_half},
-    {"gemm_row", gemm_row},
-    {"pack_left", pack_left},
-    {"pack_turned", pack_turned},
-    {"pack_straight", pack_straight},
-    {"turn_matrix", turn_matrix},
-    {"finish_row", finish_row},
-    {"finish_row relu", finish_relu},
-    {"finish_row silu", finish_silu},
-    {"finish_row gelu", finish_gelu},
-    {"finish_tile", finish_tile},
-    {"axpy", axpy},
-    {"gemm_less", gemm_less},
-    {"seven_left", seven_left},
-    {"column_sizes", column_sizes},
-    {"gemm 512", gemm_whole},
-    {"gemm 512 by seven", gemm_seven},
-    {0},
+    {"gemm_tile", gemm_tile},          {"gemm_half", gemm_half},
+    {"gemm_dots", gemm_dots},          {"gemm_across", gemm_across},
+    {"gemm_along", gemm_along},        {"gemm_row", gemm_row},
+    {"pack_left", pack_left},          {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight},  {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},        {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu},  {"finish_row gelu", finish_gelu},
+    {"finish_tile", finish_tile},      {"axpy", axpy},
+    {"gemm_less", gemm_less},          {"seven_left", seven_left},
+    {"column_sizes", column_sizes},    {"gemm 512", gemm_whole},
+    {"gemm 512 by seven", gemm_seven}, {0},
 };
