@@ -69,14 +69,21 @@ static bool is_part(const sni_blocks *b, const sni_step *s, int32_t out, size_t 
 
 /* ---- Results over operands ---- */
 
-/* True if a step reads a block through an input that its operator does not let be overwritten. */
-static bool is_read_otherwise(const sni_blocks *b, const sni_step *s, int32_t block) {
+/* True if input i of a step may be overwritten although it reads input j, too: the two are apart,
+ * or the same elements, which are read before they are written. */
+static bool may_be_read(const sni_blocks *b, const sni_step *s, int32_t i, int32_t j) {
     const sni_ref *in = sni_step_inputs(b->plan, s);
-    for (int32_t i = 0; i < s->node->n_in; i++)
-        if ((i >= 32 || !(s->node->op->inplace >> i & 1)) && is_planned(b->plan, in[i]) &&
-            b->block_of[in[i]] == block)
-            return true;
-    return false;
+    if (!is_planned(b->plan, in[j]) || b->block_of[in[j]] != b->block_of[in[i]]) return true;
+    if (j >= 32 || !(s->node->op->inplace >> j & 1)) return false;
+    size_t from = b->delta[in[i]], to = from + sni_tensor_bytes(&b->plan->slots[in[i]].tensor);
+    size_t start = b->delta[in[j]], end = start + sni_tensor_bytes(&b->plan->slots[in[j]].tensor);
+    return end <= from || to <= start || (start == from && end == to);
+}
+
+static bool may_be_overwritten(const sni_blocks *b, const sni_step *s, int32_t i) {
+    for (int32_t j = 0; j < s->node->n_in; j++)
+        if (!may_be_read(b, s, i, j)) return false;
+    return true;
 }
 
 /* The input whose memory output 0 of a step takes over: all of its block dies here. */
@@ -86,8 +93,7 @@ static int32_t overwritten(const sni_blocks *b, const sni_step *s, int32_t index
     const sni_tensor *result = &p->slots[out].tensor;
     for (int32_t i = 0; i < s->node->n_in && i < 32; i++) {
         if (!(s->node->op->inplace >> i & 1) || !is_planned(p, in[i]) ||
-            b->blocks[b->block_of[in[i]]].last != index ||
-            is_read_otherwise(b, s, b->block_of[in[i]]))
+            b->blocks[b->block_of[in[i]]].last != index || !may_be_overwritten(b, s, i))
             continue;
         const sni_tensor *t = &p->slots[in[i]].tensor;
         if (t->count == result->count &&
