@@ -243,6 +243,48 @@ static bool is_cheap(const packer *views, const packer *plain) {
     return views->bytes <= plain->bytes || views->bytes - plain->bytes <= plain->bytes / 20;
 }
 
+#ifndef NDEBUG
+static bool share_bytes(const sni_slot *a, const sni_slot *b) {
+    return a->place == SNI_PLACE_ARENA && b->place == SNI_PLACE_ARENA &&
+           a->offset < b->offset + sni_tensor_bytes(&b->tensor) &&
+           b->offset < a->offset + sni_tensor_bytes(&a->tensor);
+}
+
+/* True if step `index` may read `slot`, its input i, while it writes `out`. */
+static bool may_read(const sni_step *s, int32_t i, const sni_slot *slot, const sni_slot *out) {
+    if (!share_bytes(slot, out)) return true;
+    return i < 32 && (s->node->op->inplace >> i & 1) && slot->offset == out->offset &&
+           sni_tensor_bytes(&slot->tensor) == sni_tensor_bytes(&out->tensor);
+}
+
+/* No step writes over what it reads in another place, or over what is needed after it. Views and
+ * concatenations, whose operands stand where they belong, are left out. */
+static sn_status check_places(const sni_plan *plan, sn_error *err) {
+    for (int32_t index = 0; index < plan->n_steps; index++) {
+        const sni_step *s = &plan->steps[index];
+        if (s->view || s->dynamic || (s->node->op->flags & SNI_OP_JOINS)) continue;
+        for (int32_t o = 0; o < s->node->n_out; o++) {
+            sni_ref out = sni_step_outputs(plan, s)[o];
+            bool fine = true;
+            if (out < 0 || plan->slots[out].part >= 0) continue;
+            for (int32_t i = 0; i < s->node->n_in && fine; i++) {
+                sni_ref in = sni_step_inputs(plan, s)[i];
+                fine = in < 0 || may_read(s, i, &plan->slots[in], &plan->slots[out]);
+            }
+            for (int32_t i = 0; i < plan->n_slots && fine; i++) {
+                const sni_slot *slot = &plan->slots[i];
+                fine = i == out || slot->first >= index || sni_slot_end(plan, slot) <= index ||
+                       !share_bytes(slot, &plan->slots[out]);
+            }
+            if (!fine)
+                return sni_fail(err, SN_INTERNAL, "step %d writes over what is still needed",
+                                (int)index);
+        }
+    }
+    return SN_OK;
+}
+#endif
+
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err) {
     static const unsigned choices[] = {SNI_VIEWS_ALL, SNI_VIEWS_JOINS, SNI_VIEWS_PARTS};
     packer views = {0}, plain = {0};
@@ -260,5 +302,8 @@ sn_status sni_plan_memory(sni_plan *plan, sn_error *err) {
     }
     sni_blocks_free(&views.b);
     sni_blocks_free(&plain.b);
+#ifndef NDEBUG
+    if (status == SN_OK) status = check_places(plan, err);
+#endif
     return status;
 }
