@@ -41,7 +41,7 @@ typedef struct sni_gemm_f32 {
     bool add; /* C += instead of C =, before the epilogue */
     /* Operands may be read where they lie, where that is quicker. The sizes decide, so they must
      * not depend on the number of threads. */
-    bool may_lie;
+    bool may_stay_unpacked;
     /* A single row takes packed B from its end: what the caches kept of its last time comes first
      * then. */
     bool backwards;

@@ -64,15 +64,15 @@ static inline bool sni_gemm_is_scaled(const sni_gemm_f32 *g) {
 /* Scale, bias, residual and activation on finished rows and columns of C. */
 void sni_gemm_finish(const sni_gemm_share *s, int64_t i, int64_t rows, int64_t j, int64_t cols);
 
-/* ---- Products of operands as they lie (gemm_lying.c) ---- */
+/* ---- Products of operands as they lie (gemm_unpacked.c) ---- */
 
 /* Whether a product is made so. By its sizes and strides alone: the number of threads does not
  * matter. */
-bool sni_gemm_is_lying(const sni_gemm_f32 *g);
+bool sni_gemm_is_unpacked(const sni_gemm_f32 *g);
 
 /* Floats of scratch, for all threads together. */
-size_t sni_gemm_lying_size(const sni_gemm_f32 *g);
-void sni_gemm_run_lying(const sni_gemm_f32 *g, int threads, float *scratch);
+size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g);
+void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch);
 
 /* ---- Products by seven (gemm_seven.c) ---- */
 

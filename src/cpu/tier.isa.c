@@ -5,7 +5,7 @@
 
 #include "cpu/gemm_tile.inc.c"
 
-#include "cpu/gemm_lying.inc.c"
+#include "cpu/gemm_unpacked.inc.c"
 
 #include "cpu/seven.inc.c"
 

@@ -242,7 +242,7 @@ static void check_threads(int64_t m, int64_t n, int64_t k, bool turned) {
                           .b_col = turned ? k : 1,
                           .c = c[t],
                           .c_row = n,
-                          .may_lie = true};
+                          .may_stay_unpacked = true};
         float *scratch = floats_new(sni_gemm_scratch_size(&g, t + 1));
         sni_gemm_f32_run(&g, t + 1, scratch);
         floats_free(scratch);

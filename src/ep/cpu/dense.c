@@ -282,7 +282,7 @@ sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a
                       .b_col = shape->b_col,
                       .c = c,
                       .c_row = shape->n,
-                      .may_lie = true,
+                      .may_stay_unpacked = true,
                       .scale = scale,
                       .epilogue = *e};
     return sni_dense_many(k, &g, shape->count, stack_locate, shape);

@@ -14,7 +14,7 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
                       .a_col = 1,
                       .c = y->data,
                       .c_row = w->n,
-                      .may_lie = true,
+                      .may_stay_unpacked = true,
                       .epilogue = *e};
     sni_dense_right(w, &g);
     if (g.m == 1) g.backwards = atomic_fetch_add_explicit(w->turns, 1, memory_order_relaxed) & 1;
@@ -66,7 +66,7 @@ static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
                       .a_col = a->dims[1],
                       .c = y->data,
                       .c_row = w->n,
-                      .may_lie = true,
+                      .may_stay_unpacked = true,
                       .epilogue = e};
     sni_dense_right(w, &g);
     return sni_dense_run(k, &g);
@@ -225,7 +225,7 @@ static sn_status linear_run(sni_kernel *k) {
                       .b_col = turned ? b->dims[turned] : 1,
                       .c = y->data,
                       .c_row = n,
-                      .may_lie = true,
+                      .may_stay_unpacked = true,
                       .epilogue = e};
     return sni_dense_run(k, &g);
 }

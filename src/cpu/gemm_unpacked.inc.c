@@ -1,4 +1,4 @@
-/* gemm_lying.inc.c - products of operands that are read where they lie: nothing is packed. */
+/* gemm_unpacked.inc.c - products of operands that are read where they lie: nothing is packed. */
 
 #define INLINE inline __attribute__((always_inline))
 

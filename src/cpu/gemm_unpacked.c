@@ -1,4 +1,4 @@
-/* gemm_lying.c - products too narrow for packing to pay: operands are read where they lie. */
+/* gemm_unpacked.c - products too narrow for packing to pay: operands are read where they lie. */
 #include "cpu/gemm_blocks.h"
 
 #include "base/threadpool.h"
@@ -52,8 +52,8 @@ static bool is_narrow(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
 
 static way way_of(const sni_gemm_f32 *g) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    if (!g->may_lie || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a || g->coded_b || g->fill ||
-        (g->packed_b && g->m == 1))
+    if (!g->may_stay_unpacked || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a || g->coded_b ||
+        g->fill || (g->packed_b && g->m == 1))
         return PACKED;
     bool across = can_go_across(g, kernels);
     if (g->n <= SNI_DOT_COLUMNS && is_line(g->a_col, g->k) && (!g->packed_b || g->m >= MANY_ROWS) &&
@@ -63,7 +63,7 @@ static way way_of(const sni_gemm_f32 *g) {
     return !g->packed_b && g->m <= SNI_DOT_COLUMNS && is_line(g->b_row, g->k) ? SHORT : PACKED;
 }
 
-bool sni_gemm_is_lying(const sni_gemm_f32 *g) {
+bool sni_gemm_is_unpacked(const sni_gemm_f32 *g) {
     return way_of(g) != PACKED;
 }
 
@@ -73,7 +73,7 @@ static bool has_copy(const sni_gemm_f32 *g, way w) {
     return w == SHORT && !is_line(g->a_col, g->k);
 }
 
-size_t sni_gemm_lying_size(const sni_gemm_f32 *g) {
+size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g) {
     way w = way_of(g);
     return has_copy(g, w) ? (size_t)(g->k * (w == NARROW ? g->n : g->m)) : 0;
 }
@@ -155,7 +155,7 @@ static void run_items(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_gemm_run_lying(const sni_gemm_f32 *g, int threads, float *scratch) {
+void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch) {
     job j = {.g = g, .kernels = sni_cpu_kernels_get(), .way = way_of(g)};
     bool narrow = j.way == NARROW;
     j.by_rows = narrow || (j.way == ACROSS && g->m > FEW_ROWS);
