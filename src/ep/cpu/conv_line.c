@@ -1,5 +1,5 @@
-/* conv_line.c - convolution of one or two input channels, or of groups of few, in float32: sums of
- * the input's own rows. */
+/* conv_line.c - convolution of few channels, or of groups of few, in float32: sums of the input's
+ * own rows. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ep/cpu/conv_plane.h"
@@ -25,7 +25,7 @@ enum {
     LINE_PICTURE = 4,    /* of a picture's output */
     LINE_DEPTH = 1024,   /* taps of a group */
     LINE_WEIGHTS = 1 << 14,
-    GROUP_CHANNELS = 16, /* of a group of pictures or volumes, of the input and of the output, */
+    GROUP_CHANNELS = 16, /* of a line, or a group of pictures or volumes, of input and output, */
     GROUP_WEIGHTS = 1 << 18,
     LINE_LANES = 16,      /* products at once */
     LINE_STRIDE = 64,     /* at most, ... */
@@ -75,8 +75,8 @@ static bool fused_line_accepts(const sni_choice *c) {
     return sni_conv_fused_accepts(c) || sni_conv_fused_is_volume(c);
 }
 
-/* Lines have one input channel or two; pictures, which have other ways, few of both, or groups of
- * few; volumes such groups. */
+/* Lines have one input channel or two, or few of both; pictures, which have other ways, few of
+ * both, or groups of few; volumes such groups. */
 static bool line_pays(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
@@ -87,7 +87,8 @@ static bool line_pays(const sni_choice *c) {
     if (w->rank == 5 || (w->rank == 4 && p->group > 1))
         return p->group > 1 && depth > w->dims[1] && m <= GROUP_CHANNELS &&
                w->dims[1] <= GROUP_CHANNELS && w->dims[0] * depth <= GROUP_WEIGHTS;
-    if (w->dims[1] > LINE_CHANNELS || w->dims[0] * depth > LINE_WEIGHTS) return false;
+    bool few = w->rank == 3 && w->dims[1] <= GROUP_CHANNELS && w->dims[0] <= GROUP_CHANNELS;
+    if ((w->dims[1] > LINE_CHANNELS && !few) || w->dims[0] * depth > LINE_WEIGHTS) return false;
     if (w->rank == 4) {
         int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;
         return p->group == 1 && m <= LINE_PICTURE && width >= LINE_WIDTH && pixels >= LINE_WIDTH;
