@@ -14,7 +14,8 @@ enum {
     LINE_IN = 2,
     LINE_OUT = 4,
     LINE_WIDTH = 64,
-    FEW_STEPS = 3,  /* operators between convolutions along a line */
+    FEW_STEPS = 3,  /* operators between convolutions along a line that are looked for, */
+    FEW_USERS = 4,  /* among so many users of each */
     MOST_LISTS = 4, /* attributes with a number for each spatial axis */
 };
 
@@ -72,7 +73,7 @@ static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const in
 static bool feeds_conv(const sni_layout *l, const sni_node *n, int steps) {
     for (int32_t i = 0; i < n->n_out; i++) {
         const sni_value *v = sni_graph_value(l->g, n->out[i]);
-        for (int32_t u = 0; v && u < v->use_count && u < MOST_OPERANDS; u++) {
+        for (int32_t u = 0; v && u < v->use_count && u < FEW_USERS; u++) {
             const sni_node *user = sni_graph_node(l->g, v->uses[u].node);
             sni_layout_fn handle = user ? sni_layout_handler(user) : NULL;
             if (handle == layout_conv) return true;
