@@ -78,18 +78,22 @@ size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g) {
     return has_copy(g, w) ? (size_t)(g->k * (w == NARROW ? g->n : g->m)) : 0;
 }
 
-/* Column j of B, or row j of A, after the other. */
-static void copy_lines(const sni_gemm_f32 *g, way w, float *to) {
+/* Step p of k of all columns of B, `*step` elements apart. */
+static const float *row_of_b(const sni_gemm_f32 *g, int64_t p, int64_t *step) {
+    *step = g->b_col;
+    if (!g->packed_b) return g->b + p * g->b_row;
     int nr = sni_cpu_kernels_get()->nr;
-    int64_t lines = w == NARROW ? g->n : g->m, depth = sni_gemm_depth(g->k);
+    int64_t depth = sni_gemm_depth(g->k), first = p / depth * depth;
+    int64_t kc = sni_smaller(depth, g->k - first);
+    *step = 1;
+    return sni_gemm_packed_panel(g->packed_b, g->n, nr, first, kc, 0) + (p - first) * nr;
+}
+
+/* Column after column of B, or row after row of A. */
+static void copy_lines(const sni_gemm_f32 *g, way w, float *to) {
+    int64_t lines = w == NARROW ? g->n : g->m, step = g->a_row;
     for (int64_t p = 0; p < g->k; p++) {
-        const float *from = w == NARROW ? g->b + p * g->b_row : g->a + p * g->a_col;
-        int64_t step = w == NARROW ? g->b_col : g->a_row;
-        if (g->packed_b) {
-            int64_t first = p / depth * depth, kc = sni_smaller(depth, g->k - first);
-            from = sni_gemm_packed_panel(g->packed_b, g->n, nr, first, kc, 0) + (p - first) * nr;
-            step = 1;
-        }
+        const float *from = w == NARROW ? row_of_b(g, p, &step) : g->a + p * g->a_col;
         for (int64_t j = 0; j < lines; j++) to[j * g->k + p] = from[j * step];
     }
 }
