@@ -28,9 +28,8 @@ static bool given(const sni_node *n, int32_t i) {
 /* ---- Lists of axes ---- */
 
 /* Attributes of a node that have a number for each spatial axis (twice: of begins and ends), as
- * they are for its blocked form: a line has an axis before its own, and where blocks count as an
- * axis
- * (`pools`) there is one behind. They do nothing along those. */
+ * they are for its blocked form. A line has one more axis before its own; where blocks count as an
+ * axis (`pools`) there is one behind. Nothing is done along those. */
 static sn_status longer_lists(sni_layout *l, const sni_node *n, bool pools,
                               sni_attr out[MOST_LISTS], int32_t *count) {
     static const char *const names[MOST_LISTS] = {"kernel_shape", "strides", "dilations", "pads"};

@@ -180,7 +180,8 @@ static sn_status add_pads(sni_match *m) {
 /* Results that a slice with step 1 leaves out at either end of an axis of `size`; false if that is
  * not known. */
 static bool read_crop(int64_t from, int64_t to, sni_dim size, int64_t *before, int64_t *behind) {
-    if ((from < 0 || (to >= 0 && to < INT32_MAX)) && !sni_dim_known(size)) return false;
+    if (to < -INT32_MAX || ((from < 0 || (to >= 0 && to < INT32_MAX)) && !sni_dim_known(size)))
+        return false;
     if (from < 0) from += size;
     *before = from;
     *behind = to < 0 ? -to : to >= INT32_MAX || to >= size ? 0 : size - to;
@@ -202,7 +203,10 @@ static bool crop_pads(sni_match *m, int64_t *less) {
         (strides && strides->count != (size_t)space) ||
         (steps && (steps->dtype != SN_INT64 || steps->count != axes->count)))
         return false;
-    for (int i = 0; i < 2 * space; i++) less[i] = pads->u.ints[i];
+    for (int i = 0; i < 2 * space; i++) {
+        less[i] = pads->u.ints[i];
+        if (less[i] < 0 || less[i] > INT32_MAX) return false;
+    }
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t axis = pad_at(axes, i), before, behind;
         if (axis < 0) axis += y->rank;
