@@ -37,7 +37,7 @@ enum { STRIDED_POINTS = 6 }; /* most of a phase: 8 err by 1e-4 of the largest re
 /* Taps of a convolution of stride 1, or of a phase; 0: no form has so many. */
 static int64_t axis_taps(int64_t kernel, int64_t stride) {
     bool odd = kernel == 3 || kernel == 5 || kernel == 7;
-    if (stride == 1) return odd || kernel == 1 || kernel == 4 ? kernel : 0;
+    if (stride == 1) return odd || kernel == 1 || kernel == 2 || kernel == 4 ? kernel : 0;
     return stride == 2 && odd ? (kernel + 1) / 2 : 0;
 }
 

@@ -1,5 +1,5 @@
 /* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): no
- * dilation, stride 1 with kernels of 1, 3, 4, 5 or 7 along each axis, or stride 2 along both with
+ * dilation, stride 1 with kernels of 1 to 5 or 7 along each axis, or stride 2 along both with
  * kernels of 3, 5 or 7.
  *
  * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are

@@ -198,10 +198,11 @@ INLINE void out_rows(int t, int m, const sni_wino_output *s, const float *tile) 
     }
 }
 
-/* The pairs of points and outputs per axis: kernels of 3, 4, 5 and 7, and phases of 2 taps. */
+/* The pairs of points and outputs per axis: kernels of 2, 3, 4, 5 and 7. */
 #define EACH_PAIR(pair)                                                                     \
-    pair(1, 1) pair(4, 2) pair(6, 4) pair(6, 3) pair(6, 2) pair(8, 6) pair(8, 5) pair(8, 4) \
-        pair(8, 2) pair(10, 8) pair(10, 7) pair(10, 6) pair(10, 4) pair(4, 3) pair(6, 5)
+    pair(1, 1) pair(4, 3) pair(4, 2) pair(6, 5) pair(6, 4) pair(6, 3) pair(6, 2) pair(8, 7) \
+        pair(8, 6) pair(8, 5) pair(8, 4) pair(8, 2) pair(10, 9) pair(10, 8) pair(10, 7)     \
+            pair(10, 6) pair(10, 4)
 
 static void output(const sni_wino_output *s) {
     float tile[POINTS * POINTS * BLOCK] __attribute__((aligned(64)));
@@ -468,6 +469,8 @@ static void weights(const sni_wino_weights *s) {
         CASE(1, 1)
         CASE(4, 2)
         CASE(6, 2)
+        CASE(8, 2)
+        CASE(10, 2)
         CASE(4, 3)
         CASE(6, 3)
         CASE(8, 3)

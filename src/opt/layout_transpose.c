@@ -1,9 +1,12 @@
 /* layout_transpose.c - transposed convolutions in blocked layout: the outputs of each remainder by
- * the strides are an ordinary convolution with every so-many-th tap; their pictures are woven
- * together (InterleavePixels). */
+ * the strides, a phase, are an ordinary convolution with every so-many-th tap; their pictures are
+ * woven together (InterleavePixels). Where there are few channels, all phases are one convolution
+ * with the channels of all. */
 #include "opt/layout.h"
 
 #include "opt/rules/rules.h"
+
+#include <string.h>
 
 enum { MOST_PHASES = 9 };
 
@@ -110,31 +113,105 @@ static sn_status find_ending(sni_layout *l, const sni_node *n, ending *out) {
 
 /* ---- Making ---- */
 
-/* The weights of one phase, (M, C of a group, taps) from (C, M of a group, kernel). */
-static void pick_taps(const sni_tensor *w, int64_t groups, const phase *h, const phase *v,
-                      const axis axes[2], float *to) {
-    int64_t in = w->dims[0] / groups, out = w->dims[1], rows = w->dims[2], columns = w->dims[3];
-    const float *from = w->data;
-    for (int64_t m = 0; m < out * groups; m++)
-        for (int64_t c = m / out * in; c < (m / out + 1) * in; c++)
-            for (int64_t a = h->taps - 1; a >= 0; a--)
-                for (int64_t b = v->taps - 1; b >= 0; b--)
-                    *to++ =
-                        from[((c * out + m % out) * rows + h->tap + a * axes[0].stride) * columns +
-                             v->tap + b * axes[1].stride];
+/* Phases [first, first + count) of an axis as one convolution, whose window covers all of theirs.
+ */
+typedef struct span {
+    int64_t first, count;
+    int64_t taps, begin, end; /* as of a phase */
+} span;
+
+/* False if the phases have different numbers of outputs. */
+static bool span_of(const axis *x, int64_t first, int64_t count, span *out) {
+    span s = {.first = first, .count = count};
+    int64_t after = 0, more = 0;
+    bool same = true;
+    for (int64_t o = first; o < first + count; o++) {
+        phase p;
+        phase_of(x, o, &p);
+        same = same && (o == first || p.more == more);
+        more = p.more;
+        s.begin = p.begin > s.begin ? p.begin : s.begin;
+        s.end = p.end > s.end ? p.end : s.end;
+        after = p.taps - 1 - p.begin > after ? p.taps - 1 - p.begin : after;
+    }
+    s.taps = s.begin + 1 + after;
+    *out = s;
+    return same;
 }
 
-static sn_status emit_phase(sni_layout *l, sni_node *n, const sni_tensor *w, const phase *h,
-                            const phase *v, const axis axes[2], const ending *e, int32_t x,
-                            int32_t *out) {
+/* True if one convolution for all phases takes about as few products as one for each: where outputs
+ * are few, most of a block of each phase is empty. Winograd's method gains more on the wider
+ * window. */
+static bool one_for_all(const sni_layout *l, int64_t groups, const int64_t *w, const axis axes[2],
+                        span all[2]) {
+    int64_t phases = axes[0].stride * axes[1].stride;
+    int64_t apart = (w[1] + l->block - 1) / l->block;
+    int64_t together = (phases * w[1] + l->block - 1) / l->block;
+    return groups == 1 && together < phases * apart &&
+           span_of(&axes[0], 0, axes[0].stride, &all[0]) &&
+           span_of(&axes[1], 0, axes[1].stride, &all[1]) &&
+           8 * together * all[0].taps * all[1].taps <= 9 * apart * w[2] * w[3];
+}
+
+/* Which tap of the kernel stands at place `at` of a span's window for phase `o`; -1: none does. */
+static int64_t tap_at(const axis *x, const span *s, int64_t o, int64_t at) {
+    phase p;
+    phase_of(x, o, &p);
+    at -= s->begin - p.begin;
+    return at < 0 || at >= p.taps ? -1 : p.tap + (p.taps - 1 - at) * x->stride;
+}
+
+/* The weights of phase (a, b), (M, C of a group, taps) from (C, M of a group, kernel). */
+static void pick_taps(const sni_tensor *w, int64_t groups, const axis axes[2], const span spans[2],
+                      int64_t a, int64_t b, float *to) {
+    int64_t in = w->dims[0] / groups, out = w->dims[1], rows = w->dims[2], columns = w->dims[3];
+    int64_t taps = spans[0].taps * spans[1].taps;
+    const float *from = w->data;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t i = tap_at(&axes[0], &spans[0], a, t / spans[1].taps);
+        int64_t j = tap_at(&axes[1], &spans[1], b, t % spans[1].taps);
+        for (int64_t m = 0; m < out * groups; m++)
+            for (int64_t c = 0; c < in; c++)
+                to[(m * in + c) * taps + t] =
+                    i < 0 || j < 0
+                        ? 0
+                        : from[(((m / out * in + c) * out + m % out) * rows + i) * columns + j];
+    }
+}
+
+/* A constant vector, `times` after itself. */
+static sn_status repeated(sni_layout *l, int32_t id, int64_t times, int32_t *out) {
+    const sni_tensor *t;
+    float *to;
+    if (id == SNI_NO_ID || times == 1) {
+        *out = id;
+        return SN_OK;
+    }
+    SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
+    SN_TRY(sni_layout_const_floats(l, 1, (int64_t[]){times * t->count}, &to, out));
+    for (int64_t i = 0; i < times; i++)
+        memcpy(to + i * t->count, t->data, (size_t)t->count * sizeof *to);
+    return SN_OK;
+}
+
+/* The convolution of the phases of two spans; its channels are theirs, phase after phase. */
+static sn_status emit_part(sni_layout *l, sni_node *n, const sni_tensor *w, const axis axes[2],
+                           const span spans[2], const ending *e, int32_t x, int32_t *out) {
     int64_t groups = ((const sni_conv_params *)n->params)->group;
-    const int64_t dims[4] = {w->dims[1] * groups, w->dims[0] / groups, h->taps, v->taps};
-    const int64_t pads[4] = {h->begin, v->begin, h->end, v->end};
+    int64_t phases = spans[0].count * spans[1].count;
+    const int64_t dims[4] = {phases * w->dims[1] * groups, w->dims[0] / groups, spans[0].taps,
+                             spans[1].taps};
+    const int64_t pads[4] = {spans[0].begin, spans[1].begin, spans[0].end, spans[1].end};
     bool bias = n->n_in > 2 && n->in[2] != SNI_NO_ID;
-    int32_t in[5] = {x, SNI_NO_ID, bias ? n->in[2] : SNI_NO_ID, SNI_NO_ID, e->slopes};
+    int32_t in[5] = {x, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID};
     float *taps;
     SN_TRY(sni_layout_const_floats(l, 4, dims, &taps, &in[1]));
-    pick_taps(w, groups, h, v, axes, taps);
+    for (int64_t i = 0; i < phases; i++)
+        pick_taps(w, groups, axes, spans, spans[0].first + i / spans[1].count,
+                  spans[1].first + i % spans[1].count,
+                  taps + i * (dims[0] / phases * dims[1] * dims[2] * dims[3]));
+    SN_TRY(repeated(l, bias ? n->in[2] : SNI_NO_ID, phases, &in[2]));
+    SN_TRY(repeated(l, e->slopes, phases, &in[4]));
     sni_attr attrs[5] = {sni_attr_of_int("block", l->block), sni_attr_of_int("group", groups)};
     int32_t n_attrs = 3;
     SN_TRY(sni_layout_list(l, "pads", pads, 4, &attrs[2]));
@@ -151,12 +228,50 @@ static sn_status emit_phase(sni_layout *l, sni_node *n, const sni_tensor *w, con
     return sni_layout_emit(l, n, &node, out);
 }
 
+/* `channels`: of the result, where `parts` is one with the channels of all phases; 0: a part is a
+ * phase. */
+static sn_status emit_interleave(sni_layout *l, sni_node *n, const axis axes[2],
+                                 const int32_t *parts, int32_t count, int64_t channels,
+                                 int32_t *out) {
+    const int64_t strides[2] = {axes[0].stride, axes[1].stride};
+    sni_attr attrs[2];
+    SN_TRY(sni_layout_list(l, "strides", strides, 2, &attrs[0]));
+    attrs[1] = sni_attr_of_int("channels", channels);
+    sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
+                            .type = "InterleavePixels",
+                            .in = parts,
+                            .n_in = count,
+                            .attrs = attrs,
+                            .n_attrs = channels ? 2 : 1};
+    return sni_layout_emit(l, n, &node, out);
+}
+
+/* All phases from the blocked x, woven together. */
+static sn_status emit_phases(sni_layout *l, sni_node *n, const sni_tensor *w, const axis axes[2],
+                             const ending *e, int32_t x, int32_t *out) {
+    int32_t parts[MOST_PHASES], count = 0;
+    int64_t groups = ((const sni_conv_params *)n->params)->group;
+    span spans[2];
+    if (one_for_all(l, groups, w->dims, axes, spans)) {
+        SN_TRY(emit_part(l, n, w, axes, spans, e, x, &parts[0]));
+        return emit_interleave(l, n, axes, parts, 1, w->dims[1], out);
+    }
+    for (int64_t a = 0; a < axes[0].stride; a++)
+        for (int64_t b = 0; b < axes[1].stride; b++) {
+            span_of(&axes[0], a, 1, &spans[0]);
+            span_of(&axes[1], b, 1, &spans[1]);
+            SN_TRY(emit_part(l, n, w, axes, spans, e, x, &parts[count++]));
+        }
+    *out = parts[0];
+    return count > 1 ? emit_interleave(l, n, axes, parts, count, 0, out) : SN_OK;
+}
+
 sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
     sni_const *weights = sni_layout_const(l, n->in[1]);
     const sni_tensor *w;
     axis axes[2];
     ending e;
-    int32_t x, parts[MOST_PHASES], out, count = 0;
+    int32_t x, out;
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !weights ||
         weights->tensor.dtype != SN_FLOAT32 || weights->tensor.rank != 4 ||
         weights->tensor.count == 0 ||
@@ -166,26 +281,7 @@ sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
     SN_TRY(sni_const_load(weights, &w, l->r->err));
     SN_TRY(find_ending(l, n, &e));
     SN_TRY(sni_layout_need(l, n->in[0], n, &x));
-    for (int64_t a = 0; a < axes[0].stride; a++)
-        for (int64_t b = 0; b < axes[1].stride; b++) {
-            phase h, v;
-            phase_of(&axes[0], a, &h);
-            phase_of(&axes[1], b, &v);
-            SN_TRY(emit_phase(l, n, w, &h, &v, axes, &e, x, &parts[count++]));
-        }
-    out = parts[0];
-    if (count > 1) {
-        sni_attr strides;
-        SN_TRY(sni_layout_list(l, "strides", (int64_t[]){axes[0].stride, axes[1].stride}, 2,
-                               &strides));
-        sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
-                                .type = "InterleavePixels",
-                                .in = parts,
-                                .n_in = count,
-                                .attrs = &strides,
-                                .n_attrs = 1};
-        SN_TRY(sni_layout_emit(l, n, &node, &out));
-    }
+    SN_TRY(emit_phases(l, n, w, axes, &e, x, &out));
     if (e.node) sni_layout_done(l, e.node, out);
     sni_layout_done(l, n, out);
     return SN_OK;

@@ -51,6 +51,11 @@ static const layer layers[] = {
     {"inception", 384, 384, 8, 1, 3},
     {"squeezenet", 16, 64, 55, 3, 3},
     {"squeezenet", 64, 256, 13, 3, 3},
+    {"dcgan, a phase", 512, 256, 4, 2, 2},
+    {"dcgan, a phase", 256, 128, 8, 2, 2},
+    {"dcgan, a phase", 128, 64, 16, 2, 2},
+    {"pose, a phase", 256, 256, 16, 2, 2},
+    {"pose, a phase", 256, 256, 32, 2, 2},
     {"resnet18/50 strided", 64, 128, 28, 3, 3, 2},
     {"resnet18/50 strided", 128, 128, 28, 3, 3, 2},
     {"resnet18/50 strided", 128, 256, 14, 3, 3, 2},
@@ -243,8 +248,10 @@ static void measure(const layer *l, int threads, double milliseconds, int64_t im
                            .stride_w = stride,
                            .dilation_h = 1,
                            .dilation_w = 1};
-    g.pad_top = g.pad_bottom = g.kernel_h / 2;
-    g.pad_left = g.pad_right = g.kernel_w / 2;
+    g.pad_top = g.kernel_h / 2;
+    g.pad_left = g.kernel_w / 2;
+    g.pad_bottom = (g.kernel_h - 1) / 2;
+    g.pad_right = (g.kernel_w - 1) / 2;
     int64_t block = sni_cpu_block(), pixels = images * l->size * l->size;
     float *x = floats(sni_blocks(l->in, block) * block * pixels * stride * stride);
     float *y = floats(sni_blocks(l->out, block) * block * pixels);

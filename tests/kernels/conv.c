@@ -369,7 +369,7 @@ static void plain_conv(const sni_conv_geometry *g, int64_t lanes, const float *x
 }
 
 /* All parts of a transformed convolution together: weights, input, products, output. */
-static void wino_whole(check *c, int points, int stride) {
+static void wino_whole(check *c, int points, int taps, int stride) {
     int64_t lanes = c->k->block, side = size_of(c, 3, 21, 56), wide = size_of(c, 3, 21, 56);
     int64_t in = size_of(c, 1, 20, 64), out = size_of(c, 1, 20, 64);
     int64_t rows = (side - 1) / stride + 1, columns = (wide - 1) / stride + 1;
@@ -381,21 +381,21 @@ static void wino_whole(check *c, int points, int stride) {
                            .out_channels = out,
                            .out_h = rows,
                            .out_w = columns,
-                           .kernel_h = 3,
-                           .kernel_w = 3,
+                           .kernel_h = taps,
+                           .kernel_w = taps,
                            .stride_h = stride,
                            .stride_w = stride,
                            .dilation_h = 1,
                            .dilation_w = 1,
                            .pad_top = 1,
                            .pad_left = 1,
-                           .pad_bottom = 1,
-                           .pad_right = 1};
+                           .pad_bottom = taps - 2,
+                           .pad_right = taps - 2};
     sni_wino_form form;
     if (!sni_wino_form_of(&g, points, points, &form)) return;
     int64_t in_size = sni_blocks(in, lanes) * lanes * side * wide;
     int64_t out_size = sni_blocks(out, lanes) * lanes * rows * columns;
-    float *x = random_floats(c, in_size), *w = random_floats(c, out * in * 9);
+    float *x = random_floats(c, in_size), *w = random_floats(c, out * in * taps * taps);
     float *y = unset_floats(c, out_size);
     float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &form));
     float *scratch = unset_floats(c, (int64_t)sni_wino_scratch_size(&g, &form, 1));
@@ -403,25 +403,29 @@ static void wino_whole(check *c, int points, int stride) {
     sni_conv_epilogue e = {.act = SNI_ACT_NONE};
     sni_wino_pack(&g, &form, w, packed, 1);
     if (!c->bench) plain_conv(&g, lanes, x, w, want);
-    CALL(c, 18.0 * (double)(in * out) * (double)(rows * columns), 0)
+    CALL(c, 2.0 * taps * taps * (double)(in * out) * (double)(rows * columns), 0)
     sni_wino_run(&g, &form, packed, x, y, &e, 1, scratch);
     expect(c, "y", y, want, out_size, 1e-3);
 }
 
 static void wino_4(check *c) {
-    wino_whole(c, 4, 1);
+    wino_whole(c, 4, 3, 1);
 }
 
 static void wino_6(check *c) {
-    wino_whole(c, 6, 1);
+    wino_whole(c, 6, 3, 1);
 }
 
 static void wino_8(check *c) {
-    wino_whole(c, 8, 1);
+    wino_whole(c, 8, 3, 1);
+}
+
+static void wino_two(check *c) {
+    wino_whole(c, c->bench ? 8 : 4 + 2 * (int)below(c, 3), 2, 1);
 }
 
 static void wino_strided(check *c) {
-    wino_whole(c, c->bench ? 6 : 4 + 2 * (int)below(c, 2), 2);
+    wino_whole(c, c->bench ? 6 : 4 + 2 * (int)below(c, 2), 3, 2);
 }
 
 const kernel_test conv_tests[] = {
@@ -441,6 +445,7 @@ const kernel_test conv_tests[] = {
     {"winograd F(2,3) 64x56x56", wino_4},
     {"winograd F(4,3) 64x56x56", wino_6},
     {"winograd F(6,3) 64x56x56", wino_8},
+    {"winograd, 2x2 taps", wino_two},
     {"winograd, stride 2", wino_strided},
     {0},
 };

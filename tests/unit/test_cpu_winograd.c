@@ -89,7 +89,8 @@ static conv_case case_of(int64_t in, int64_t out, int64_t h, int64_t w, int64_t 
 static void test_shapes(void **state) {
     (void)state;
     static const int64_t kernels[][2] = {{3, 3}, {1, 3}, {3, 1}, {5, 5}, {1, 5}, {7, 1},
-                                         {1, 7}, {3, 5}, {7, 7}, {4, 4}, {4, 3}, {1, 4}};
+                                         {1, 7}, {3, 5}, {7, 7}, {4, 4}, {4, 3}, {1, 4},
+                                         {2, 2}, {2, 1}, {1, 2}, {2, 3}, {2, 2}};
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         conv_case c = case_of(1 + random_below(40), 1 + random_below(40), 7 + random_below(10),
                               7 + random_below(10), kernels[i][0], kernels[i][1], random_below(4));

@@ -357,6 +357,54 @@ static void up_and_together(void **state) {
     check(&t, 3, 12, "float[1,10,13,14]", 1, 0);
 }
 
+/* y = ConvTranspose(x) of `in` channels to `out`, with these attributes. */
+static void transposed(text *t, const char *y, const char *x, int in, int out, int kernel,
+                       const char *attributes, const char *bias) {
+    int i = t->count++;
+    LIST(t, ", int64 n%d = {%d}, int64[4] s%d = {%d, %d, %d, %d}", i, in * out * kernel * kernel, i,
+         in, out, kernel, kernel);
+    NODE(t,
+         " r%d = Range(zero, n%d, one) f%d = Cast<to = 1>(r%d) g%d = Sin(f%d) w%d = Reshape(g%d, "
+         "s%d) %s = ConvTranspose<%s>(%s, w%d%s)",
+         i, i, i, i, i, i, i, i, i, y, attributes, x, i, bias);
+}
+
+/* Phases apart, and those of few channels in one convolution, with and without a last block that is
+ * full, and channels of a phase in two blocks. */
+static void transposed_convolutions(void **state) {
+    (void)state;
+    static const struct {
+        int out, kernel;
+        const char *attributes, *type;
+    } cases[] = {
+        {20, 4, "strides = [2, 2], pads = [1, 1, 1, 1]", "float[1,20,18,18]"},
+        {3, 4, "strides = [2, 2], pads = [1, 1, 1, 1]", "float[1,3,18,18]"},
+        {1, 4, "strides = [2, 2], pads = [1, 1, 1, 1]", "float[1,1,18,18]"},
+        {3, 4, "strides = [2, 2], pads = [0, 1, 1, 0]", "float[1,3,19,19]"},
+        {24, 2, "strides = [2, 2]", "float[1,24,18,18]"},
+        {5, 3, "strides = [3, 2], output_padding = [0, 1]", "float[1,5,27,20]"},
+        {4, 3, "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]",
+         "float[1,4,18,18]"},
+        {3, 3, "strides = [1, 3]", "float[1,3,11,27]"},
+        {2, 5, "strides = [2, 2], pads = [2, 2, 2, 2]", "float[1,2,17,17]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int end = 0; end < 3; end++) {
+            static const char *const ends[] = {"Identity(b)", "Relu(b)", "PRelu(b, slopes)"};
+            text t = {0};
+            conv(&t, "a", "x", 20, 3, 3, 1, 1);
+            LIST(&t, ", float[%d] bias = {0.5", cases[i].out);
+            for (int k = 1; k < cases[i].out; k++) LIST(&t, ", %d.25", k);
+            LIST(&t, "}, float[%d,1,1] slopes = {-1", cases[i].out);
+            for (int k = 1; k < cases[i].out; k++) LIST(&t, ", 0.%d", k);
+            LIST(&t, "}");
+            transposed(&t, "b", "a", 20, cases[i].out, cases[i].kernel, cases[i].attributes,
+                       end ? ", bias" : "");
+            NODE(&t, " y = %s", ends[end]);
+            check(&t, 3, 9, cases[i].type, 1, 0);
+        }
+}
+
 /* PRelu by channel is part of the convolution before it, unless somebody else uses that. */
 static void slopes_by_channel(void **state) {
     (void)state;
@@ -419,7 +467,7 @@ int main(void) {
         cmocka_unit_test(along_lines),         cmocka_unit_test(channels_of_lines),
         cmocka_unit_test(up_and_together),     cmocka_unit_test(scales_alone),
         cmocka_unit_test(slopes_by_channel),   cmocka_unit_test(shuffled_groups),
-        cmocka_unit_test(picked_and_expanded),
+        cmocka_unit_test(picked_and_expanded), cmocka_unit_test(transposed_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
