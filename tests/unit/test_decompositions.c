@@ -196,11 +196,16 @@ static const layer layers[] = {
      "6,1", false},
     {"blocked Conv", "float[N,4,6,6] x", "c = Conv(x, {rand 6,4,3,3}, {rand 6})",
      "ai.sinter.BlockedConv=1 ai.sinter.FromBlocked=1", "6,1,1", false},
-    {"ConvTranspose", "float[N,4,6,6] x",
+    {"ConvTranspose of few channels", "float[N,4,6,6] x",
      "c = ConvTranspose<strides = [2, 2]>(x, {rand 4,6,2,2}, {rand 6})",
-     "ai.sinter.BlockedConv=4 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
+     "ai.sinter.BlockedConv=1 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
      "ai.sinter.ToBlocked=1",
      "1,6,1,1", false},
+    {"ConvTranspose", "float[N,4,6,6] x",
+     "c = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1]>(x, {rand 4,16,4,4}, {rand 16})",
+     "ai.sinter.BlockedConv=4 ai.sinter.FromBlocked=1 ai.sinter.InterleavePixels=1 "
+     "ai.sinter.ToBlocked=1",
+     "1,16,1,1", false},
     {"ConvTranspose of groups", "float[N,8,5,6] x",
      "c = ConvTranspose<group = 2, strides = [2, 2], pads = [1, 1, 1, 1]>(x, {rand 8,3,4,3}, {rand "
      "6})",

@@ -1,5 +1,7 @@
-/* linear.c - products with constant weights become Linear of ai.sinter,
- * Y = activation(X W + B + residual), and take in what follows them. */
+/* linear.c - products with constant weights, and those with others that a constant vector is added
+ * to, become Linear of ai.sinter, Y = activation(X W + B + residual), and take in what follows
+ * them.
+ */
 #include "opt/rules/rules.h"
 
 static const sni_tensor *weights(const sni_match *m) {
@@ -55,6 +57,15 @@ static bool is_matrix(sni_match *m) {
     const sni_tensor *w = weights(m);
     const sni_type *x = sni_match_type(m, "x");
     return w && is_float(w->dtype) && x->has_shape && x->rank >= 2;
+}
+
+/* Rows times a float32 matrix that is computed, and a constant with one element for each column. */
+static bool is_computed_layer(sni_match *m) {
+    const sni_type *x = sni_match_type(m, "x"), *w = sni_match_type(m, "w");
+    const sni_const *v = sni_value_const(m->g, sni_match_value(m, "v"));
+    return x->has_shape && x->rank >= 2 && x->dtype == SN_FLOAT32 && w->has_shape && w->rank == 2 &&
+           v && v->tensor.rank > 0 && v->tensor.rank <= x->rank && v->tensor.dtype == SN_FLOAT32 &&
+           v->tensor.count == w->dims[1] && v->tensor.dims[v->tensor.rank - 1] == v->tensor.count;
 }
 
 /* A Gemm without factors whose C, if any, is a vector or a row for every row. */
@@ -219,9 +230,10 @@ static sn_status bind_slopes(sni_match *m) {
     return sni_bind_flat(m, "s", "slopes");
 }
 
-#define LAYER "l:ai.sinter.Linear<trans_w = @t>(x, %w, b?, z?)"
+#define LAYER "l:ai.sinter.Linear<trans_w = @t>(x, w, b?, z?)"
 #define FUSED "ai.sinter.Linear<*l, activation = @act, activation_params = @params>(x, w, b, z)"
 #define SHAPES "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1"
+#define COMPUTED "; x=[N,S,8] w=[8,6] b=[6] z=[N,S,6]"
 #define FOLDED "x=[N,S,8] %w=[8,6] %b=[6]"
 #define TURNED "x=[4,8] %w=[6,8] %b=[6] @t=1"
 
@@ -254,6 +266,9 @@ const sni_rule sni_rules_linear[] = {
      .where = both_matrices, .build = bind_alpha, .sample = "a=[N,3,5,4] b=[N,3,4,6]"},
     {"linear-matmul", "MatMul(x, %w)", "ai.sinter.Linear(x, w)", .where = is_matrix,
      .sample = "x=[N,S,8] %w=[8,6]; x=[4,8] %w=[8,6]"},
+    {"linear-computed", "Add(MatMul(x, w), %v)", "ai.sinter.Linear(x, w, b)",
+     .where = is_computed_layer, .build = bind_v,
+     .sample = "x=[N,S,8] w=[8,6] %v=[6]; x=[4,8] w=[8,6] %v=[1,6]"},
     {"linear-gemm", "Gemm<alpha = 1, beta = 1, transA = 0, transB = @t>(x, %w, %c?)",
      "ai.sinter.Linear<trans_w = @t>(x, w, b)", .where = is_layer, .build = bind_c,
      .sample = "x=[N,8] %w=[8,6] %c=[6]; x=[3,8] %w=[6,8] %c=[1,6] @t=1"},
@@ -282,9 +297,9 @@ const sni_rule sni_rules_linear[] = {
     {"linear-residual", "Add(l:ai.sinter.Linear<trans_w = @t>(x, %w, b?), z)",
      "ai.sinter.Linear<*l>(x, w, b, z)", .where = adds_alike, .sample = SHAPES},
     {"linear-activation", "f:" SNI_ACTIVATIONS "(" LAYER ")", FUSED, .where = can_activate,
-     .build = bind_activation, .sample = SHAPES},
-    {"linear-prelu", "PRelu(" LAYER ", %s)", "ai.sinter.Linear<*l>(x, w, b, z, slopes)",
-     .where = bends_columns, .build = bind_slopes,
+     .build = bind_activation, .sample = SHAPES COMPUTED},
+    {"linear-prelu", "PRelu(l:ai.sinter.Linear<trans_w = @t>(x, %w, b?, z?), %s)",
+     "ai.sinter.Linear<*l>(x, w, b, z, slopes)", .where = bends_columns, .build = bind_slopes,
      .sample = "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6] %s=[6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1 "
                "%s=[1,6]"},
     {"linear-clip", "f:Clip(" LAYER ", #low?, #high?)", FUSED, .where = can_activate,
