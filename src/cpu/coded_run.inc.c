@@ -96,17 +96,21 @@ NAME(first)(int rows, int64_t k, const float *a, sni_coded_piece p, float *b, fl
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < NV; j++) sum[i][j] = splat(0);
+    tile_left left = left_packed(a);
     tile_right right = {.b = b, .vectors = NV};
     bits table = table_of(p.base);
     tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
     for (int g = 0; g < FIRST_AHEAD && g * SNI_CODED_ROWS < k; g++)
         NAME(next_group)(&p, table, b, g);
-    for (; k >= SNI_CODED_ROWS; k -= SNI_CODED_ROWS, a += SNI_LEFT_STEPS * (MR - 1)) {
-        tile_block(rows, &a, &right, sum, &ahead);
+    for (; k >= SNI_CODED_ROWS; k -= SNI_CODED_ROWS) {
+        tile_block(rows, &left, &right, sum, &ahead);
         if (k > FIRST_AHEAD * SNI_CODED_ROWS) NAME(next_group)(&p, table, b, FIRST_AHEAD);
         b += SNI_CODED_ROWS * NR;
     }
-    for (; k > 0; k--, a++, right.b += NR) tile_step(rows, a, &right, 0, sum);
+    for (; k > 0; k--, right.b += NR) {
+        tile_step(rows, &left, &right, 0, sum);
+        left_on(rows, &left, 1);
+    }
     tile_end(rows, NV, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }
 

@@ -2,7 +2,7 @@
  *
  * B is cut into blocks of at most kc rows (of the tier) and NC columns, A into blocks of whole
  * panels and the same columns, so that a block of A stays in the second-level cache and a panel of
- * B in the first. */
+ * B in the first. B is packed; A only where its rows are turned, or at strides that caches mind. */
 #include "cpu/gemm_blocks.h"
 
 #include "base/threadpool.h"
@@ -37,11 +37,25 @@ static int64_t block_columns(const sni_cpu_kernels *k) {
     return NC / k->nr * k->nr;
 }
 
-/* Panels [i, i + count) of A from column p on. */
+/* A that the tiles read where it lies, unless so many of a tile's rows meet in one place of the
+ * first-level cache that they put each other out. */
+static bool is_lying(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    enum { SETS = 64, LINE = 16, MOST_IN_SET = 7 }; /* a line in floats; eight ways */
+    int8_t rows[SETS] = {0}, most = 0;
+    if (g->packed_a || g->coded_b || g->a_col != 1 || g->a_row < 0) return false;
+    for (int i = 0; i < k->mr; i++) {
+        int8_t here = ++rows[(uint64_t)i * (uint64_t)g->a_row / LINE % SETS];
+        most = here > most ? here : most;
+    }
+    return most <= MOST_IN_SET;
+}
+
+/* Panels [i, i + count) of A from column p on; NULL: they lie. */
 static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count, int64_t p,
                                int64_t kc) {
     const sni_gemm_f32 *g = s->g;
     int mr = s->kernels->mr;
+    if (s->lying) return NULL;
     if (g->packed_a)
         return g->packed_a + p * s->panels * mr + i * sni_gemm_left_panel(s->kernels, kc);
     sni_gemm_pack_rows(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels, i,
@@ -119,27 +133,32 @@ static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b
     if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
 }
 
-/* One tile, of which B is `b` or a coded `piece`, which is written to the share's block on the way.
- * What is finished goes to C once: its rows may be so far apart that the first-level cache does not
- * keep them side by side. */
+/* One tile over the k-block that begins with p. A is `a`, NULL where it lies; B is `b` or a coded
+ * `piece`, which is written to the share's block on the way. What is finished goes to C once: its
+ * rows may be so far apart that the first-level cache does not keep them side by side. */
 static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
-                     const sni_coded_piece *piece, int64_t kc, int64_t i, int64_t rows, int64_t j,
-                     int64_t cols, bool add, bool last, const fetch *next) {
+                     const sni_coded_piece *piece, int64_t p, int64_t kc, int64_t i, int64_t rows,
+                     int64_t j, int64_t cols, const fetch *next) {
     const sni_gemm_f32 *g = s->g;
+    const sni_cpu_kernels *k = s->kernels;
     _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
     float *c = g->c + i * g->c_row + j;
-    bool whole = cols == s->kernels->nr,
-         end = last && has_end(&g->epilogue) && !sni_gemm_is_scaled(g);
-    bool half = 2 * cols <= s->kernels->nr;
+    bool add = p > 0 || g->add, last = p + kc == g->k;
+    bool whole = cols == k->nr, end = last && has_end(&g->epilogue) && !sni_gemm_is_scaled(g);
+    bool half = 2 * cols <= k->nr;
     float *apart = whole && !end ? NULL : sums;
     if (piece)
         s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
                                next->lines);
+    else if (s->lying)
+        (half ? k->gemm_lying_half : k->gemm_lying)[rows](kc, g->a + i * g->a_row + p, g->a_row, b,
+                                                          c, g->c_row, add, apart, next->from,
+                                                          next->lines);
     else
-        (half ? s->kernels->gemm_half : s->kernels->gemm_tile)[rows](
-            kc, a, b, NULL, c, g->c_row, add, apart, next->from, next->lines);
+        (half ? k->gemm_half : k->gemm_tile)[rows](kc, a, b, NULL, c, g->c_row, add, apart,
+                                                   next->from, next->lines);
     if (end)
-        s->kernels->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
+        k->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
     else if (!whole)
         add_edge(s, sums, i, rows, j, cols, add);
     if (last && sni_gemm_is_scaled(g)) sni_gemm_finish(s, i, rows, j, cols);
@@ -185,7 +204,6 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
 static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc,
                        int64_t p, int64_t kc, const float *a, const float *b, const float *after) {
     int nr = s->kernels->nr;
-    bool last = p + kc == s->g->k;
     int64_t lines = s->coder ? sni_gemm_groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
@@ -202,9 +220,8 @@ static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64
             int64_t row = s->rows * (i0 + i) + sni_smaller(i0 + i, s->more_rows);
             int64_t rows = s->rows + (i0 + i < s->more_rows);
             fetch part = fetch_part(next, lines, each, i);
-            run_tile(s, a + i * sni_gemm_left_panel(s->kernels, kc), right,
-                     s->coder && i == 0 ? &piece : NULL, kc, row, rows, j0 + j, cols,
-                     p > 0 || s->g->add, last, &part);
+            run_tile(s, a ? a + i * sni_gemm_left_panel(s->kernels, kc) : NULL, right,
+                     s->coder && i == 0 ? &piece : NULL, p, kc, row, rows, j0 + j, cols, &part);
         }
     }
 }
@@ -299,6 +316,7 @@ typedef struct job {
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_a || is_row(g)) return 0;
     if (sni_gemm_by_seven(g)) return sni_gemm_seven_left_size(g);
+    if (is_lying(g, k)) return 0;
     int64_t panels = sni_smaller(sni_ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * sni_gemm_left_panel(k, sni_gemm_depth(g->k)));
 }
@@ -357,6 +375,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                             .i1 = j->by_rows ? to : j->row_panels,
                             .n0 = j->by_rows ? 0 : from * j->kernels->nr,
                             .n1 = j->by_rows ? g->n : sni_smaller(to * j->kernels->nr, g->n),
+                            .lying = is_lying(g, j->kernels),
                             .a_block = scratch,
                             .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
         if (j->seven)

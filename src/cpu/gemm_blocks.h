@@ -14,6 +14,7 @@ typedef struct sni_gemm_share {
     int64_t panels, kc;             /* row panels of A, rows of a k-block */
     int64_t rows, more_rows;        /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
+    bool lying;               /* A is not packed at all */
     float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
 } sni_gemm_share;
 

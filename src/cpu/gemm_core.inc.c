@@ -21,10 +21,55 @@ typedef struct tile_right {
     int64_t less;
 } tile_right;
 
-/* One step of k, `step` of them from what `right` points to: `a` points to the first row's element.
- */
+/* The left operand: packed, SNI_LEFT_STEPS of k of each row after the other, or rows that lie as
+ * they are, `row` bytes apart. Those are reached from every FIVE-th by sums that an instruction's
+ * address has room for. */
+enum {
+    FIVE = 5,
+    FIVES = (MR + FIVE - 1) / FIVE,
+    LINES_AHEAD = LANES == 16 ? 2 : 4 /* lines of a row that are fetched ahead */
+};
+typedef struct tile_left {
+    const float *a[FIVES];
+    bool packed; /* a constant at every call */
+    int64_t row, three_rows;
+} tile_left;
+
+static inline __attribute__((always_inline)) tile_left left_packed(const float *a) {
+    return (tile_left){.a = {a}, .packed = true};
+}
+
+/* How many of the FIVE-th rows a tile needs. */
+static inline __attribute__((always_inline)) int fives(int rows) {
+    return (rows + FIVE - 1) / FIVE;
+}
+
+static inline __attribute__((always_inline)) tile_left left_lying(int rows, const float *a,
+                                                                  int64_t row) {
+    tile_left l = {.row = row * (int64_t)sizeof *a, .three_rows = 3 * row * (int64_t)sizeof *a};
+    UNROLL
+    for (int i = 0; i < fives(rows); i++) l.a[i] = a + i * FIVE * row;
+    return l;
+}
+
+/* Where row i is, a constant. */
+static inline __attribute__((always_inline)) const float *left_at(const tile_left *l, int i) {
+    if (l->packed) return l->a[0] + i * SNI_LEFT_STEPS;
+    const char *first = (const char *)l->a[i / FIVE];
+    const int64_t behind = i % FIVE == 3 ? l->three_rows : i % FIVE * l->row;
+    return (const float *)(const void *)(first + behind);
+}
+
+/* Moves on by `steps` of k within what is packed together. */
+static inline __attribute__((always_inline)) void left_on(int rows, tile_left *l, int steps) {
+    const int count = l->packed ? 1 : fives(rows);
+    UNROLL
+    for (int i = 0; i < count; i++) l->a[i] += steps;
+}
+
+/* One step of k, `step` of them from what `left` and `right` point to. */
 static inline __attribute__((always_inline)) void
-tile_step(int rows, const float *a, const tile_right *r, int step, vf sum[MR][NV]) {
+tile_step(int rows, const tile_left *l, const tile_right *r, int step, vf sum[MR][NV]) {
     const float *b = r->b + step * NR;
     vf right[NV];
     UNROLL
@@ -34,7 +79,7 @@ tile_step(int rows, const float *a, const tile_right *r, int step, vf sum[MR][NV
     }
     UNROLL
     for (int i = 0; i < rows; i++) {
-        vf left = splat(a[i * SNI_LEFT_STEPS]);
+        vf left = splat(((const sni_loose_float *)left_at(l, i))[step]);
         UNROLL
         for (int j = 0; j < r->vectors; j++) add_product(&sum[i][j], left, right[j]);
     }
@@ -60,21 +105,24 @@ ahead_of(int rows, int64_t k, const float *c, int64_t c_row, const float *fetch,
                         .each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0};
 }
 
-/* SNI_LEFT_STEPS of k; *a moves on within its line, r->b behind them. Several steps make one round
- * of the loop: its counting would otherwise take the multipliers' place. */
-static inline __attribute__((always_inline)) void
-tile_block(int rows, const float **a, tile_right *r, vf sum[MR][NV], tile_ahead *f) {
+/* SNI_LEFT_STEPS of k; both operands move behind them. Several steps make one round of the loop:
+ * its counting would otherwise take the multipliers' place. */
+static inline __attribute__((always_inline)) void tile_block(int rows, tile_left *l, tile_right *r,
+                                                             vf sum[MR][NV], tile_ahead *f) {
     for (uint32_t i = 0; i < f->each && f->lines > 0; i++, f->lines--, f->fetch += 16)
         __builtin_prefetch(f->fetch, 0, 2);
     UNROLL
     for (int j = 0; j < r->vectors * LANES; j += 16) __builtin_prefetch(f->c + j, 1);
     f->c = f->c < f->last ? f->c + f->c_row : f->last;
     UNROLL
-    for (int i = 0; i < rows; i++) __builtin_prefetch(*a + (MR + i) * SNI_LEFT_STEPS);
-    for (const float *end = *a + SNI_LEFT_STEPS; *a < end; *a += STEPS, r->b += STEPS * NR) {
+    for (int i = 0; i < rows; i++)
+        __builtin_prefetch(left_at(l, i) + (l->packed ? MR : LINES_AHEAD) * SNI_LEFT_STEPS);
+    for (const float *end = l->a[0] + SNI_LEFT_STEPS; l->a[0] < end; r->b += STEPS * NR) {
         UNROLL
-        for (int s = 0; s < STEPS; s++) tile_step(rows, *a + s, r, s, sum);
+        for (int s = 0; s < STEPS; s++) tile_step(rows, l, r, s, sum);
+        left_on(rows, l, STEPS);
     }
+    if (l->packed) left_on(rows, l, SNI_LEFT_STEPS * (MR - 1));
 }
 
 static inline __attribute__((always_inline)) void tile_end(int rows, int vectors, vf sum[MR][NV],
@@ -89,7 +137,7 @@ static inline __attribute__((always_inline)) void tile_end(int rows, int vectors
 
 /* `so_far` (rows x NR) are sums that go on as if they had never left the registers; NULL: none.
  * `rows` is a constant at every call, so that the loops unroll and the tile needs no memory. */
-static inline __attribute__((always_inline)) void tile(int rows, int64_t k, const float *a,
+static inline __attribute__((always_inline)) void tile(int rows, int64_t k, tile_left left,
                                                        tile_right right, float *c, int64_t c_row,
                                                        bool add, const float *so_far, float *apart,
                                                        const float *fetch, int64_t lines) {
@@ -99,8 +147,10 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, cons
     for (int j = 0; j < right.vectors; j++)
         sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
     tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
-    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS, a += SNI_LEFT_STEPS * (MR - 1))
-        tile_block(rows, &a, &right, sum, &ahead);
-    for (; k > 0; k--, a++, right.b += NR) tile_step(rows, a, &right, 0, sum);
+    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS) tile_block(rows, &left, &right, sum, &ahead);
+    for (; k > 0; k--, right.b += NR) {
+        tile_step(rows, &left, &right, 0, sum);
+        left_on(rows, &left, 1);
+    }
     tile_end(rows, right.vectors, sum, apart ? apart : c, apart ? NR : c_row, add && !apart);
 }

@@ -48,7 +48,12 @@ typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, cons
                                  float *c, int64_t c_row, bool add, float *apart,
                                  const float *fetch, int64_t lines);
 
-/* The same with B less `less`, which lies as B does, and sums that go to `apart`. */
+/* The same with rows of A that lie as they are, a_row elements apart, and sums from 0. */
+typedef void (*sni_gemm_lying_fn)(int64_t k, const float *a, int64_t a_row, const float *b,
+                                  float *c, int64_t c_row, bool add, float *apart,
+                                  const float *fetch, int64_t lines);
+
+/* That of packed A with B less `less`, which lies as B does, and sums that go to `apart`. */
 typedef void (*sni_gemm_less_fn)(int64_t k, const float *a, const float *b, const float *less,
                                  const float *sums, float *c, int64_t c_row, float *apart,
                                  const float *fetch, int64_t lines);
@@ -85,6 +90,7 @@ typedef struct sni_cpu_kernels {
     sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* the same for the first half of B's columns; sums
                                                    are nr in a row all the same */
     sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same as gemm_tile */
+    sni_gemm_lying_fn gemm_lying[SNI_MAX_MR + 1], gemm_lying_half[SNI_MAX_MR + 1]; /* the same */
     /* Products of operands as they lie, k along both of them: C's rows and columns are c_row and
      * c_col apart. Of the second there are at most SNI_DOT_COLUMNS lines. */
     void (*gemm_dots)(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,

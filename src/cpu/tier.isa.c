@@ -84,6 +84,18 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
         },
+    .gemm_lying =
+        {
+#define TILE(rows) [rows] = lying_##rows,
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+        },
+    .gemm_lying_half =
+        {
+#define TILE(rows) [rows] = lying_half_##rows,
+#include "cpu/gemm_sizes.inc.c"
+#undef TILE
+        },
     .gemm_dots = gemm_dots,
     .gemm_across = gemm_across,
     .gemm_along = gemm_along,

@@ -81,6 +81,38 @@ static void gemm_half(check *c) {
     any_tile(c, c->k->gemm_half, c->k->nr / 2);
 }
 
+/* The same of rows that lie as they are; the last one ends with the memory. */
+static void any_lying(check *c, const sni_gemm_lying_fn *tiles, int nr) {
+    int mr = c->k->mr, wide = c->k->nr;
+    int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = wide + below(c, 20);
+    int64_t a_row = k + (c->bench ? 0 : below(c, 40));
+    bool add = !c->bench && below(c, 2), apart = !c->bench && !add && below(c, 2);
+    if (apart) row = wide;
+    float *a = random_floats(c, (rows - 1) * a_row + k), *b = random_floats(c, k * wide);
+    float *first = random_floats(c, 16), *y = random_floats(c, rows * row);
+    double *want = zero_doubles(c, rows * row);
+    for (int64_t i = 0; i < rows * row; i++) want[i] = (double)y[i];
+    for (int64_t i = 0; i < rows && !c->bench; i++)
+        for (int64_t j = 0; j < nr; j++) {
+            double sum = add ? (double)y[i * row + j] : 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)a[i * a_row + p] * (double)b[p * wide + j];
+            want[i * row + j] = sum;
+        }
+    CALL(c, 2 * rows * nr * k, 0)
+    tiles[rows](k, a, a_row, b, apart ? first : y, apart ? 0 : row, add, apart ? y : NULL, first,
+                below(c, 2 * (int)k + 1));
+    expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
+}
+
+static void gemm_lying(check *c) {
+    any_lying(c, c->k->gemm_lying, c->k->nr);
+}
+
+static void gemm_lying_half(check *c) {
+    any_lying(c, c->k->gemm_lying_half, c->k->nr / 2);
+}
+
 /* A tile whose B is one panel less another, and whose sums go on from others, which may stand where
  * they go. */
 static void gemm_less(check *c) {
@@ -403,6 +435,7 @@ static void gemm_seven(check *c) {
 
 const kernel_test gemm_tests[] = {
     {"gemm_tile", gemm_tile},          {"gemm_half", gemm_half},
+    {"gemm_lying", gemm_lying},        {"gemm_lying_half", gemm_lying_half},
     {"gemm_dots", gemm_dots},          {"gemm_across", gemm_across},
     {"gemm_along", gemm_along},        {"gemm_row", gemm_row},
     {"pack_left", pack_left},          {"pack_turned", pack_turned},
