@@ -28,7 +28,7 @@ enum {
     MORE_ROWS = 96,    /* or with tiles of few rows, for which B's differences are more work */
     HIGH_TILE = 12,    /* rows of a tile that are not few */
     LEAST_DEPTH = 128, /* of a k-block that is worth more ends of tiles */
-    LEAST_COLUMNS = 4, /* panels of B that are worth the sums of A */
+    LEAST_COLUMNS = 6, /* panels of B that are worth the sums of A */
     QUARTERS = 7,      /* of a pair of row panels, or sums of quarters */
     MOST_PAIRS = 64,   /* of row panels in a block */
     EXPONENT = 1 << 23 /* one step of it in the bits of a float */

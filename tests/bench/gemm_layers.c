@@ -55,6 +55,8 @@ static const layer layers[] = {
     {"graph net", 1000, 1000, 128, SNI_ACT_NONE, false},
     {"graph net", 1000, 512, 128, SNI_ACT_NONE, false},
     {"graph net", 1000, 128, 128, SNI_ACT_NONE, false},
+    {"swin", 784, 192, 192, SNI_ACT_NONE, true},
+    {"swin", 784, 768, 192, SNI_ACT_NONE, true},
     {"gpt2", 1, 768, 768, SNI_ACT_NONE, true},
     {"gpt2", 1, 768, 3072, SNI_ACT_GELU_TANH, false},
     {"gpt2", 1, 768, 50257, SNI_ACT_NONE, false},

@@ -145,7 +145,7 @@ static void odd_numbers_stay(void **state) {
 /* Flags that come from a file can be anything: the last panel of an odd number has no partner. */
 static void flags_do_not_matter(void **state) {
     (void)state;
-    int64_t nr = sni_cpu_kernels_get()->nr, n = 5 * nr - 3;
+    int64_t nr = sni_cpu_kernels_get()->nr, n = 7 * nr - 3;
     float *a = make(M * K, 10), *b = make(K * n, 11), *c = make(M * n, 12);
     multiply(M, n, K, a, b, TOLD, c);
     assert_true(worst(M, n, K, a, b, c, false) < 6e-6);
