@@ -246,22 +246,53 @@ def export_forest(folder, opset, small):
     data.finish()
 
 
-def export(top, name, opset, small):
-    """Writes a model into a scratch folder first: what has the right name is whole."""
+def write_whole(top, name, write):
+    """Has write(folder) make a model in a scratch folder first: what has the right name is whole. One that is
+    there is left alone."""
     with open(os.path.join(top, name + ".lock"), "w") as lock, tempfile.TemporaryDirectory(dir=top) as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.isdir(os.path.join(top, name)):
             return
-        torch.manual_seed(sum(map(ord, name)))
         folder = os.path.join(scratch, name)
         os.mkdir(folder)
-        if name in NOT_TORCH:
-            export_forest(folder, opset, small)
-        else:
-            export_torch(folder, entries(small)[name], opset, small)
+        write(folder)
         if os.path.getsize(folder + "/model.onnx") < 100 << 20:
             onnx.checker.check_model(folder + "/model.onnx")
         os.rename(folder, os.path.join(top, name))
+
+
+def write_all(top, names, write):
+    """Makes the models by write(name, folder) and prints where they are; returns how many failed."""
+    os.makedirs(top, exist_ok=True)
+    warnings.filterwarnings("ignore")
+    failed = 0
+    for name in names:
+        try:
+            write_whole(top, name, lambda folder: write(name, folder))
+            print(os.path.join(top, name), flush=True)
+        except Exception as e:  # one model must not keep the others from being written
+            print("%s: %s: %s" % (name, type(e).__name__, e), file=sys.stderr)
+            failed += 1
+    return failed
+
+
+def export(name, folder, opset, small):
+    torch.manual_seed(sum(map(ord, name)))
+    if name in NOT_TORCH:
+        export_forest(folder, opset, small)
+    else:
+        export_torch(folder, entries(small)[name], opset, small)
+
+
+def choose(parser, args, known):
+    """The models that were asked for by name, or all; an unknown one ends the program, as --list does."""
+    for name in args.names:
+        if name not in known:
+            parser.error("there is no model '%s'" % name)
+    if args.list:
+        print("\n".join(known))
+        sys.exit(0)
+    return args.names or known
 
 
 def main():
@@ -272,25 +303,9 @@ def main():
     parser.add_argument("--out", help="folder to write to")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     args = parser.parse_args()
-    known = sorted([*entries(args.small), *NOT_TORCH])
-    for name in args.names:
-        if name not in known:
-            parser.error("there is no model '%s'" % name)
-    if args.list:
-        print("\n".join(known))
-        return 0
+    names = choose(parser, args, sorted([*entries(args.small), *NOT_TORCH]))
     top = args.out or os.path.join(TOP, "build/zoo/%s-%d" % ("small" if args.small else "full", args.opset))
-    os.makedirs(top, exist_ok=True)
-    warnings.filterwarnings("ignore")
-    failed = 0
-    for name in args.names or known:
-        try:
-            export(top, name, args.opset, args.small)
-            print(os.path.join(top, name), flush=True)
-        except Exception as e:  # one model must not keep the others from being written
-            print("%s: %s: %s" % (name, type(e).__name__, e), file=sys.stderr)
-            failed += 1
-    return 1 if failed else 0
+    return 1 if write_all(top, names, lambda name, folder: export(name, folder, args.opset, args.small)) else 0
 
 
 if __name__ == "__main__":
