@@ -93,15 +93,29 @@ static void whole_numbers(int64_t n) {
     versus_tensor(&v, SN_INT32, 1, &n, x);
 }
 
+static void long_numbers(int64_t n) {
+    static int64_t x[300];
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (int64_t)((uint64_t)unit_random(&v.seed) << 32 | unit_random(&v.seed)) >> draw(63);
+        if (draw(5) == 0) x[i] = (const int64_t[]){0, -1, 1, INT64_MIN, INT64_MAX}[draw(5)];
+    }
+    versus_tensor(&v, SN_INT64, 1, &n, x);
+}
+
 static void whole_numbers_match(void **state) {
     (void)state;
     static const int64_t sizes[] = {0, 1, 5, 16, 33, 300};
     for (int s = 0; s < 6; s++)
         for (int round = 0; round < 20; round++) {
             int64_t n = sizes[s];
-            versus_start(&v, "", "Abs");
-            whole_numbers(n);
-            versus_run(&v, 1, 0);
+            for (int f = 0; f < 6; f++) {
+                versus_start(&v, "", (const char *const[]){"Abs", "Neg", "Sign"}[f / 2]);
+                if (f % 2)
+                    long_numbers(n);
+                else
+                    whole_numbers(n);
+                versus_run(&v, 1, 0);
+            }
             for (int way = 0; way < 3; way++) {
                 versus_start(&v, "", "Div");
                 whole_numbers(way == 1 ? 1 : n);

@@ -105,10 +105,19 @@ static sn_status is_inf_run(sni_kernel *k) {
     return SN_OK;
 }
 
-static sn_status abs_i32_run(sni_kernel *k) {
-    const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] = sni_loops_get()->abs_i32};
-    return sni_map_unary(k, table);
+static bool is_i32_or_i64(const sni_choice *c) {
+    return sni_choice_is(c, 0, SN_INT32) || sni_choice_is(c, 0, SN_INT64);
 }
+
+#define RUN(type)                                                    \
+    static sn_status run_whole_##type(sni_kernel *k) {               \
+        const sni_loops *l = sni_loops_get();                        \
+        const sni_unary_fn table[SNI_DTYPE_COUNT] = {                \
+            [SN_INT32] = l->type##_i32, [SN_INT64] = l->type##_i64}; \
+        return sni_map_unary(k, table);                              \
+    }
+SNI_LOOPS_WHOLE(RUN)
+#undef RUN
 
 static sn_status quotient_i32_run(sni_kernel *k) {
     const sni_binary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] = sni_loops_get()->quotient_i32};
@@ -254,14 +263,17 @@ static sn_status batch_norm_run(sni_kernel *k) {
 #define UNARY_F64(type, row) \
     {.name = "map_f64", .op = #type, .accepts = is_f64, .run = run_##type##_f64},
 
+#define WHOLE(type) \
+    {.name = "map_int", .op = #type, .accepts = is_i32_or_i64, .run = run_whole_##type},
+
 const sni_impl sni_cpu_loops[] = {
     SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY) SNI_DOUBLES_UNARY(UNARY_F64){
         .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
     {.name = "reduce_i8", .op = "ReduceMax", .accepts = extreme_accepts, .run = run_ReduceMax},
     {.name = "reduce_i8", .op = "ReduceMin", .accepts = extreme_accepts, .run = run_ReduceMin},
     {.name = "infinite_f32", .op = "IsInf", .accepts = is_f32, .run = is_inf_run},
-    {.name = "map_i32", .op = "Abs", .accepts = is_i32, .run = abs_i32_run},
-    {.name = "map_i32", .op = "Div", .accepts = is_i32, .run = quotient_i32_run},
+    SNI_LOOPS_WHOLE(WHOLE){
+        .name = "map_i32", .op = "Div", .accepts = is_i32, .run = quotient_i32_run},
     {.name = "pool_f32", .op = "MaxPool", .accepts = max_pool_accepts, .run = max_pool_run},
     {.name = "pool_f32", .op = "AveragePool", .accepts = is_float, .run = average_pool_run},
     {.name = "pool_f32", .op = "GlobalMaxPool", .accepts = is_float, .run = global_max_run},

@@ -19,6 +19,9 @@
     each(Floor, floor_row) each(Ceil, ceil_row) each(Round, round_row) each(Sin, sin_row) \
         each(Cos, cos_row) each(Atan, atan_row)
 
+/* Functions of one integer, of 32 or 64 bits: each(operator). The least integer is its own size. */
+#define SNI_LOOPS_WHOLE(each) each(Abs) each(Neg) each(Sign)
+
 typedef struct sni_which_infinity {
     bool negative, positive;
 } sni_which_infinity;
@@ -45,9 +48,11 @@ typedef struct sni_loops {
 #define SNI_FIELD(op, row) sni_unary_fn op;
     SNI_LOOPS_UNARY(SNI_FIELD) /* of float32 */
 #undef SNI_FIELD
-    sni_unary_fn is_infinite;   /* of float32; params: sni_which_infinity */
-    sni_unary_fn abs_i32;       /* the least integer stays */
-    sni_binary_fn quotient_i32; /* towards 0; by 0 it is 0 */
+    sni_unary_fn is_infinite; /* of float32; params: sni_which_infinity */
+#define SNI_FIELD(op) sni_unary_fn op##_i32, op##_i64;
+    SNI_LOOPS_WHOLE(SNI_FIELD)
+#undef SNI_FIELD
+    sni_binary_fn quotient_i32;                          /* towards 0; by 0 it is 0 */
     sni_unary_fn cast[SNI_DTYPE_COUNT][SNI_DTYPE_COUNT]; /* from, to; NULL: none */
     const sni_gemm_core *gemm[SNI_DTYPE_COUNT]; /* of float64 and integers of 32 and 64 bits */
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */

@@ -150,8 +150,10 @@ const sni_loops PASTE(sni_loops_, TIER) = {
     .line = line,
     .line_rows = LINE_ROWS,
     .is_infinite = is_infinite,
-    .abs_i32 = abs_i32,
-    .quotient_i32 = quotient_i32,
+#define ENTRY(op) .op##_i32 = op##_i32, .op##_i64 = op##_i64,
+    SNI_LOOPS_WHOLE(ENTRY)
+#undef ENTRY
+        .quotient_i32 = quotient_i32,
     .center_row = center_row,
     .row_terms = row_terms,
     .column_terms = column_terms,

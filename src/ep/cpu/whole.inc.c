@@ -1,4 +1,4 @@
-/* whole.inc.c - predicates of floats and arithmetic of int32. */
+/* whole.inc.c - predicates of floats and arithmetic of integers. */
 
 static void is_infinite(const void *from, void *to, int64_t n, const void *params) {
     const float *restrict x = from;
@@ -12,15 +12,24 @@ static void is_infinite(const void *from, void *to, int64_t n, const void *param
         for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)((x[i] == low) | (x[i] == high));
 }
 
-static void abs_i32(const void *from, void *to, int64_t n, const void *params) {
-    (void)params;
-    const int32_t *x = from;
-    int32_t *y = to;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t v = (uint32_t)x[i];
-        y[i] = (int32_t)(x[i] < 0 ? 0 - v : v);
+/* y[i] = f(v) of x[i], where v has its bits without a sign: the least integer is its own size. */
+#define WHOLE(name, type, bits, f)                                                \
+    static void name(const void *from, void *to, int64_t n, const void *params) { \
+        (void)params;                                                             \
+        const type *x = from;                                                     \
+        type *y = to;                                                             \
+        for (int64_t i = 0; i < n; i++) {                                         \
+            bits v = (bits)x[i];                                                  \
+            y[i] = (type)(f);                                                     \
+        }                                                                         \
     }
-}
+WHOLE(Abs_i32, int32_t, uint32_t, x[i] < 0 ? 0 - v : v)
+WHOLE(Abs_i64, int64_t, uint64_t, x[i] < 0 ? 0 - v : v)
+WHOLE(Neg_i32, int32_t, uint32_t, 0 - v)
+WHOLE(Neg_i64, int64_t, uint64_t, 0 - v)
+WHOLE(Sign_i32, int32_t, uint32_t, (x[i] > 0) - (int32_t)(v >> 31))
+WHOLE(Sign_i64, int64_t, uint64_t, (x[i] > 0) - (int64_t)(v >> 63))
+#undef WHOLE
 
 /* By way of doubles, whose quotients of two int32 are cut to the right whole number. */
 static inline int32_t quotient_of(int32_t u, int32_t v) {
