@@ -14,9 +14,10 @@
 
 enum {
     LANES = SNI_TREE_LANES,
-    ROWS = LANES,     /* rows that go through a tree before the next one */
-    MOST_WIDE = 4,    /* targets that are summed at once */
-    SPLIT_WALKS = 512 /* of a few rows: less is not worth a second thread */
+    ROWS = LANES,                    /* rows that go through a tree before the next one */
+    LEAST_ROWS = 2 * SNI_TREE_GROUP, /* fewer go through all trees one after the other */
+    MOST_WIDE = 4,                   /* targets that are summed at once */
+    SPLIT_WALKS = 512                /* of a few rows: less is not worth a second thread */
 };
 
 typedef struct packed_forest {
@@ -281,8 +282,8 @@ static void walk_some(const walk_job *j, int64_t first, int64_t begin, int used,
     j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
 }
 
-/* Rows that are fewer than a vector has elements; walks are the trees of one row after the other.
- */
+/* Rows that are too few to keep all vectors busy with one tree; walks are the trees of one row
+ * after the other. */
 static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
     const int32_t n = j->f->n_trees;
     int32_t at[LANES];
@@ -331,7 +332,7 @@ static void walk_blocks(void *ctx, int64_t begin, int64_t end) {
     const walk_job *j = ctx;
     for (int64_t b = begin; b < end; b++) {
         int64_t first = b * ROWS, rows = j->rows - first < ROWS ? j->rows - first : ROWS;
-        if (rows >= SNI_TREE_GROUP)
+        if (rows >= LEAST_ROWS)
             walk_rows(j, first, rows);
         else
             walk_trees(j, first, rows);
@@ -348,7 +349,7 @@ static sn_status sum(sni_kernel *k, int64_t rows, int64_t width, double *sums) {
                     .width = width,
                     .sums = sums};
     if (rows) memset(sums, 0, (size_t)(rows * f->targets) * sizeof *sums);
-    if (rows < SNI_TREE_GROUP && rows * f->n_trees >= SPLIT_WALKS && k->threads != 1)
+    if (rows <= ROWS && rows * f->n_trees >= SPLIT_WALKS && k->threads != 1)
         return sum_split(k, &job);
     sni_parallel_for(k->threads, (rows + ROWS - 1) / ROWS, 1, walk_blocks, &job);
     return SN_OK;
