@@ -125,8 +125,8 @@ static inline void sample_numbers(sample *s, sni_str name, const char *spec) {
     int64_t dims[SN_MAX_RANK], count = 1;
     int rank = sample_dims(spec, dims);
     for (int i = 0; i < rank; i++) count *= dims[i];
-    ADD(s->constants, "%sint64%s %.*s = {", s->constants[0] ? ",\n" : "", spec + 1, (int)name.n,
-        name.p);
+    ADD(s->constants, "%sint64%s %.*s = {", s->constants[0] ? ",\n" : "", rank ? spec + 1 : "",
+        (int)name.n, name.p);
     for (int64_t i = 0; i < count; i++) ADD(s->constants, "%s%lld", i ? ", " : "", (long long)i);
     ADD(s->constants, "}");
 }

@@ -38,6 +38,40 @@ static bool turns_back(sni_match *m) {
     return true;
 }
 
+/* ---- Elements of a turned tensor: those of the tensor, turned ---- */
+
+/* The axis that a Gather of a turned tensor has there; -1: it cannot be told. */
+static int64_t gathered_axis(const sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p"), *axis = sni_match_attr(m, "a");
+    int64_t a = axis ? axis->u.i : 0, rank = p ? (int64_t)p->count : 0;
+    if (a < 0) a += rank;
+    return a >= 0 && a < rank ? a : -1;
+}
+
+/* One element along an axis, or a list of them. */
+static bool gathers_turned(sni_match *m) {
+    const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
+    return i && i->tensor.rank <= 1 && gathered_axis(m) >= 0;
+}
+
+static sn_status turn_gathered(sni_match *m) {
+    const sni_attr *p = sni_match_attr(m, "p");
+    const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
+    int64_t a = gathered_axis(m), axis = p->u.ints[a];
+    int64_t *left = SNI_NEW_ARRAY(&m->r->store->arena, int64_t, p->count);
+    sni_attr perm = *p;
+    if (!left) return sni_fail_memory(m->r->err);
+    perm.u.ints = left;
+    perm.count = 0;
+    for (int64_t j = 0; j < (int64_t)p->count; j++) {
+        bool gone = i->tensor.rank == 0; /* the axis, from the result */
+        if (gone && j == a) continue;
+        left[perm.count++] = p->u.ints[j] - (gone && p->u.ints[j] > axis);
+    }
+    SN_TRY(sni_match_set_attr(m, "b", sni_attr_of_int("b", axis)));
+    return sni_match_set_attr(m, "q", perm);
+}
+
 static bool pads_nothing(sni_match *m) {
     const sni_tensor *t = sni_match_const(m, "pads");
     for (int64_t i = 0; t && i < t->count; i++)
@@ -143,6 +177,11 @@ const sni_rule sni_rules_shape[] = {
      .sample = "@p=[2,0,1] @q=[1,2,0]; @p=[0,2,1] @q=[0,2,1]; x=[N,4] @p=[1,0] @q=[1,0]"},
     {"transpose-back", "Transpose<perm = @p>(~Transpose<perm = @q>(x))", "x", .where = turns_back,
      .level = 1, .sample = "@p=[2,0,1] @q=[1,2,0]; x=[N,4] @p=[1,0] @q=[1,0]"},
+    {"gather-transpose", "Gather<axis = @a>(Transpose<perm = @p>(x), %i)",
+     "Transpose<perm = @q>(Gather<axis = @b>(x, i))", .where = gathers_turned,
+     .build = turn_gathered, .level = 1,
+     .sample = "x=[3,N,8] %i=A[] @p=[1,0,2] @a=1; x=[3,4,N] %i=int64{1,-1} @p=[2,0,1] @a=-1; "
+               "x=[3,4,N] %i=A[] @p=[1,2,0] @a=0"},
     {"reshape-reshape", "Reshape(Reshape(x, s), %t)", "Reshape(x, t)", .where = has_no_zero,
      .level = 1, .sample = "s=int64{2,-1} x=[N,2,6] %t=int64{3,-1}"},
     {"reshape-flatten", "Reshape(Flatten(x), %t)", "Reshape(x, t)", .where = has_no_zero,
