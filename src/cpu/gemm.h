@@ -27,7 +27,8 @@ typedef struct sni_gemm_f32 {
     int64_t m, n, k;
     const float *a; /* strides in elements */
     int64_t a_row, a_col;
-    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is packed while running */
+    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is read where it lies, or packed while
+                              running */
     const float *b;
     int64_t b_row, b_col;
     const float *packed_b; /* from sni_gemm_pack_b; NULL: `coded_b`, `b` or `fill` */

@@ -22,15 +22,15 @@ typedef struct tile_right {
 } tile_right;
 
 /* The left operand: packed, SNI_LEFT_STEPS of k of each row after the other, or rows that lie as
- * they are, `row` bytes apart. Those are reached from every FIVE-th by sums that an instruction's
- * address has room for. */
+ * they are, `row` bytes apart. Of those every REACH-th is a base, from which the next ones are
+ * reached by sums that an instruction's address has room for. */
 enum {
-    FIVE = 5,
-    FIVES = (MR + FIVE - 1) / FIVE,
+    REACH = 5,
+    BASES = (MR + REACH - 1) / REACH,
     LINES_AHEAD = LANES == 16 ? 2 : 4 /* lines of a row that are fetched ahead */
 };
 typedef struct tile_left {
-    const float *a[FIVES];
+    const float *a[BASES];
     bool packed; /* a constant at every call */
     int64_t row, three_rows;
 } tile_left;
@@ -39,30 +39,30 @@ static inline __attribute__((always_inline)) tile_left left_packed(const float *
     return (tile_left){.a = {a}, .packed = true};
 }
 
-/* How many of the FIVE-th rows a tile needs. */
-static inline __attribute__((always_inline)) int fives(int rows) {
-    return (rows + FIVE - 1) / FIVE;
+/* How many of the bases a tile needs. */
+static inline __attribute__((always_inline)) int bases(int rows) {
+    return (rows + REACH - 1) / REACH;
 }
 
 static inline __attribute__((always_inline)) tile_left left_lying(int rows, const float *a,
                                                                   int64_t row) {
     tile_left l = {.row = row * (int64_t)sizeof *a, .three_rows = 3 * row * (int64_t)sizeof *a};
     UNROLL
-    for (int i = 0; i < fives(rows); i++) l.a[i] = a + i * FIVE * row;
+    for (int i = 0; i < bases(rows); i++) l.a[i] = a + i * REACH * row;
     return l;
 }
 
 /* Where row i is, a constant. */
 static inline __attribute__((always_inline)) const float *left_at(const tile_left *l, int i) {
     if (l->packed) return l->a[0] + i * SNI_LEFT_STEPS;
-    const char *first = (const char *)l->a[i / FIVE];
-    const int64_t behind = i % FIVE == 3 ? l->three_rows : i % FIVE * l->row;
+    const char *first = (const char *)l->a[i / REACH];
+    const int64_t behind = i % REACH == 3 ? l->three_rows : i % REACH * l->row;
     return (const float *)(const void *)(first + behind);
 }
 
 /* Moves on by `steps` of k within what is packed together. */
 static inline __attribute__((always_inline)) void left_on(int rows, tile_left *l, int steps) {
-    const int count = l->packed ? 1 : fives(rows);
+    const int count = l->packed ? 1 : bases(rows);
     UNROLL
     for (int i = 0; i < count; i++) l->a[i] += steps;
 }

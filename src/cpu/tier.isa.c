@@ -66,36 +66,12 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .mr = MR,
     .nr = NR,
     .kc = KC,
-    .gemm_tile =
-        {
-#define TILE(rows) [rows] = tile_##rows,
+#define TILE(rows)                                                    \
+    .gemm_tile[rows] = tile_##rows, .gemm_half[rows] = half_##rows,   \
+    .gemm_less[rows] = less_##rows, .gemm_lying[rows] = lying_##rows, \
+    .gemm_lying_half[rows] = lying_half_##rows,
 #include "cpu/gemm_sizes.inc.c"
 #undef TILE
-        },
-    .gemm_half =
-        {
-#define TILE(rows) [rows] = half_##rows,
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-        },
-    .gemm_less =
-        {
-#define TILE(rows) [rows] = less_##rows,
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-        },
-    .gemm_lying =
-        {
-#define TILE(rows) [rows] = lying_##rows,
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-        },
-    .gemm_lying_half =
-        {
-#define TILE(rows) [rows] = lying_half_##rows,
-#include "cpu/gemm_sizes.inc.c"
-#undef TILE
-        },
     .gemm_dots = gemm_dots,
     .gemm_across = gemm_across,
     .gemm_along = gemm_along,

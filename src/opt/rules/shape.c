@@ -48,10 +48,14 @@ static int64_t gathered_axis(const sni_match *m) {
     return a >= 0 && a < rank ? a : -1;
 }
 
-/* One element along an axis, or a list of them. */
+/* One element along an axis, or a list of no more than there are: what is turned gets no larger. */
 static bool gathers_turned(sni_match *m) {
     const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
-    return i && i->tensor.rank <= 1 && gathered_axis(m) >= 0;
+    const sni_type *x = sni_match_type(m, "x");
+    const sni_attr *p = sni_match_attr(m, "p");
+    int64_t a = gathered_axis(m);
+    return i && i->tensor.rank <= 1 && a >= 0 && x->has_shape && x->rank == (int)p->count &&
+           (i->tensor.rank == 0 || i->tensor.count <= x->dims[p->u.ints[a]]);
 }
 
 static sn_status turn_gathered(sni_match *m) {
