@@ -260,7 +260,7 @@ class Cache(unittest.TestCase):
         self.assertGreater(session.trim(), 0)
         np.testing.assert_array_equal(session(self.x), y)
         with self.assertRaisesRegex(sinter.InvalidArgument, "image"):
-            session.tune({})
+            sinter.Session(DIGITS).tune({})  # one that has everything to choose still
 
     def test_compiling_fails(self):
         """What was there stays, nothing is left beside it, and the error says what happened."""
