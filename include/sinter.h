@@ -438,7 +438,8 @@ SN_API sn_status sn_session_compile(sn_session *session, sn_write_fn write, void
  * compiled model made of the session, or its file in `cache_folder`, keeps them, too. Results may
  * change in their last digits, as they may between shapes. No run may be under way, and none begin
  * meanwhile. *changed, unless NULL: how many are computed in another way than estimated; the log
- * tells which. If it fails the session is as it was before. */
+ * tells which. Inputs are checked as for a run, even if there is nothing to choose. If it fails the
+ * session is as it was before. */
 SN_API sn_status sn_session_tune(sn_session *session, const sn_binding *inputs, size_t input_count,
                                  size_t *changed, sn_error *err);
 

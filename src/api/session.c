@@ -296,17 +296,45 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 typedef struct call {
     sn_session *s;
     const sni_form *form;
+    bool given;            /* an input with a default has a value */
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
     const sni_datum **ins; /* NULL: left to its default */
     sni_datum *out;        /* by graph output */
     size_t *out_port;      /* by output binding */
+    sn_value **made;       /* new values for the caller, by output binding */
     sn_error *err;
 } call;
 
+/* Room for a call; close_call() frees it, after failure too. */
+static sn_status open_call(sn_session *s, call *c, sn_error *err) {
+    size_t n_in = s->model->n_inputs, n_out = s->model->n_outputs;
+    *c = (call){.s = s, .err = err};
+    c->values = calloc(n_in + 1, sizeof *c->values);
+    c->in = calloc(n_in + 1, sizeof *c->in);
+    c->ins = calloc(n_in + 1, sizeof *c->ins);
+    c->out = calloc(n_out + 1, sizeof *c->out);
+    c->out_port = calloc(n_out + 1, sizeof *c->out_port);
+    c->made = calloc(n_out + 1, sizeof *c->made);
+    bool all = c->values && c->in && c->ins && c->out && c->out_port && c->made;
+    return all ? SN_OK : sni_fail_memory(err);
+}
+
+/* Values that were made and not handed over go, too. */
+static void close_call(call *c) {
+    for (size_t i = 0; c->made && i < c->s->model->n_outputs; i++) sn_value_destroy(c->made[i]);
+    for (size_t i = 0; c->in && i < c->s->model->n_inputs; i++) sni_datum_clear(&c->in[i]);
+    free(c->made);
+    free(c->values);
+    free(c->in);
+    free(c->ins);
+    free(c->out);
+    free(c->out_port);
+}
+
+/* Checks the inputs and puts each where the graph takes it. */
 static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
     const sn_model *m = c->s->model;
-    bool given = false;
     for (size_t i = 0; i < count; i++) {
         size_t port;
         SN_TRY(find_port(m->inputs, m->n_inputs, &inputs[i], i, "input", &port, c->err));
@@ -317,7 +345,7 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' is given twice", name);
         SN_TRY(check_input(&m->inputs[port], inputs[i].value, c->err));
         c->values[port] = inputs[i].value;
-        given |= m->inputs[port].optional;
+        c->given |= m->inputs[port].optional;
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
         const sni_port *p = &m->inputs[i];
@@ -328,8 +356,7 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
         SN_TRY(sni_value_to_datum(c->values[i], &c->in[p->graph_index], c->err));
         c->ins[p->graph_index] = &c->in[p->graph_index];
     }
-    SN_TRY(check_symbols(m, c->values, c->err));
-    return choose_form(c->s, given, &c->form, c->err);
+    return check_symbols(m, c->values, c->err);
 }
 
 /* True if a run can write a caller's tensor directly: same layout, aligned. */
@@ -386,13 +413,13 @@ static sn_status copy_out(sni_datum *d, sn_value *to, const char *name, sn_error
     return status;
 }
 
-static sn_status take_outputs(call *c, sn_binding *outputs, size_t count, sn_value **made) {
+static sn_status take_outputs(call *c, const sn_binding *outputs, size_t count) {
     const sn_model *m = c->s->model;
     for (size_t i = 0; i < count; i++) {
         const sni_port *p = &m->outputs[c->out_port[i]];
         sni_datum *d = &c->out[p->graph_index];
         if (!outputs[i].value)
-            SN_TRY(sni_value_from_datum(d, &made[i], c->err));
+            SN_TRY(sni_value_from_datum(d, &c->made[i], c->err));
         else if (!is_direct(outputs[i].value))
             SN_TRY(copy_out(d, outputs[i].value, p->info.name, c->err));
     }
@@ -427,9 +454,9 @@ static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run
 }
 
 static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *inputs,
-                          size_t input_count, sn_binding *outputs, size_t output_count,
-                          sn_value **made) {
+                          size_t input_count, const sn_binding *outputs, size_t output_count) {
     SN_TRY(bind_inputs(c, inputs, input_count));
+    SN_TRY(choose_form(c->s, c->given, &c->form, c->err));
     SN_TRY(bind_outputs(c, outputs, output_count));
     sni_run run;
     setup_run(c->s, o, &run);
@@ -445,7 +472,7 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
         if (c->err) c->err->status = status;
     }
     if (status == SN_OK) status = sni_model_watch(source->model, c->err);
-    if (status == SN_OK) status = take_outputs(c, outputs, output_count, made);
+    if (status == SN_OK) status = take_outputs(c, outputs, output_count);
     for (int32_t i = 0; i < g->n_outputs; i++) sni_datum_clear(&c->out[i]);
     sni_arena_free(&run.text);
     return status;
@@ -484,32 +511,25 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     sn_run_options o;
     sn_run_options_init(&o, sizeof o);
     SN_TRY(sni_options_read(options, &o, sizeof o, "sn_run_options_init", err));
-    size_t n_in = session->model->n_inputs, n_out = session->model->n_outputs;
-    call c = {.s = session, .err = err};
-    c.values = calloc(n_in + 1, sizeof *c.values);
-    c.in = calloc(n_in + 1, sizeof *c.in);
-    c.ins = calloc(n_in + 1, sizeof *c.ins);
-    c.out = calloc(n_out + 1, sizeof *c.out);
-    c.out_port = calloc(n_out + 1, sizeof *c.out_port);
-    sn_value **made = calloc(n_out + 1, sizeof *made);
-    sn_status status =
-        c.values && c.in && c.ins && c.out && c.out_port && made ? SN_OK : sni_fail_memory(err);
-    if (status == SN_OK)
-        status = run_call(&c, &o, inputs, input_count, outputs, output_count, made);
+    call c;
+    sn_status status = open_call(session, &c, err);
+    if (status == SN_OK) status = run_call(&c, &o, inputs, input_count, outputs, output_count);
     if (status == SN_OK && c.form == &session->main) fill_cache(session);
-    for (size_t i = 0; made && i < output_count; i++) {
-        if (status == SN_OK && made[i])
-            outputs[i].value = made[i];
-        else
-            sn_value_destroy(made[i]);
+    for (size_t i = 0; status == SN_OK && i < output_count; i++) {
+        if (c.made[i]) outputs[i].value = c.made[i];
+        c.made[i] = NULL;
     }
-    for (size_t i = 0; c.in && i < n_in; i++) sni_datum_clear(&c.in[i]);
-    free(made);
-    free(c.values);
-    free(c.in);
-    free(c.ins);
-    free(c.out);
-    free(c.out_port);
+    close_call(&c);
+    return status;
+}
+
+sn_status sni_session_check_inputs(sn_session *s, const sn_binding *inputs, size_t count,
+                                   sn_error *err) {
+    SN_TRY(check_run_arguments(s, inputs, count, NULL, 0, err));
+    call c;
+    sn_status status = open_call(s, &c, err);
+    if (status == SN_OK) status = bind_inputs(&c, inputs, count);
+    close_call(&c);
     return status;
 }
 

@@ -30,5 +30,9 @@ struct sn_session {
 };
 
 void sni_session_log(const sn_session *s, sn_log_level level, const char *text);
+/* Fails as a run with these inputs does before it begins: a NULL session, inputs that are missing,
+ * of another type or shape, or given twice. */
+sn_status sni_session_check_inputs(sn_session *s, const sn_binding *inputs, size_t count,
+                                   sn_error *err);
 
 #endif

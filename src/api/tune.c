@@ -151,7 +151,7 @@ static sn_status settle(tuning *t, sn_error *err) {
 
 sn_status sn_session_tune(sn_session *session, const sn_binding *inputs, size_t input_count,
                           size_t *changed, sn_error *err) {
-    if (!session) return sni_fail(err, SN_INVALID_ARGUMENT, "session is NULL");
+    SN_TRY(sni_session_check_inputs(session, inputs, input_count, err));
     tuning t = {.session = session};
     size_t count = 0;
     bool cached = atomic_exchange(&session->cached, true); /* not what is only tried */

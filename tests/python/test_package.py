@@ -259,8 +259,10 @@ class Cache(unittest.TestCase):
         np.testing.assert_array_equal(sinter.Session(path)(self.x), y)
         self.assertGreater(session.trim(), 0)
         np.testing.assert_array_equal(session(self.x), y)
-        with self.assertRaisesRegex(sinter.InvalidArgument, "image"):
-            sinter.Session(DIGITS).tune({})  # one that has everything to choose still
+        nothing = sinter.Model(text=HEAD + "g (float[2] image) => (float[2] y) { y = Relu(image) }")
+        for one in (session, sinter.Session(DIGITS), sinter.Session(nothing)):
+            with self.assertRaisesRegex(sinter.InvalidArgument, "'image' .* is missing"):
+                one.tune({})  # whether something is left to choose or not
 
     def test_compiling_fails(self):
         """What was there stays, nothing is left beside it, and the error says what happened."""
