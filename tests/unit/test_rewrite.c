@@ -283,6 +283,92 @@ static void joined_weights_wait(void **state) {
     free(text);
 }
 
+/* ---- Slices beside causal convolutions ---- */
+
+enum { CAUSAL_LENGTH = 7, CAUSAL_CHANNELS = 2 };
+
+/* Bodies of a convolution with two zeros at each end and a slice of its last axis. */
+static const char *const sliced_bodies[] = {
+    "c = Conv<pads = [2, 2]>(x, w) y = Slice(c, from, to, axis, step)",
+    "c = Conv<pads = [2, 2]>(x, w) d = Relu(c) y = Slice(d, from, to, axis, step)",
+    "c = Slice(x, from, to, axis, step) y = Conv<pads = [2, 2]>(c, w)"};
+
+static sn_model *load_sliced(const char *body, bool known, int64_t from, int64_t to, int step) {
+    char text[1024];
+    sn_model *model;
+    sn_error err;
+    snprintf(text, sizeof text,
+             "<ir_version: 8, opset_import: [\"\" : 17]> g (float[1,2,%s] x) => (float[1,2,L] y) "
+             "<float[2,2,3] w = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12}, int64[1] from = "
+             "{%lld}, int64[1] to = {%lld}, int64[1] axis = {2}, int64[1] step = {%d}> { %s }",
+             known ? "7" : "T", (long long)from, (long long)to, step, body);
+    if (sn_model_load_text(text, strlen(text), &model, &err) != SN_OK)
+        fail_msg("%s\n%s", err.message, text);
+    return model;
+}
+
+/* The result at an optimisation level. *cropped: how often the slice was taken into the
+ * convolution. */
+static sn_value *run_sliced(const sn_model *model, int level, size_t *cropped) {
+    sn_session_options o;
+    sn_session *session;
+    sn_error err;
+    sn_session_options_init(&o, sizeof o);
+    o.optimize = level;
+    if (sn_session_create(model, &o, &session, &err) != SN_OK) fail_msg("%s", err.message);
+    sn_binding in = {.name = "x"}, out = {.name = "y"};
+    const int64_t dims[] = {1, CAUSAL_CHANNELS, CAUSAL_LENGTH};
+    assert_int_equal(sn_tensor_create(SN_FLOAT32, 3, dims, &in.value, &err), SN_OK);
+    float *x = sn_tensor_data(in.value);
+    for (int i = 0; i < CAUSAL_CHANNELS * CAUSAL_LENGTH; i++) x[i] = (float)(i * i % 11);
+    *cropped = fired(session, "conv-slice") + fired(session, "fused-conv-slice");
+    if (sn_session_run(session, NULL, &in, 1, &out, 1, &err) != SN_OK) fail_msg("%s", err.message);
+    sn_value_destroy(in.value);
+    sn_session_destroy(session);
+    return out.value;
+}
+
+/* Optimised or not, the same shape and numbers (small integers, so exactly). Returns how often the
+ * optimiser took the slice into the convolution. */
+static size_t check_sliced(const char *body, bool known, int64_t from, int64_t to, int step) {
+    size_t none, cropped;
+    sn_model *model = load_sliced(body, known, from, to, step);
+    sn_value *want = run_sliced(model, 0, &none), *got = run_sliced(model, 3, &cropped);
+    const float *a = sn_tensor_const_data(want), *b = sn_tensor_const_data(got);
+    bool same = !none;
+    for (int i = 0; i < 3; i++) same &= sn_tensor_dims(want)[i] == sn_tensor_dims(got)[i];
+    for (size_t i = 0; same && i < sn_tensor_count(want); i++) same = a[i] == b[i];
+    if (!same)
+        fail_msg("%s from %lld to %lld by %d, %s length", body, (long long)from, (long long)to,
+                 step, known ? "known" : "free");
+    sn_value_destroy(want);
+    sn_value_destroy(got);
+    sn_model_destroy(model);
+    return cropped;
+}
+
+/* Wherever a slice beside a causal convolution begins and ends, out of range too. */
+static void slices_of_any_range(void **state) {
+    (void)state;
+    static const int64_t starts[] = {INT64_MIN, INT64_MIN + 1, -9, -1, 0, 2, 3, INT64_MAX};
+    static const int64_t ends[] = {
+        INT64_MIN, INT64_MIN + 1, INT32_MIN - 1LL, INT32_MIN, -INT32_MAX, -9, -3, -2, -1, 0, 1, 8,
+        9,         INT32_MAX,     INT32_MAX + 1LL, INT64_MAX};
+    size_t cropped = 0;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            for (int body = 0; body < 3; body++)
+                for (int form = 0; form < 4; form++)
+                    cropped += check_sliced(sliced_bodies[body], form & 1, starts[i], ends[k],
+                                            form & 2 ? -1 : 1);
+    assert_true(cropped > 0);
+    for (int body = 0; body < 2; body++) {
+        assert_int_equal(check_sliced(sliced_bodies[body], false, 2, INT64_MAX, 1), 1);
+        assert_int_equal(check_sliced(sliced_bodies[body], false, 0, -2, 1), 1);
+        assert_int_equal(check_sliced(sliced_bodies[body], true, 0, INT64_MIN, 1), 0);
+    }
+}
+
 static void print_cell(const char *text) {
     putchar('`');
     for (; *text; text++) {
@@ -310,7 +396,7 @@ int main(int count, char **args) {
     if (count > 1 && strcmp(args[1], "--markdown") == 0) return print_tables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_keeps_the_result), cmocka_unit_test(names_are_unique),
-        cmocka_unit_test(rules_are_documented), cmocka_unit_test(unknown_names_are_refused),
-        cmocka_unit_test(joined_weights_wait)};
+        cmocka_unit_test(rules_are_documented),        cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(joined_weights_wait),         cmocka_unit_test(slices_of_any_range)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
