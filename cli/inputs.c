@@ -320,14 +320,23 @@ static sn_status bind_file(const cli_model_args *m, const sn_model *model, const
     if (!strchr(text, '=') && has_extension(text, npz)) {
         return bind_archive(m, model, text, out, err);
     }
-    size_t index;
-    const char *path;
+    size_t index = 0;
+    const char *path = NULL;
     sn_status status = find_target(model, text, &index, &path, err);
     return status == SN_OK ? bind_input(m, model, index, path, out, err) : status;
 }
 
+/* Names a dimension in a list, once. */
+static void note_one(cli_text *ones, const char *symbol) {
+    cli_text name = {0};
+    cli_text_addf(&name, "'%s'", symbol);
+    if (!strstr(cli_text_str(ones), name.data))
+        cli_text_addf(ones, "%s%s", ones->length ? ", " : "", name.data);
+    cli_text_free(&name);
+}
+
 static sn_status make_random(const cli_model_args *m, const sn_value_info *info, size_t index,
-                             sn_value **out, sn_error *err) {
+                             cli_text *ones, sn_value **out, sn_error *err) {
     int rank = 0;
     int64_t dims[SN_MAX_RANK];
     if (info->kind == SN_KIND_OPTIONAL) return sn_none_create(out, err);
@@ -338,7 +347,9 @@ static sn_status make_random(const cli_model_args *m, const sn_value_info *info,
     sn_status status = shape_of(m, info, &rank, dims, err);
     if (status != SN_OK) return status;
     for (int i = 0; i < rank; i++) {
-        if (dims[i] < 0) dims[i] = 1;
+        if (dims[i] >= 0) continue;
+        dims[i] = 1;
+        note_one(ones, info->symbols[i]);
     }
     return cli_tensor_random(m->seed + index * 0x5851F42D4C957F2Du, info->dtype, rank, dims, out,
                              err);
@@ -358,7 +369,7 @@ static sn_status fill_rest(const cli_model_args *m, const sn_model *model, cli_i
                             "input '%s' (%s) has no value; give -i %s=FILE or --random", info.name,
                             info.type_text, info.name);
         }
-        status = make_random(m, &info, i, &out->items[i].value, err);
+        status = make_random(m, &info, i, &out->ones, &out->items[i].value, err);
         if (status != SN_OK) return status;
     }
     return SN_OK;
@@ -394,6 +405,7 @@ sn_status cli_inputs_make(const cli_model_args *m, const sn_model *model, cli_in
 void cli_inputs_free(cli_inputs *inputs) {
     for (size_t i = 0; i < inputs->count; i++) sn_value_destroy(inputs->items[i].value);
     free(inputs->items);
+    cli_text_free(&inputs->ones);
     *inputs = (cli_inputs){0};
 }
 

@@ -66,6 +66,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
 typedef struct cli_inputs {
     sn_binding *items;
     size_t count;
+    cli_text ones; /* free dimensions that are 1 in random values: "'N', 'T'" */
 } cli_inputs;
 
 /* Reads the files and makes random values for the rest where that is allowed. SN_INVALID_ARGUMENT
@@ -91,7 +92,8 @@ typedef struct cli_loaded {
 int cli_load(const cli_model_args *m, cli_loaded *out);
 void cli_loaded_free(cli_loaded *loaded);
 
-/* Makes inputs and outputs as the options say and runs the session once; complains with `what`. */
+/* Makes inputs and outputs as the options say and runs the session once; complains with `what`, and
+ * tells which free dimensions were 1 if that may be why the run failed. */
 int cli_run_once(const char *what, const cli_model_args *m, const sn_model *model,
                  sn_session *session, cli_inputs *inputs, cli_inputs *outputs);
 

@@ -194,6 +194,17 @@ void cli_loaded_free(cli_loaded *loaded) {
     *loaded = (cli_loaded){0};
 }
 
+/* Complains of a run that failed, and of sizes that nobody asked for if they may be why. */
+static int complain_of_run(const char *what, const cli_inputs *inputs, const sn_error *err) {
+    cli_complain_error(what, err, CLI_RUN_FAILED);
+    bool sizes = err->status == SN_BAD_DATA || err->status == SN_INVALID_ARGUMENT;
+    if (sizes && inputs->ones.length)
+        cli_complain("%s: the run took 1 for the free dimensions %s; --dim SYMBOL=N and --shape "
+                     "give other sizes",
+                     what, inputs->ones.data);
+    return CLI_RUN_FAILED;
+}
+
 int cli_run_once(const char *what, const cli_model_args *m, const sn_model *model,
                  sn_session *session, cli_inputs *inputs, cli_inputs *outputs) {
     sn_error err = {0};
@@ -205,7 +216,7 @@ int cli_run_once(const char *what, const cli_model_args *m, const sn_model *mode
     if (status != SN_OK) return cli_complain_error(what, &err, CLI_UNREADABLE);
     status = sn_session_run(session, NULL, inputs->items, inputs->count, outputs->items,
                             outputs->count, &err);
-    return status == SN_OK ? CLI_OK : cli_complain_error(what, &err, CLI_RUN_FAILED);
+    return status == SN_OK ? CLI_OK : complain_of_run(what, inputs, &err);
 }
 
 int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *value) {

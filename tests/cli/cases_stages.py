@@ -90,6 +90,29 @@ def compiled_models_run_alike(folder):
     check_code(sinter("run", "--random", tuned), 0, "y  float32[1,64]")
 
 
+@test
+def compiling_tells_of_free_dimensions(folder):
+    """Where 1 is too little for a window, the error names the dimensions and the options for them."""
+    def pool(name, *shape):
+        return model(os.path.join(folder, name), [helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2])],
+                     [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, None)])
+    path, out, x = pool("m.onnx", "N", 2, "H", "H"), os.path.join(folder, "m.sinter"), os.path.join(folder, "x.npy")
+    hint = ["free dimensions", "--dim", "--shape"]
+    result = sinter("compile", path, "-o", out)
+    check_error(result, 4, "does not fit", "free dimensions 'N', 'H';", *hint)
+    check_error(sinter("graph", path, "-o", os.path.join(folder, "g.dot"), "--stage", "plan"), 4, *hint)
+    check_error(sinter("compile", path, "-o", out, "--dim", "H=2"), 4, "free dimensions 'N';", *hint)
+    check_error(sinter("compile", pool("unnamed.onnx", 1, 2, None, 5), "-o", out), 4, *hint)
+    np.save(x, np.zeros((1, 2, 1, 1), np.float32))
+    for sizes in (["--shape", "x=1x2x1x1"], ["--dim", "H=1", "--dim", "N=1"], ["-i", x]):
+        result = sinter("compile", path, "-o", out, *sizes)
+        check_error(result, 4, "does not fit")
+        check("free dimensions" not in result.err, "nothing was left free by %s" % sizes, result)
+    check(not os.path.exists(out), "no file", result)
+    for sizes in (["--dim", "H=3"], ["--shape", "x=1x2x3x3"]):
+        check_code(sinter("compile", path, "-o", out, *sizes), 0, "nodes")
+
+
 def file_pages(pid, name):
     """Kilobytes of a process's mappings of a file: copies of its own, what it shares with others, and all it has."""
     found = {"Anonymous:": 0, "Shared_Clean:": 0, "Shared_Dirty:": 0, "Rss:": 0}
