@@ -84,6 +84,10 @@ bool sni_cpu_halves_vectors(void) {
     return halves;
 }
 
+bool sni_cpu_adds_beside(void) {
+    return sni_cpu_halves_vectors();
+}
+
 sni_isa sni_cpu_isa(void) {
     static atomic_int cached = -1;
     int isa = atomic_load(&cached);

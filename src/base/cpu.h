@@ -26,6 +26,10 @@ sni_isa sni_cpu_isa(void);
  * long as two of 256 bits. */
 bool sni_cpu_halves_vectors(void);
 
+/* True where units that add vectors stand beside those that multiply them (AMD's Zen 4), so that
+ * sums of products leave them idle. */
+bool sni_cpu_adds_beside(void);
+
 /* Channels that lie side by side in a blocked tensor for the instruction set in force. */
 int sni_cpu_block(void);
 

@@ -335,6 +335,7 @@ static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
+    if (sni_gemm_is_paired(g)) return sni_gemm_paired_size(g, threads);
     return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
 }
 
@@ -406,6 +407,10 @@ void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
     }
     if (sni_gemm_is_unpacked(g)) {
         sni_gemm_run_unpacked(g, threads < 1 ? 1 : threads, scratch);
+        return;
+    }
+    if (sni_gemm_is_paired(g)) {
+        sni_gemm_run_paired(g, threads, scratch);
         return;
     }
     j.seven = sni_gemm_by_seven(g);

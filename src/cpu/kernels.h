@@ -64,6 +64,7 @@ typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/depthwise.h *
 typedef struct sni_rnn_kernels sni_rnn_kernels;             /* cpu/rnn.h */
 typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/nms.h */
+typedef struct sni_paired_kernels sni_paired_kernels;       /* cpu/paired.h */
 typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked.h */
 
 /* Functions of two numbers: cpu/binary.def. */
@@ -196,6 +197,7 @@ typedef struct sni_cpu_kernels {
     const sni_rnn_kernels *rnn;
     const sni_tree_kernels *trees;
     const sni_nms_kernels *nms;
+    const sni_paired_kernels *paired;
     const sni_blocked_kernels *blocked;
 } sni_cpu_kernels;
 

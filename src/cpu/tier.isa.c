@@ -58,6 +58,7 @@ extern const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER);
 extern const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER);
 extern const sni_tree_kernels PASTE(sni_tree_kernels_, TIER);
 extern const sni_nms_kernels PASTE(sni_nms_kernels_, TIER);
+extern const sni_paired_kernels PASTE(sni_paired_kernels_, TIER);
 extern const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER);
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
@@ -123,5 +124,6 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .rnn = &PASTE(sni_rnn_kernels_, TIER),
     .trees = &PASTE(sni_tree_kernels_, TIER),
     .nms = &PASTE(sni_nms_kernels_, TIER),
+    .paired = &PASTE(sni_paired_kernels_, TIER),
     .blocked = &PASTE(sni_blocked_kernels_, TIER),
 };

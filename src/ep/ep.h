@@ -60,7 +60,7 @@ typedef struct sni_impl {
 /* ---- Packed data (pack.c) ---- */
 
 /* Raise this when the layout of packed data changes: compiled models of before are then refused. */
-enum { SNI_PACK_VERSION = 12 };
+enum { SNI_PACK_VERSION = 13 };
 
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow

@@ -164,6 +164,7 @@ const sni_op sni_op_sinter_BlockedConv = {
         SNI_FUSED_CONV_FIELDS,
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
         {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)},
+        {"paired", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, paired)},
         SNI_PICKED_FIELDS(sni_blocked_conv_params, false)),
     .params_size = sizeof(sni_blocked_conv_params),
     .inplace = 1u << 3,

@@ -38,6 +38,17 @@ static bool can_be_strassen(const sni_graph *g, const sni_node *n) {
            w->type.dims[0] >= LEAST_SIDE && w->type.dims[1] >= LEAST_SIDE;
 }
 
+static bool can_be_paired(const sni_graph *g, const sni_node *n) {
+    if (is_sinter(n, "Linear")) {
+        const sni_linear_params *p = n->params;
+        const sni_value *w = sni_graph_value(g, n->in[1]);
+        return !p->paired && w->constant && w->type.has_shape && w->type.rank == 2;
+    }
+    if (!is_sinter(n, "BlockedConv")) return false;
+    const sni_blocked_conv_params *p = n->params;
+    return !p->paired && p->fused.conv.group == 1 && p->picked.indices.n == 0;
+}
+
 /* Sets attribute `name` of the nodes that can have it. */
 static sn_status allow(sni_rewrite *r, const char *name,
                        bool (*can_be)(const sni_graph *g, const sni_node *n)) {
@@ -53,6 +64,10 @@ static sn_status allow(sni_rewrite *r, const char *name,
 
 sn_status sni_pass_winograd(sni_rewrite *r) {
     return allow(r, "winograd", can_be_winograd);
+}
+
+sn_status sni_pass_paired(sni_rewrite *r) {
+    return allow(r, "paired", can_be_paired);
 }
 
 sn_status sni_pass_strassen(sni_rewrite *r) {

@@ -144,7 +144,27 @@ static sn_status pack_even(const sni_choice *c, sni_dense *p, sn_error *err) {
     return SN_OK;
 }
 
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, bool fewer,
+/* What products by pairs need to know. */
+static sn_status pack_paired(const sni_choice *c, sni_dense *p, sn_error *err) {
+    size_t sizes[2] = {sni_paired_numbers(p->k, p->n, false) * sizeof(float),
+                       sni_paired_flags(p->n)};
+    void *pieces[2];
+    bool filled;
+    SN_TRY(sni_pack_alloc_all(c, 2, sizes, pieces, &filled, err));
+    if (!filled) sni_paired_measure(p->panels, p->k, p->n, false, pieces[0], pieces[1]);
+    p->paired = (sni_paired_b){
+        .k = p->k, .n = p->n, .panels = p->panels, .numbers = pieces[0], .tame = pieces[1]};
+    return SN_OK;
+}
+
+/* Which columns may be added up, or paired. */
+static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_error *err) {
+    bool suits = sni_paired_pays() && sni_paired_suits(INT64_MAX, p->n, p->k);
+    if (ways & SNI_DENSE_PAIRED && suits) return pack_paired(c, p, err);
+    return ways & SNI_DENSE_SEVEN ? pack_even(c, p, err) : SN_OK;
+}
+
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
                          void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
@@ -155,7 +175,7 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, b
         SN_TRY(pack_coded(c, i, turned, loan, &p, err));
     else
         SN_TRY(pack_floats(c, i, turned, alpha, loan, &p, err));
-    if (!coded && fewer) SN_TRY(pack_even(c, &p, err));
+    if (!coded) SN_TRY(pack_ways(c, ways, &p, err));
     struct {
         sni_dense dense;
         atomic_uint turns;
@@ -179,6 +199,7 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->k = w->k;
     g->packed_b = w->panels;
     g->even = w->even;
+    g->paired = w->paired.panels ? &w->paired : NULL;
     g->coded_b = w->panels ? NULL : &w->coded;
 }
 

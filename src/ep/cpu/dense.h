@@ -4,6 +4,7 @@
 #define SNI_EP_CPU_DENSE_H
 
 #include "cpu/gemm.h"
+#include "cpu/paired.h"
 #include "ep/cpu/cpu_ep.h"
 #include "ops/activation.h"
 #include "ops/matmul.h"
@@ -15,6 +16,7 @@ typedef struct sni_dense {
     int64_t k, n;
     float *panels;       /* NULL: coded */
     const uint8_t *even; /* of sni_gemm_f32; NULL: all products are made */
+    sni_paired_b paired; /* of sni_gemm_f32; no panels: not made so */
     sni_coded_b coded;
     atomic_uint *turns; /* of single rows, which go through the columns to and fro */
 } sni_dense;
@@ -22,9 +24,16 @@ typedef struct sni_dense {
 /* True if input i is a float32 matrix that is part of the model. */
 bool sni_dense_is_weight(const sni_choice *c, int i);
 
-/* Packs input i, (n,k) if `turned`, times alpha. `fewer`: products may be made with fewer sums.
- * *state is a sni_dense, freed with free(). */
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, bool fewer,
+/* Ways to make fewer products that a node allows. */
+typedef enum sni_dense_ways {
+    SNI_DENSE_PLAIN = 0,
+    SNI_DENSE_SEVEN = 1,
+    SNI_DENSE_PAIRED = 2
+} sni_dense_ways;
+
+/* Packs input i, (n,k) if `turned`, times alpha. `ways` are a sum of sni_dense_ways. *state is a
+ * sni_dense, freed with free(). */
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
                          void **state, sn_error *err);
 
 /* sni_impl.packed_bytes of a state that is a sni_dense. */

@@ -49,7 +49,7 @@ static bool fused_gemm_accepts(const sni_choice *c) {
 
 static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gemm_params *p = c->params;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, false, state, err);
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, SNI_DENSE_PLAIN, state, err);
 }
 
 static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
@@ -113,7 +113,9 @@ static bool matmul_accepts(const sni_choice *c) {
 }
 
 static sn_status matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return sni_dense_is_weight(c, 1) ? sni_dense_pack(c, 1, false, 1.0f, false, state, err) : SN_OK;
+    return sni_dense_is_weight(c, 1)
+               ? sni_dense_pack(c, 1, false, 1.0f, SNI_DENSE_PLAIN, state, err)
+               : SN_OK;
 }
 
 static sn_status matmul_run(sni_kernel *k) {
@@ -154,7 +156,7 @@ static bool fused_matmul_accepts(const sni_choice *c) {
 static sn_status fused_matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_fused_matmul_params *p = c->params;
     if (!has_plain_weight(c)) return SN_OK;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, false, state, err);
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, SNI_DENSE_PLAIN, state, err);
 }
 
 static sn_status fused_matmul_run(sni_kernel *k) {
@@ -197,7 +199,8 @@ static bool linear_accepts(const sni_choice *c) {
 static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_linear_params *p = c->params;
     if (!sni_dense_is_weight(c, 1)) return SN_OK;
-    return sni_dense_pack(c, 1, p->trans_w != 0, 1, p->strassen != 0, state, err);
+    unsigned ways = (p->strassen ? SNI_DENSE_SEVEN : 0) | (p->paired ? SNI_DENSE_PAIRED : 0);
+    return sni_dense_pack(c, 1, p->trans_w != 0, 1, ways, state, err);
 }
 
 static sn_status linear_run(sni_kernel *k) {

@@ -1,0 +1,85 @@
+/* gemm_paired.c - matrix products on packed weights as products by pairs (cpu/paired.h). */
+#include "cpu/gemm_blocks.h"
+#include "cpu/paired.h"
+
+bool sni_gemm_is_paired(const sni_gemm_f32 *g) {
+    return g->paired && g->packed_b && !g->packed_a && g->a_col == 1 && !sni_gemm_is_scaled(g) &&
+           !g->epilogue.row_bias && !g->epilogue.row_slopes && sni_paired_suits(g->m, g->n, g->k);
+}
+
+static int64_t panels_of(const sni_gemm_f32 *g) {
+    return sni_ceil_div(g->m, sni_paired_most());
+}
+
+static int64_t first_row(const sni_gemm_f32 *g, int64_t panel) {
+    return sni_gemm_panel_row(g->m, panels_of(g), panel);
+}
+
+static sni_paired_rows rows_of(const void *ctx, int64_t panel) {
+    int64_t first = first_row(ctx, panel);
+    return (sni_paired_rows){.count = (int)(first_row(ctx, panel + 1) - first), .at = first};
+}
+
+static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
+                   sni_paired_part *part) {
+    const sni_gemm_f32 *g = ctx;
+    sni_paired_rows rows = rows_of(g, panel);
+    const float *from = g->a + rows.at * g->a_row + line * SNI_LEFT_STEPS;
+    part->lines = lines;
+    for (int i = 0; i < rows.count; i++) {
+        part->from[i] = from + i * g->a_row;
+        part->step[i] = SNI_LEFT_STEPS;
+    }
+    return 1;
+}
+
+static bool end_of(const void *ctx, const sni_paired_place *p, sni_paired_end *end) {
+    const sni_gemm_f32 *g = ctx;
+    const sni_epilogue *e = &g->epilogue;
+    int vector = sni_cpu_kernels_get()->nr / 2;
+    *end = (sni_paired_end){.y = g->c + p->rows.at * g->c_row + p->column,
+                            .row = g->c_row,
+                            .vector = vector,
+                            .add = !p->first || g->add};
+    if (!p->last) return false;
+    if (e->column_bias) end->bias = e->column_bias + p->column;
+    if (e->residual) end->residual = e->residual + p->rows.at * e->residual_row + p->column;
+    end->residual_row = e->residual_row;
+    end->residual_vector = vector;
+    return !sni_paired_bound(e->act, e->p0, e->p1, end);
+}
+
+static void finish(const void *ctx, const sni_paired_place *p, const float *sums) {
+    const sni_gemm_f32 *g = ctx;
+    sni_epilogue e = {0};
+    if (p->last) e = g->epilogue;
+    if (!sums) { /* they are in place, with bias and residual */
+        e.column_bias = NULL;
+        e.residual = NULL;
+    }
+    sni_cpu_kernels_get()->finish_tile(&e, sums, !p->first || g->add,
+                                       g->c + p->rows.at * g->c_row + p->column, g->c_row,
+                                       p->rows.at, p->rows.count, p->column, p->columns);
+}
+
+static sni_paired product_of(const sni_gemm_f32 *g) {
+    return (sni_paired){.b = g->paired,
+                        .panels = panels_of(g),
+                        .ctx = g,
+                        .rows = rows_of,
+                        .left = left_of,
+                        .end = end_of,
+                        .finish = finish,
+                        .stop = g->stop,
+                        .stop_ctx = g->stop_ctx};
+}
+
+size_t sni_gemm_paired_size(const sni_gemm_f32 *g, int threads) {
+    sni_paired p = product_of(g);
+    return sni_paired_scratch_size(&p, threads);
+}
+
+void sni_gemm_run_paired(const sni_gemm_f32 *g, int threads, float *scratch) {
+    sni_paired p = product_of(g);
+    sni_paired_run(&p, threads, scratch);
+}

@@ -1,0 +1,366 @@
+/* paired.c - blocking around the tiles of products by pairs (cpu/paired.h).
+ *
+ * A is packed, some row panels at a time, and meets all panels of B's columns. Where B is small it
+ * stays in the second-level cache and one row panel after the other passes by; else as many row
+ * panels do as fill half of it, and B passes by. */
+#include "cpu/paired.h"
+
+#include "base/threadpool.h"
+#include "cpu/gemm_blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEAD = 32,        /* floats before a packed row panel: what is too much, and factors back */
+    FACTORS = 16,     /* where the latter begin */
+    MOST_PANELS = 64, /* of rows in a block */
+    MANY_PANELS = 16, /* of rows for each thread that are worth reading all of B for */
+    LEAST_TERMS = 48,
+    LEAST_COLUMNS = 48,
+    SPREAD = 8 /* how many times larger or smaller than others a column may be */
+};
+
+bool sni_paired_pays(void) {
+    return sni_cpu_adds_beside() && sni_paired_most() > 0;
+}
+
+int sni_paired_most(void) {
+    return sni_cpu_kernels_get()->paired->most;
+}
+
+bool sni_paired_suits(int64_t m, int64_t n, int64_t k) {
+    return m > sni_paired_most() && n >= LEAST_COLUMNS && k >= LEAST_TERMS &&
+           k % SNI_LEFT_STEPS == 0;
+}
+
+bool sni_paired_bound(sni_act act, float p0, float p1, sni_paired_end *end) {
+    if (act == SNI_ACT_NONE) return true;
+    if (act != SNI_ACT_RELU && act != SNI_ACT_CLIP) return false;
+    end->bounded = true;
+    end->low = act == SNI_ACT_CLIP ? p0 : 0;
+    end->high = act == SNI_ACT_CLIP ? p1 : INFINITY;
+    return true;
+}
+
+/* ---- The right operand ---- */
+
+/* The numbers are: the square of a row's size, then for each k-block what is too much in the sums
+ * of columns, then their factors if they are scaled, each up to whole panels. */
+static int64_t padded(int64_t n) {
+    return sni_round_up(n, sni_cpu_kernels_get()->nr);
+}
+
+static int64_t k_blocks(int64_t k) {
+    return sni_ceil_div(k, sni_gemm_depth(k));
+}
+
+size_t sni_paired_numbers(int64_t k, int64_t n, bool scaled) {
+    return (size_t)(HEAD + (k_blocks(k) + scaled) * padded(n));
+}
+
+size_t sni_paired_flags(int64_t n) {
+    return (size_t)(padded(n) / sni_cpu_kernels_get()->nr);
+}
+
+static const float *column_less(const sni_paired_b *b, int64_t block, int64_t j) {
+    return b->numbers + HEAD + block * padded(b->n) + j;
+}
+
+static const float *column_factors(const sni_paired_b *b, int64_t j) {
+    return b->scaled ? column_less(b, k_blocks(b->k), j) : NULL;
+}
+
+typedef struct measure_job {
+    float *panels, *numbers;
+    uint8_t *tame;
+    double *squares;
+    int64_t k, n;
+} measure_job;
+
+/* Squares and corrections of the columns of a panel as they are. */
+static void measure_panel(const measure_job *m, int64_t panel) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    int64_t depth = sni_gemm_depth(m->k), j = panel * k->nr;
+    for (int64_t p = 0; p < m->k; p += depth) {
+        double less[SNI_MAX_NR] = {0};
+        int64_t kc = sni_smaller(depth, m->k - p);
+        float *to = m->numbers + HEAD + p / depth * padded(m->n) + j;
+        k->paired->columns(kc, sni_gemm_packed_panel(m->panels, m->n, k->nr, p, kc, j),
+                           m->squares + j, less);
+        for (int i = 0; i < k->nr; i++) to[i] = (float)less[i];
+    }
+}
+
+static void measure_panels(void *ctx, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) measure_panel(ctx, i);
+}
+
+static bool is_tame(double square) {
+    return square > 0x1p-80 && square < 0x1p80;
+}
+
+/* Brings column i of a panel to length 1, about. A column of zeros has factor 0. */
+static void scale_column(const measure_job *m, int64_t j, int i, int64_t depth) {
+    int nr = sni_cpu_kernels_get()->nr;
+    int64_t blocks = k_blocks(m->k);
+    double square = m->squares[j + i];
+    int steps = is_tame(square) ? -(int)floor(log2(square) / 2) : 0;
+    float by = ldexpf(1, steps), *numbers = m->numbers + HEAD + j + i;
+    for (int64_t p = 0; p < m->k; p += depth) {
+        int64_t kc = sni_smaller(depth, m->k - p);
+        float *at =
+            m->panels + (sni_gemm_packed_panel(m->panels, m->n, nr, p, kc, j) - m->panels) + i;
+        for (int64_t r = 0; r < kc && steps; r++) at[r * nr] *= by;
+        numbers[p / depth * padded(m->n)] *= by * by;
+    }
+    numbers[blocks * padded(m->n)] = square == 0 ? 0 : 1 / by;
+}
+
+static void scale_panels(void *ctx, int64_t begin, int64_t end) {
+    const measure_job *m = ctx;
+    int nr = sni_cpu_kernels_get()->nr;
+    for (int64_t panel = begin; panel < end; panel++) {
+        m->tame[panel] = 1;
+        for (int i = 0; i < nr; i++) {
+            double square = m->squares[panel * nr + i];
+            scale_column(m, panel * nr, i, sni_gemm_depth(m->k));
+            m->tame[panel] &= square == 0 || is_tame(square);
+        }
+    }
+}
+
+/* Of columns that stay as they are: those that are not much larger or smaller than others are tame.
+ * Returns the mean square. */
+static double compare_columns(const measure_job *m) {
+    int nr = sni_cpu_kernels_get()->nr;
+    double sum = 0, count = 0;
+    for (int64_t j = 0; j < m->n; j++) {
+        if (!is_tame(m->squares[j])) continue;
+        sum += log2(m->squares[j]);
+        count++;
+    }
+    double mean = count > 0 ? exp2(sum / count) : 1;
+    for (int64_t j = 0; j < m->n; j++) {
+        double ratio = m->squares[j] / mean;
+        if (j % nr == 0) m->tame[j / nr] = 1;
+        m->tame[j / nr] &= ratio <= SPREAD * SPREAD && ratio * SPREAD * SPREAD >= 1;
+    }
+    return mean;
+}
+
+void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float *numbers,
+                        uint8_t *tame) {
+    int64_t count = (int64_t)sni_paired_flags(n);
+    double *squares = calloc((size_t)padded(n), sizeof *squares);
+    measure_job m = {panels, numbers, tame, squares, k, n};
+    memset(tame, 0, sni_paired_flags(n));
+    if (!squares) return; /* no panel is tame: slower, and as right */
+    sni_parallel_for(0, count, 1, measure_panels, &m);
+    double square = 1;
+    if (scaled)
+        sni_parallel_for(0, count, 1, scale_panels, &m);
+    else
+        square = compare_columns(&m);
+    numbers[0] = (float)(square / (double)k_blocks(k));
+    free(squares);
+}
+
+/* ---- Products ---- */
+
+/* Row panels [i0, i1) and columns [n0, n1) of C, in one thread. */
+typedef struct share {
+    const sni_paired *p;
+    const sni_cpu_kernels *kernels;
+    int64_t i0, i1, n0, n1, depth;
+    bool near; /* B stays in the second-level cache */
+    float *scratch;
+} share;
+
+/* Row panels that are packed at a time. */
+typedef struct block {
+    int64_t first, count;
+    int64_t size; /* floats of one */
+    const float *a;
+    bool tame[MOST_PANELS];
+    sni_paired_rows rows[MOST_PANELS];
+} block;
+
+static int64_t panel_size(const sni_cpu_kernels *k, int64_t kc) {
+    return HEAD + sni_gemm_left_panel(k, kc);
+}
+
+/* Whether B stays in the second-level cache. */
+static bool is_near(const sni_paired_b *b) {
+    int64_t bytes = sni_gemm_depth(b->k) * padded(b->n) * (int64_t)sizeof(float);
+    return bytes <= (int64_t)sni_cpu_cache(2) / 4;
+}
+
+/* Row panels of a block. */
+static int64_t block_panels(const sni_paired *p) {
+    int64_t floats = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(p->b->k));
+    int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / sizeof(float)) / floats;
+    return is_near(p->b) ? 1 : sni_larger(1, sni_smaller(most, MOST_PANELS));
+}
+
+static void pack_block(const share *s, int64_t line, int64_t kc, block *b) {
+    sni_paired_part parts[SNI_PAIRED_PARTS];
+    const sni_paired *p = s->p;
+    b->size = panel_size(s->kernels, kc);
+    b->a = s->scratch;
+    for (int64_t i = 0; i < b->count; i++) {
+        float *to = s->scratch + i * b->size;
+        int count = p->left(p->ctx, b->first + i, line, kc / SNI_LEFT_STEPS, parts);
+        b->rows[i] = p->rows(p->ctx, b->first + i);
+        b->tame[i] = s->kernels->paired->left(b->rows[i].count, count, parts, p->b->numbers[0],
+                                              to + HEAD, to, to + FACTORS) &&
+                     b->rows[i].count >= s->kernels->paired->least;
+    }
+}
+
+/* The sums of a tile without pairs. */
+static void sum_plainly(const sni_cpu_kernels *k, int rows, const sni_paired_tile *t, float *sums) {
+    k->gemm_tile[rows](t->k, t->a, t->b, NULL, sums, k->nr, false, NULL, NULL, 0);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < k->nr; j++)
+            sums[i * k->nr + j] *=
+                t->row_factors[i] * (t->column_factors ? t->column_factors[j] : 1);
+}
+
+/* One tile; `t` is all but its end. */
+static void run_tile(const share *s, const sni_paired_place *place, bool tame, sni_paired_tile *t) {
+    const sni_cpu_kernels *k = s->kernels;
+    const sni_paired *p = s->p;
+    _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
+    bool half = 2 * place->columns == k->nr, whole = half || place->columns == k->nr;
+    bool more = false;
+    if (tame && whole)
+        more = p->end(p->ctx, place, &t->end);
+    else
+        t->end = (sni_paired_end){.y = sums, .row = k->nr, .vector = k->nr / 2};
+    if (tame)
+        (half ? k->paired->half : k->paired->tile)[place->rows.count](t);
+    else
+        sum_plainly(k, place->rows.count, t, sums);
+    if (more || !tame || !whole) p->finish(p->ctx, place, more ? NULL : sums);
+}
+
+/* Has the tiles of a block and a panel of columns fetch what comes next: a panel of B after this
+ * one, or where B stays near, while the first panel of its columns is met, rows of A. */
+static void plan_fetch(const share *s, const block *a, int64_t p, int64_t j, sni_paired_tile *t) {
+    const sni_paired *product = s->p;
+    const sni_paired_b *b = product->b;
+    int nr = s->kernels->nr;
+    t->each = t->fetch_step = 0;
+    t->fetch = t->b;
+    if (!s->near && j + nr < s->n1) {
+        t->fetch = sni_gemm_packed_panel(b->panels, b->n, nr, p, t->k, j + nr);
+        t->each = sni_ceil_div(nr, a->count);
+        t->fetch_step = t->each * 16;
+    } else if (s->near && j == s->n0 && product->ahead && a->first + a->count < s->i1) {
+        t->fetch =
+            product->ahead(product->ctx, a->first + a->count, p / SNI_LEFT_STEPS, &t->fetch_step);
+        t->each = a->rows[0].count;
+    }
+}
+
+/* A block by one panel of columns, over kc terms from p on. */
+static void run_panel(const share *s, const block *a, int64_t p, int64_t kc, int64_t j) {
+    const sni_paired_b *b = s->p->b;
+    int nr = s->kernels->nr;
+    sni_paired_place place = {.column = j,
+                              .columns = sni_smaller(nr, s->n1 - j),
+                              .first = p == 0,
+                              .last = p + kc == b->k};
+    sni_paired_tile t = {.k = kc,
+                         .b = sni_gemm_packed_panel(b->panels, b->n, nr, p, kc, j),
+                         .column_less = column_less(b, p / s->depth, j),
+                         .column_factors = column_factors(b, j)};
+    plan_fetch(s, a, p, j, &t);
+    for (int64_t i = 0; i < a->count; i++) {
+        const float *left = a->a + i * a->size;
+        place.rows = a->rows[i];
+        t.a = left + HEAD;
+        t.row_less = left;
+        t.row_factors = left + FACTORS;
+        run_tile(s, &place, a->tame[i] && b->tame[j / nr], &t);
+        t.fetch += t.fetch_step * (kc / SNI_LEFT_STEPS);
+    }
+}
+
+/* A block by all columns of the share. */
+static void run_block(const share *s, const block *a, int64_t p, int64_t kc) {
+    for (int64_t j = s->n0; j < s->n1; j += s->kernels->nr) run_panel(s, a, p, kc, j);
+}
+
+static void run_share(const share *s) {
+    const sni_paired *product = s->p;
+    int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(product));
+    for (int64_t p = 0; p < product->b->k; p += s->depth) {
+        int64_t kc = sni_smaller(s->depth, product->b->k - p);
+        for (int64_t q = 0; q < blocks; q++) {
+            if (product->stop && product->stop(product->stop_ctx)) return;
+            block a = {.first = s->i0 + (s->i1 - s->i0) * q / blocks};
+            a.count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - a.first;
+            pack_block(s, p / SNI_LEFT_STEPS, kc, &a);
+            run_block(s, &a, p, kc);
+        }
+    }
+}
+
+/* ---- Threads ---- */
+
+typedef struct job {
+    const sni_paired *p;
+    int64_t col_panels;
+    int parts;
+    bool by_rows;
+    float *scratch;
+    size_t scratch_part;
+} job;
+
+static size_t part_size(const sni_paired *p) {
+    int64_t size = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(p->b->k));
+    return (size_t)(sni_smaller(block_panels(p), p->panels) * size);
+}
+
+size_t sni_paired_scratch_size(const sni_paired *p, int threads) {
+    return part_size(p) * (size_t)(threads < 1 ? 1 : threads);
+}
+
+/* Rows where there are many, so that each is packed once; else the side that gives the most equal
+ * parts, columns if both do. */
+static void cut(job *j, int threads) {
+    int64_t rows = j->p->panels, columns = j->col_panels, parts = threads;
+    int64_t by_rows = sni_ceil_div(rows, sni_smaller(parts, rows)) * columns;
+    int64_t by_cols = sni_ceil_div(columns, sni_smaller(parts, columns)) * rows;
+    j->by_rows = rows >= MANY_PANELS * parts ? by_rows <= by_cols : by_rows < by_cols;
+    j->parts = (int)sni_smaller(parts, j->by_rows ? rows : columns);
+}
+
+static void run_parts(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    int64_t units = j->by_rows ? j->p->panels : j->col_panels;
+    for (int64_t part = begin; part < end; part++) {
+        int64_t from = part * units / j->parts, to = (part + 1) * units / j->parts;
+        int nr = sni_cpu_kernels_get()->nr;
+        share s = {.p = j->p,
+                   .kernels = sni_cpu_kernels_get(),
+                   .i0 = j->by_rows ? from : 0,
+                   .i1 = j->by_rows ? to : j->p->panels,
+                   .n0 = j->by_rows ? 0 : from * nr,
+                   .n1 = j->by_rows ? j->p->b->n : sni_smaller(to * nr, j->p->b->n),
+                   .depth = sni_gemm_depth(j->p->b->k),
+                   .near = is_near(j->p->b),
+                   .scratch = j->scratch + (size_t)part * j->scratch_part};
+        run_share(&s);
+    }
+}
+
+void sni_paired_run(const sni_paired *p, int threads, float *scratch) {
+    job j = {.p = p, .scratch = scratch, .scratch_part = part_size(p)};
+    j.col_panels = (int64_t)sni_paired_flags(p->b->n);
+    cut(&j, threads < 1 ? 1 : threads);
+    sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
+}

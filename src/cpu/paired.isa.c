@@ -1,0 +1,393 @@
+/* paired.isa.c - tiles of products by pairs of terms and the packing of their operands
+ * (cpu/paired.h), for one instruction-set tier; see tier.isa.c. */
+#include "cpu/paired.h"
+#include "cpu/simd.h"
+
+#include "cpu/gemm_core.inc.c"
+
+enum {
+    PAIRED_ROWS = LANES == 16 ? 13 : 4, /* sums, weights of two terms and what is added up */
+    PAIRED_LEAST = LANES == 16 ? 7 : 3, /* more rows than fit into a panel leave no fewer to any */
+    PERIOD = 2 * SNI_LEFT_STEPS         /* terms after which signs repeat */
+};
+
+/* What is done with each pair of a period: 0: both products are made, 1 and -1: one, with this sign
+ * of what is too much. */
+static const int8_t pair_signs[PERIOD / 2] = {1, -1, 0, 1, -1, 0, 1, 0, -1, 1, 0, -1, 1, 0, -1, 0};
+
+#define INLINE inline __attribute__((always_inline))
+
+/* w + x and w - x for a number x in memory. With AVX-512 the instruction reads and repeats it: kept
+ * in a register for several vectors it would take one of the adders' turns. */
+static INLINE vf add_number(vf w, const float *x) {
+#if LANES == 16 && defined(__AVX512F__)
+    vf sum;
+    __asm__("vaddps %2%{1to16%}, %1, %0" : "=v"(sum) : "v"(w), "m"(*x));
+    return sum;
+#else
+    return w + splat(*x);
+#endif
+}
+static INLINE vf take_number(vf w, const float *x) {
+#if LANES == 16 && defined(__AVX512F__)
+    vf rest;
+    __asm__("vsubps %2%{1to16%}, %1, %0" : "=v"(rest) : "v"(w), "m"(*x));
+    return rest;
+#else
+    return w - splat(*x);
+#endif
+}
+
+/* *sum += w * x for a number in memory, *sum += a * b and *sum -= a * b. The compiler is told which
+ * operand is the result's, as for add_product(). */
+static INLINE void add_number_product(vf *sum, vf w, const float *x) {
+#if LANES == 16 && defined(__AVX512F__)
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(w), "m"(*x));
+#else
+    add_product(sum, splat(*x), w);
+#endif
+}
+static INLINE void add_crossed(vf *sum, vf a, vf b) {
+#if defined(__AVX2__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+#else
+    *sum += a * b;
+#endif
+}
+static INLINE void take_crossed(vf *sum, vf a, vf b) {
+#if defined(__AVX2__)
+    __asm__("vfnmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+#else
+    *sum -= a * b;
+#endif
+}
+
+/* Two terms, x[0] and x[1] of each row by two rows of B. */
+static INLINE void add_pair(int rows, int vectors, int sign, const float *x, const float *b,
+                            vf sum[MR][NV]) {
+    vf first[NV], second[NV];
+    UNROLL
+    for (int j = 0; j < vectors; j++) {
+        first[j] = load(b + j * LANES);
+        second[j] = load(b + NR + j * LANES);
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++, x += SNI_LEFT_STEPS) {
+        UNROLL
+        for (int j = 0; j < vectors; j++) {
+            if (sign == 0) {
+                add_number_product(&sum[i][j], first[j], x);
+                add_number_product(&sum[i][j], second[j], x + 1);
+            } else if (sign > 0) {
+                vf crossed = add_number(second[j], x), other = add_number(first[j], x + 1);
+                add_crossed(&sum[i][j], crossed, other);
+            } else {
+                vf crossed = take_number(second[j], x), other = take_number(first[j], x + 1);
+                take_crossed(&sum[i][j], crossed, other);
+            }
+        }
+    }
+}
+
+/* What a tile goes along: its operands, and what it has come near, `left` rows of results yet. */
+typedef struct paired_way {
+    const float *a, *b, *fetch, *y, *residual;
+    int left;
+} paired_way;
+enum { ROWS_NEAR = 4 }; /* rows of results that come near at a time */
+
+/* Addresses are found anew from here on: else those of all rows are kept, on the stack. */
+#define ANEW(p) __asm__("" : "+r"(p))
+
+/* Has some rows of results and residual come near, some lines of what comes next, and the next
+ * lines of A. */
+static INLINE void fetch_paired(const sni_paired_tile *t, int rows, int vectors, paired_way *w) {
+    for (int i = 0; i < ROWS_NEAR && w->left > 0; i++, w->left--) {
+        UNROLL
+        for (int j = 0; j < vectors; j++) {
+            __builtin_prefetch(w->y + j * t->end.vector, 1);
+            __builtin_prefetch(w->residual + j * t->end.residual_vector);
+        }
+        w->y += t->end.row;
+        w->residual += t->end.residual_row;
+    }
+    for (int64_t i = 0; i < t->each; i++) __builtin_prefetch(w->fetch + i * 16, 0, 2);
+    w->fetch += t->fetch_step;
+    UNROLL
+    for (int i = 0; i < rows; i++) __builtin_prefetch(w->a + (MR + i) * SNI_LEFT_STEPS);
+}
+
+/* SNI_LEFT_STEPS terms, the first or second half of a period. */
+static INLINE void add_pairs(const sni_paired_tile *t, int rows, int vectors, int half,
+                             paired_way *w, vf sum[MR][NV]) {
+    fetch_paired(t, rows, vectors, w);
+    UNROLL
+    for (int p = 0; p < SNI_LEFT_STEPS / 2; p++)
+        add_pair(rows, vectors, pair_signs[half * SNI_LEFT_STEPS / 2 + p], w->a + 2 * p,
+                 w->b + 2 * p * NR, sum);
+    w->a += MR * SNI_LEFT_STEPS;
+    w->b += NR * SNI_LEFT_STEPS;
+    ANEW(w->a);
+    ANEW(w->b);
+}
+
+/* Adds numbers that lie row by row. */
+static INLINE void add_lying(int rows, int vectors, const float *from, int64_t row, int64_t vector,
+                             vf sum[MR][NV]) {
+    UNROLL
+    for (int i = 0; i < rows; i++, from += row) {
+        ANEW(from);
+        UNROLL
+        for (int j = 0; j < vectors; j++) sum[i][j] += load(from + j * vector);
+    }
+}
+
+/* Sums, which began with what is too much in columns, to results. */
+static INLINE void end_paired(const sni_paired_tile *t, int rows, int vectors, vf sum[MR][NV]) {
+    const sni_paired_end *e = &t->end;
+    vf factor[NV], bias[NV];
+    UNROLL
+    for (int j = 0; j < vectors; j++) {
+        factor[j] = t->column_factors ? load(t->column_factors + j * LANES) : splat(1);
+        bias[j] = e->bias ? load(e->bias + j * LANES) : splat(-0.0f);
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++) {
+        vf rest = (sum[i][j] - splat(t->row_less[i])) * splat(t->row_factors[i]);
+        sum[i][j] = rest * factor[j] + bias[j];
+    }
+    if (e->add) add_lying(rows, vectors, e->y, e->row, e->vector, sum);
+    if (e->residual)
+        add_lying(rows, vectors, e->residual, e->residual_row, e->residual_vector, sum);
+    if (e->bounded) {
+        vf low = splat(e->low), high = splat(e->high);
+        UNROLL
+        for (int i = 0; i < rows; i++) UNROLL
+        for (int j = 0; j < vectors; j++) sum[i][j] = min_vf(max_vf(sum[i][j], low), high);
+    }
+    float *y = e->y;
+    UNROLL
+    for (int i = 0; i < rows; i++, y += e->row) {
+        ANEW(y);
+        UNROLL
+        for (int j = 0; j < vectors; j++) store(y + j * e->vector, sum[i][j]);
+    }
+}
+
+/* `rows` and `vectors` are constants at every call. */
+static INLINE void paired_tile(const sni_paired_tile *t, int rows, int vectors) {
+    vf sum[MR][NV];
+    paired_way way = {t->a, t->b, t->fetch, t->end.y, t->end.residual, rows};
+    if (!way.residual) way.residual = way.y;
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++) sum[i][j] = -load(t->column_less + j * LANES);
+    int64_t steps = t->k / SNI_LEFT_STEPS;
+    for (; steps >= 2; steps -= 2) {
+        add_pairs(t, rows, vectors, 0, &way, sum);
+        add_pairs(t, rows, vectors, 1, &way, sum);
+    }
+    if (steps) add_pairs(t, rows, vectors, 0, &way, sum);
+    end_paired(t, rows, vectors, sum);
+}
+
+#if LANES == 16
+#define PAIRED_SIZES(of) of(7) of(8) of(9) of(10) of(11) of(12) of(13)
+#else
+#define PAIRED_SIZES(of) of(3) of(4)
+#endif
+#define PAIRED(rows)                                           \
+    static void paired_tile_##rows(const sni_paired_tile *t) { \
+        paired_tile(t, rows, NV);                              \
+    }                                                          \
+    static void paired_half_##rows(const sni_paired_tile *t) { \
+        paired_tile(t, rows, NV / 2);                          \
+    }
+PAIRED_SIZES(PAIRED)
+#undef PAIRED
+
+/* ---- Packing ---- */
+
+/* Signs of a period, one for each term: a pair's for both of them, halved. */
+static INLINE vf term_signs(int64_t line, int at) {
+    vf signs;
+    for (int i = 0; i < LANES; i++)
+        signs[i] = 0.5f * (float)pair_signs[(line % 2 * SNI_LEFT_STEPS + at + i) / 2];
+    return signs;
+}
+
+/* Each number of a vector beside its pair's other one. */
+static INLINE vf swap_pairs(vf x) {
+#if LANES == 16
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#elif LANES == 8
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2);
+#endif
+}
+
+enum { LINE_VECTORS = SNI_LEFT_STEPS / LANES, ROWS_AT_ONCE = 4 };
+
+/* Where rows [i, i + rows) of a part are, line by line. */
+typedef struct row_lines {
+    const float *at[ROWS_AT_ONCE];
+    int64_t step[ROWS_AT_ONCE];
+} row_lines;
+
+static INLINE row_lines lines_of(const sni_paired_part *part, int i, int rows) {
+    row_lines l;
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        l.at[r] = part->from[i + r];
+        l.step[r] = part->step[i + r];
+    }
+    return l;
+}
+
+/* The sum of all lanes of a row's vectors. */
+static INLINE float sum_row(const vf sum[LINE_VECTORS]) {
+    vf all = sum[0];
+    UNROLL
+    for (int v = 1; v < LINE_VECTORS; v++) all += sum[v];
+    return sum_lanes(all);
+}
+
+/* Sums of the squares of rows [i, i + rows). `rows` is a constant at every call. */
+static INLINE void row_squares(const sni_paired_part *part, int parts, int i, int rows,
+                               float *squares) {
+    vf sum[ROWS_AT_ONCE][LINE_VECTORS];
+    memset(sum, 0, sizeof sum);
+    for (; parts > 0; parts--, part++) {
+        row_lines from = lines_of(part, i, rows);
+        for (int64_t l = part->lines; l > 0; l--) {
+            UNROLL
+            for (int r = 0; r < rows; r++) {
+                UNROLL
+                for (int v = 0; v < LINE_VECTORS; v++) {
+                    vf x = load(from.at[r] + v * LANES);
+                    sum[r][v] += x * x;
+                }
+                from.at[r] += from.step[r];
+            }
+        }
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) squares[r] = sum_row(sum[r]);
+}
+
+typedef vf period_signs[2][LINE_VECTORS];
+
+/* A line of each of these rows times factors to `to`, and what pairs of it are too much to `sum`.
+ */
+static INLINE void scale_lines(row_lines *from, int rows, const vf *factors, const vf *signs,
+                               float *to, vf sum[ROWS_AT_ONCE][LINE_VECTORS]) {
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        UNROLL
+        for (int v = 0; v < LINE_VECTORS; v++) {
+            vf x = load(from->at[r] + v * LANES) * factors[r];
+            store(to + r * SNI_LEFT_STEPS + v * LANES, x);
+            sum[r][v] += x * (swap_pairs(x) * signs[v]);
+        }
+        from->at[r] += from->step[r];
+    }
+}
+
+/* Writes the same rows times their factors, and what pairs of them are too much. */
+static INLINE void scale_rows(const sni_paired_part *part, int parts, int i, int rows,
+                              const float *factors, const period_signs signs, float *to,
+                              float *less) {
+    vf sum[ROWS_AT_ONCE][LINE_VECTORS], by[ROWS_AT_ONCE];
+    memset(sum, 0, sizeof sum);
+    UNROLL
+    for (int r = 0; r < rows; r++) by[r] = splat(factors[r]);
+    to += i * SNI_LEFT_STEPS;
+    for (int64_t line = 0; parts > 0; parts--, part++) {
+        row_lines from = lines_of(part, i, rows);
+        for (const int64_t end = line + part->lines; line < end; to += MR * SNI_LEFT_STEPS)
+            scale_lines(&from, rows, by, signs[line++ % 2], to, sum);
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) less[r] = sum_row(sum[r]);
+}
+
+/* The power of two that brings a row whose squares sum up to `square` to a size whose square is
+ * about `wanted`; 1 where that is not to be done. */
+static INLINE float power_for(float square, float wanted, bool *tame) {
+    int32_t bits, wanted_bits, result;
+    memcpy(&bits, &square, sizeof bits);
+    memcpy(&wanted_bits, &wanted, sizeof wanted_bits);
+    int32_t steps = ((wanted_bits >> 23) - (bits >> 23)) / 2;
+    *tame = square > 0x1p-80f && square < 0x1p80f;
+    result = (127 + (*tame ? steps : 0)) << 23;
+    float power;
+    memcpy(&power, &result, sizeof power);
+    return power;
+}
+
+/* Packs rows [i, i + rows); false: one is not tame. `rows` is a constant at every call. */
+static INLINE bool pack_rows(const sni_paired_part *part, int parts, int i, int rows, float size,
+                             const period_signs signs, float *to, float *less, float *factors) {
+    float squares[ROWS_AT_ONCE], powers[ROWS_AT_ONCE];
+    bool all = true;
+    row_squares(part, parts, i, rows, squares);
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        bool tame;
+        powers[r] = power_for(squares[r], size, &tame);
+        factors[i + r] = squares[r] == 0 ? 0 : 1 / powers[r];
+        all &= tame || squares[r] == 0;
+    }
+    scale_rows(part, parts, i, rows, powers, signs, to, less + i);
+    return all;
+}
+
+static bool pack_left(int rows, int parts, const sni_paired_part *part, float size, float *to,
+                      float *less, float *factors) {
+    period_signs signs;
+    bool tame = true;
+    int i = 0;
+    for (int h = 0; h < 2; h++)
+        for (int v = 0; v < LINE_VECTORS; v++) signs[h][v] = term_signs(h, v * LANES);
+    for (; i + ROWS_AT_ONCE <= rows; i += ROWS_AT_ONCE)
+        tame &= pack_rows(part, parts, i, ROWS_AT_ONCE, size, signs, to, less, factors);
+    for (; i < rows; i++) tame &= pack_rows(part, parts, i, 1, size, signs, to, less, factors);
+    return tame;
+}
+
+/* Adds the squares of a panel's columns, and what pairs of theirs are too much. */
+static void measure_columns(int64_t k, const float *b, double *squares, double *less) {
+    for (int64_t p = 0; p < k; p += PERIOD / 2, b += PERIOD / 2 * NR) {
+        const int8_t *signs = pair_signs + p % PERIOD / 2;
+        for (int j = 0; j < NR; j += LANES) {
+            vf square = splat(0), too_much = splat(0);
+            UNROLL
+            for (int i = 0; i < PERIOD / 4; i++) {
+                vf x = load(b + 2 * i * NR + j), y = load(b + (2 * i + 1) * NR + j);
+                square += x * x + y * y;
+                too_much += x * y * splat((float)signs[i]);
+            }
+            for (int l = 0; l < LANES; l++) {
+                squares[j + l] += (double)square[l];
+                less[j + l] += (double)too_much[l];
+            }
+        }
+    }
+}
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+extern const sni_paired_kernels PASTE(sni_paired_kernels_, TIER);
+
+const sni_paired_kernels PASTE(sni_paired_kernels_, TIER) = {
+    .most = PAIRED_ROWS,
+    .least = PAIRED_LEAST,
+#define PAIRED(rows) .tile[rows] = paired_tile_##rows, .half[rows] = paired_half_##rows,
+    PAIRED_SIZES(PAIRED)
+#undef PAIRED
+        .left = pack_left,
+    .columns = measure_columns,
+};
