@@ -64,6 +64,9 @@ void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int
 void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
                      float *to);
 
+/* The same of an operand that `fill` makes. */
+void sni_gemm_make_b(sni_gemm_fill_fn fill, const void *ctx, int64_t k, int64_t n, float *to);
+
 /* The same of a large operand, some megabytes after the other: `done` is told of each stretch that
  * will not be read again. */
 typedef void (*sni_gemm_done_fn)(const void *ctx, const void *from, size_t bytes);

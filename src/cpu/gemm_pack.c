@@ -251,6 +251,31 @@ void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int
     sni_gemm_stream_b(b, b_row, b_col, k, n, to, NULL, NULL);
 }
 
+typedef struct make_job {
+    sni_gemm_fill_fn fill;
+    const void *ctx;
+    int64_t k, n;
+    float *to;
+} make_job;
+
+/* Panels of columns over all of k. */
+static void make_panels(void *ctx, int64_t begin, int64_t end) {
+    const make_job *m = ctx;
+    int nr = sni_cpu_kernels_get()->nr;
+    int64_t depth = sni_gemm_depth(m->k);
+    for (int64_t j = begin * nr; j < end * nr; j += nr)
+        for (int64_t p = 0; p < m->k; p += depth) {
+            int64_t kc = sni_smaller(depth, m->k - p);
+            m->fill(m->ctx, p, kc, j, sni_smaller(nr, m->n - j), nr,
+                    m->to + p * sni_round_up(m->n, nr) + j * kc);
+        }
+}
+
+void sni_gemm_make_b(sni_gemm_fill_fn fill, const void *ctx, int64_t k, int64_t n, float *to) {
+    make_job m = {fill, ctx, k, n, to};
+    sni_parallel_for(0, sni_ceil_div(n, sni_cpu_kernels_get()->nr), 1, make_panels, &m);
+}
+
 /* ---- Coding ---- */
 
 static int64_t pieces_of_b(int64_t k, int64_t n) {

@@ -26,6 +26,7 @@ static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
     sni_paired_rows rows = rows_of(g, panel);
     const float *from = g->a + rows.at * g->a_row + line * SNI_LEFT_STEPS;
     part->lines = lines;
+    part->factors = NULL;
     for (int i = 0; i < rows.count; i++) {
         part->from[i] = from + i * g->a_row;
         part->step[i] = SNI_LEFT_STEPS;

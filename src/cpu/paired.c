@@ -17,9 +17,7 @@ enum {
     FACTORS = 16,     /* where the latter begin */
     MOST_PANELS = 64, /* of rows in a block */
     MANY_PANELS = 16, /* of rows for each thread that are worth reading all of B for */
-    LEAST_TERMS = 48,
-    LEAST_COLUMNS = 48,
-    SPREAD = 8 /* how many times larger or smaller than others a column may be */
+    SPREAD = 8        /* how many times larger or smaller than others a column may be */
 };
 
 bool sni_paired_pays(void) {
@@ -30,9 +28,13 @@ int sni_paired_most(void) {
     return sni_cpu_kernels_get()->paired->most;
 }
 
+/* A row by a panel of columns takes 2 cycles for each term plainly. By pairs it takes 1.37 for
+ * each, 22 more at the end, and the row's share of being packed: 26 parts of n for each term. */
 bool sni_paired_suits(int64_t m, int64_t n, int64_t k) {
-    return m > sni_paired_most() && n >= LEAST_COLUMNS && k >= LEAST_TERMS &&
-           k % SNI_LEFT_STEPS == 0;
+    enum { MOST = 1 << 20 }; /* of either that makes a difference */
+    int64_t columns = sni_smaller(n, MOST), terms = sni_smaller(k, MOST);
+    return m > sni_paired_most() && k % SNI_LEFT_STEPS == 0 &&
+           (63 * columns - 2600) * terms > 2200 * columns;
 }
 
 bool sni_paired_bound(sni_act act, float p0, float p1, sni_paired_end *end) {
@@ -68,8 +70,9 @@ static const float *column_less(const sni_paired_b *b, int64_t block, int64_t j)
     return b->numbers + HEAD + block * padded(b->n) + j;
 }
 
-static const float *column_factors(const sni_paired_b *b, int64_t j) {
-    return b->scaled ? column_less(b, k_blocks(b->k), j) : NULL;
+/* NULL: they are 1. */
+static const float *column_factors(const sni_paired_b *b) {
+    return b->scaled ? column_less(b, k_blocks(b->k), 0) : NULL;
 }
 
 typedef struct measure_job {
@@ -174,7 +177,8 @@ typedef struct share {
     const sni_paired *p;
     const sni_cpu_kernels *kernels;
     int64_t i0, i1, n0, n1, depth;
-    bool near; /* B stays in the second-level cache */
+    bool near;            /* B stays in the second-level cache */
+    const float *factors; /* of columns; NULL: 1 */
     float *scratch;
 } share;
 
@@ -276,7 +280,7 @@ static void run_panel(const share *s, const block *a, int64_t p, int64_t kc, int
     sni_paired_tile t = {.k = kc,
                          .b = sni_gemm_packed_panel(b->panels, b->n, nr, p, kc, j),
                          .column_less = column_less(b, p / s->depth, j),
-                         .column_factors = column_factors(b, j)};
+                         .column_factors = s->factors ? s->factors + j : NULL};
     plan_fetch(s, a, p, j, &t);
     for (int64_t i = 0; i < a->count; i++) {
         const float *left = a->a + i * a->size;
@@ -353,6 +357,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .n1 = j->by_rows ? j->p->b->n : sni_smaller(to * nr, j->p->b->n),
                    .depth = sni_gemm_depth(j->p->b->k),
                    .near = is_near(j->p->b),
+                   .factors = column_factors(j->p->b),
                    .scratch = j->scratch + (size_t)part * j->scratch_part};
         run_share(&s);
     }

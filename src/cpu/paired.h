@@ -51,6 +51,7 @@ typedef struct sni_paired_part {
     int64_t lines;
     const float *from[SNI_MAX_MR];
     int64_t step[SNI_MAX_MR];
+    const float *factors; /* of the numbers of each line, line after line; NULL: 1 */
 } sni_paired_part;
 enum { SNI_PAIRED_PARTS = 64 }; /* most of them for a k-block */
 

@@ -13,7 +13,12 @@ enum {
 
 /* What is done with each pair of a period: 0: both products are made, 1 and -1: one, with this sign
  * of what is too much. */
-static const int8_t pair_signs[PERIOD / 2] = {1, -1, 0, 1, -1, 0, 1, 0, -1, 1, 0, -1, 1, 0, -1, 0};
+#define SIGNS(of)                                                                                  \
+    of(1) of(-1) of(0) of(1) of(-1) of(0) of(1) of(0) of(-1) of(1) of(0) of(-1) of(1) of(0) of(-1) \
+        of(0)
+#define SIGN(sign) sign,
+static const int8_t pair_signs[PERIOD / 2] = {SIGNS(SIGN)};
+#undef SIGN
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -210,12 +215,9 @@ PAIRED_SIZES(PAIRED)
 /* ---- Packing ---- */
 
 /* Signs of a period, one for each term: a pair's for both of them, halved. */
-static INLINE vf term_signs(int64_t line, int at) {
-    vf signs;
-    for (int i = 0; i < LANES; i++)
-        signs[i] = 0.5f * (float)pair_signs[(line % 2 * SNI_LEFT_STEPS + at + i) / 2];
-    return signs;
-}
+#define SIGN(sign) 0.5f * (sign), 0.5f * (sign),
+static const _Alignas(64) float term_signs[PERIOD] = {SIGNS(SIGN)};
+#undef SIGN
 
 /* Each number of a vector beside its pair's other one. */
 static INLINE vf swap_pairs(vf x) {
@@ -254,77 +256,92 @@ static INLINE float sum_row(const vf sum[LINE_VECTORS]) {
     return sum_lanes(all);
 }
 
-/* Sums of the squares of rows [i, i + rows). `rows` is a constant at every call. */
-static INLINE void row_squares(const sni_paired_part *part, int parts, int i, int rows,
-                               float *squares) {
-    vf sum[ROWS_AT_ONCE][LINE_VECTORS];
-    memset(sum, 0, sizeof sum);
-    for (; parts > 0; parts--, part++) {
-        row_lines from = lines_of(part, i, rows);
-        for (int64_t l = part->lines; l > 0; l--) {
-            UNROLL
-            for (int r = 0; r < rows; r++) {
-                UNROLL
-                for (int v = 0; v < LINE_VECTORS; v++) {
-                    vf x = load(from.at[r] + v * LANES);
-                    sum[r][v] += x * x;
-                }
-                from.at[r] += from.step[r];
-            }
-        }
-    }
-    UNROLL
-    for (int r = 0; r < rows; r++) squares[r] = sum_row(sum[r]);
-}
-
 typedef vf period_signs[2][LINE_VECTORS];
 
-/* A line of each of these rows times factors to `to`, and what pairs of it are too much to `sum`.
+/* What is summed up of a row while it is copied. */
+typedef struct row_sums {
+    vf square[LINE_VECTORS], less[LINE_VECTORS];
+} row_sums;
+
+/* A line of each of these rows times factors of its numbers (NULL: 1) to `to`, and to their sums.
  */
-static INLINE void scale_lines(row_lines *from, int rows, const vf *factors, const vf *signs,
-                               float *to, vf sum[ROWS_AT_ONCE][LINE_VECTORS]) {
+static INLINE void copy_lines(row_lines *from, int rows, const float *factors, const vf *signs,
+                              float *to, row_sums *sums) {
     UNROLL
     for (int r = 0; r < rows; r++) {
         UNROLL
         for (int v = 0; v < LINE_VECTORS; v++) {
-            vf x = load(from->at[r] + v * LANES) * factors[r];
+            vf x = load(from->at[r] + v * LANES);
+            if (factors) x *= load(factors + v * LANES);
             store(to + r * SNI_LEFT_STEPS + v * LANES, x);
-            sum[r][v] += x * (swap_pairs(x) * signs[v]);
+            sums[r].square[v] += x * x;
+            sums[r].less[v] += x * (swap_pairs(x) * signs[v]);
         }
         from->at[r] += from->step[r];
     }
 }
 
-/* Writes the same rows times their factors, and what pairs of them are too much. */
-static INLINE void scale_rows(const sni_paired_part *part, int parts, int i, int rows,
-                              const float *factors, const period_signs signs, float *to,
-                              float *less) {
-    vf sum[ROWS_AT_ONCE][LINE_VECTORS], by[ROWS_AT_ONCE];
-    memset(sum, 0, sizeof sum);
+/* Copies rows [i, i + rows) line by line to `to`; sums of their squares, and what pairs of them are
+ * too much. Returns the number of lines. `rows` is a constant at every call. */
+static INLINE int64_t copy_rows(const sni_paired_part *part, int parts, int i, int rows,
+                                const period_signs signs, float *to, float *squares, float *less) {
+    row_sums sums[ROWS_AT_ONCE];
+    int64_t line = 0;
     UNROLL
-    for (int r = 0; r < rows; r++) by[r] = splat(factors[r]);
-    to += i * SNI_LEFT_STEPS;
-    for (int64_t line = 0; parts > 0; parts--, part++) {
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int v = 0; v < LINE_VECTORS; v++) sums[r].square[v] = sums[r].less[v] = splat(0);
+    for (; parts > 0; parts--, part++) {
         row_lines from = lines_of(part, i, rows);
-        for (const int64_t end = line + part->lines; line < end; to += MR * SNI_LEFT_STEPS)
-            scale_lines(&from, rows, by, signs[line++ % 2], to, sum);
+        const float *factors = part->factors;
+        for (const int64_t end = line + part->lines; line < end; to += MR * SNI_LEFT_STEPS) {
+            copy_lines(&from, rows, factors, signs[line++ % 2], to, sums);
+            if (factors) factors += SNI_LEFT_STEPS;
+        }
     }
     UNROLL
-    for (int r = 0; r < rows; r++) less[r] = sum_row(sum[r]);
+    for (int r = 0; r < rows; r++) {
+        squares[r] = sum_row(sums[r].square);
+        less[r] = sum_row(sums[r].less);
+    }
+    return line;
 }
 
-/* The power of two that brings a row whose squares sum up to `square` to a size whose square is
- * about `wanted`; 1 where that is not to be done. */
-static INLINE float power_for(float square, float wanted, bool *tame) {
-    int32_t bits, wanted_bits, result;
+/* The copied rows times powers of two. */
+static INLINE void scale_rows(int rows, int64_t lines, const float *powers, float *to) {
+    vf by[ROWS_AT_ONCE];
+    UNROLL
+    for (int r = 0; r < rows; r++) by[r] = splat(powers[r]);
+    for (; lines > 0; lines--, to += MR * SNI_LEFT_STEPS) {
+        UNROLL
+        for (int r = 0; r < rows; r++) UNROLL
+        for (int v = 0; v < LINE_VECTORS; v++) {
+            float *at = to + r * SNI_LEFT_STEPS + v * LANES;
+            store(at, load(at) * by[r]);
+        }
+    }
+}
+
+static INLINE float float_of_bits(int32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A row whose squares sum up to `square` is brought to a size whose square is about `wanted` by a
+ * power of two, *by, and back by *back, which is 0 for a row of zeros. Rows that are to be
+ * multiplied plainly stay as they are: false. */
+static INLINE bool find_power(float square, float wanted, float *by, float *back) {
+    enum { ONE = 127, FAR = 80, BITS = 23 }; /* of the exponent */
+    int32_t bits, wanted_bits;
     memcpy(&bits, &square, sizeof bits);
     memcpy(&wanted_bits, &wanted, sizeof wanted_bits);
-    int32_t steps = ((wanted_bits >> 23) - (bits >> 23)) / 2;
-    *tame = square > 0x1p-80f && square < 0x1p80f;
-    result = (127 + (*tame ? steps : 0)) << 23;
-    float power;
-    memcpy(&power, &result, sizeof power);
-    return power;
+    const bool zero = bits == 0;
+    const bool tame = (uint32_t)bits - ((ONE - FAR) << BITS) < 2 * FAR << BITS;
+    int32_t steps = ((wanted_bits >> BITS) - (bits >> BITS)) / 2;
+    if (!tame) steps = 0;
+    *by = float_of_bits((ONE + steps) << BITS);
+    *back = zero ? 0 : float_of_bits((ONE - steps) << BITS);
+    return tame || zero;
 }
 
 /* Packs rows [i, i + rows); false: one is not tame. `rows` is a constant at every call. */
@@ -332,15 +349,14 @@ static INLINE bool pack_rows(const sni_paired_part *part, int parts, int i, int 
                              const period_signs signs, float *to, float *less, float *factors) {
     float squares[ROWS_AT_ONCE], powers[ROWS_AT_ONCE];
     bool all = true;
-    row_squares(part, parts, i, rows, squares);
+    to += i * SNI_LEFT_STEPS;
+    int64_t lines = copy_rows(part, parts, i, rows, signs, to, squares, less + i);
     UNROLL
     for (int r = 0; r < rows; r++) {
-        bool tame;
-        powers[r] = power_for(squares[r], size, &tame);
-        factors[i + r] = squares[r] == 0 ? 0 : 1 / powers[r];
-        all &= tame || squares[r] == 0;
+        all &= find_power(squares[r], size, &powers[r], &factors[i + r]);
+        less[i + r] *= powers[r] * powers[r];
     }
-    scale_rows(part, parts, i, rows, powers, signs, to, less + i);
+    scale_rows(rows, lines, powers, to);
     return all;
 }
 
@@ -350,7 +366,8 @@ static bool pack_left(int rows, int parts, const sni_paired_part *part, float si
     bool tame = true;
     int i = 0;
     for (int h = 0; h < 2; h++)
-        for (int v = 0; v < LINE_VECTORS; v++) signs[h][v] = term_signs(h, v * LANES);
+        for (int v = 0; v < LINE_VECTORS; v++)
+            signs[h][v] = load(term_signs + h * SNI_LEFT_STEPS + v * LANES);
     for (; i + ROWS_AT_ONCE <= rows; i += ROWS_AT_ONCE)
         tame &= pack_rows(part, parts, i, ROWS_AT_ONCE, size, signs, to, less, factors);
     for (; i < rows; i++) tame &= pack_rows(part, parts, i, 1, size, signs, to, less, factors);

@@ -13,6 +13,8 @@
  * order in either case. */
 #include "cpu/winograd.h"
 
+#include "cpu/paired.h"
+
 #include "base/lengths.h"
 #include "base/threadpool.h"
 
@@ -373,6 +375,9 @@ static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) 
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
+    if (g->groups == 1 && g->in_channels % k->block == 0 && sni_paired_pays() &&
+        sni_paired_suits(g->out_h * g->out_w, g->out_channels, (int64_t)taps))
+        rate = 1.25; /* by pairs of terms */
     /* Weights are not fetched ahead. */
     return both(vector_cost(outs * taps) / rate, 1.5 * stream_cost(k, weights, 0));
 }

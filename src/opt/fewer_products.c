@@ -46,7 +46,7 @@ static bool can_be_paired(const sni_graph *g, const sni_node *n) {
     }
     if (!is_sinter(n, "BlockedConv")) return false;
     const sni_blocked_conv_params *p = n->params;
-    return !p->paired && p->fused.conv.group == 1 && p->picked.indices.n == 0;
+    return !p->paired && p->fused.conv.group == 1;
 }
 
 /* Sets attribute `name` of the nodes that can have it. */

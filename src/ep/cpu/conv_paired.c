@@ -9,33 +9,94 @@
 
 #include <stdlib.h>
 
+/* Neighbouring blocks of channels of one of the tensors that they are picked from. */
+typedef struct run {
+    int32_t tensor;
+    int64_t block, count;
+} run;
+
 typedef struct paired_weights {
     sni_paired_b b;
     float *bias, *slopes; /* may be NULL */
+    int64_t count;        /* of runs */
+    run runs[];
 } paired_weights;
+
+/* ---- Weights ---- */
 
 /* Terms of a sum. */
 static int64_t terms_of(const sni_conv_geometry *g) {
     return g->in_channels * g->kernel_h * g->kernel_w;
 }
 
+/* Where block b of the input's channels lies, if it is a block there as well. */
+static bool find_block(const sni_picked *p, int64_t b, int64_t block, sni_origin *first) {
+    *first = (sni_origin){.channel = (int32_t)(b * block)};
+    if (!p->indices.n) return true;
+    *first = sni_picked_origin(p, b * block);
+    for (int64_t i = 1; i < block; i++) {
+        sni_origin at = sni_picked_origin(p, b * block + i);
+        if (at.tensor != first->tensor || at.channel != first->channel + i) return false;
+    }
+    return first->channel % block == 0;
+}
+
+/* The runs of all channels, as many as there is room for; their number, or 0 if there are none. */
+static int64_t find_runs(const sni_picked *p, int64_t channels, int64_t block, run *runs) {
+    int64_t count = 0;
+    for (int64_t b = 0; b < channels / block; b++) {
+        sni_origin at;
+        if (!find_block(p, b, block, &at)) return 0;
+        run *last = count ? &runs[count - 1] : NULL;
+        if (last && last->tensor == at.tensor && last->block + last->count == at.channel / block)
+            last->count++;
+        else
+            runs[count++] = (run){at.tensor, at.channel / block, 1};
+    }
+    return count;
+}
+
+/* A line of a row is a block of channels. */
 static bool geometry_of(const sni_choice *c, sni_conv_geometry *g) {
-    bool plain;
-    return sni_blocked_geometry(c, g, &plain) && !plain && g->groups == 1 &&
-           g->kernel_h * g->kernel_w == 1 && g->in_channels % SNI_LEFT_STEPS == 0;
+    const sni_blocked_conv_params *p = c->params;
+    int64_t block = sni_cpu_kernels_get()->block;
+    sni_origin at;
+    if (block != SNI_LEFT_STEPS || !sni_blocked_any_geometry(c, g) || g->groups != 1 ||
+        g->in_channels % block != 0)
+        return false;
+    for (int64_t b = 0; b < g->in_channels / block; b++)
+        if (!find_block(&p->picked, b, block, &at)) return false;
+    return true;
 }
 
 static bool paired_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
-    return p->paired && sni_paired_pays() && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
-           geometry_of(c, &g);
+    return p->paired && sni_paired_pays() && c->node->n_out == 1 && geometry_of(c, &g) &&
+           (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
 }
 
 static bool paired_pays(const sni_choice *c) {
     sni_conv_geometry g;
     return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
            sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g));
+}
+
+typedef struct filters {
+    const sni_loose_float *w; /* (out, in, taps) */
+    int64_t in, taps;
+} filters;
+
+/* Taps after taps, each over all channels. */
+static void fill_filters(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols,
+                         int nr, float *panel) {
+    const filters *f = ctx;
+    for (int64_t r = 0; r < rows; r++, panel += nr) {
+        int64_t tap = (k0 + r) / f->in, channel = (k0 + r) % f->in;
+        const sni_loose_float *from = f->w + (n0 * f->in + channel) * f->taps + tap;
+        for (int64_t i = 0; i < cols; i++) panel[i] = from[i * f->in * f->taps];
+        for (int64_t i = cols; i < nr; i++) panel[i] = 0;
+    }
 }
 
 static sn_status pack_weights(const sni_choice *c, const sni_conv_geometry *g, sni_paired_b *b,
@@ -45,34 +106,54 @@ static sn_status pack_weights(const sni_choice *c, const sni_conv_geometry *g, s
                        sni_paired_flags(b->n)};
     void *pieces[3];
     bool filled;
-    const sni_loose_float *w;
+    filters f = {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w};
     SN_TRY(sni_pack_alloc_all(c, 3, sizes, pieces, &filled, err));
     b->panels = pieces[0];
     b->numbers = pieces[1];
     b->tame = pieces[2];
     if (filled) return SN_OK;
-    SN_TRY(sni_cpu_loose(c, 1, &w, err));
-    sni_gemm_pack_b(w, 1, g->in_channels, b->k, b->n, pieces[0]);
+    SN_TRY(sni_cpu_loose(c, 1, &f.w, err));
+    if (f.taps == 1)
+        sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, pieces[0]);
+    else
+        sni_gemm_make_b(fill_filters, &f, b->k, b->n, pieces[0]);
     sni_paired_measure(pieces[0], b->k, b->n, true, pieces[1], pieces[2]);
     return SN_OK;
 }
 
+static sn_status fill(const sni_choice *c, const sni_conv_geometry *g, paired_weights *w,
+                      sn_error *err) {
+    const sni_blocked_conv_params *p = c->params;
+    w->b = (sni_paired_b){.k = terms_of(g), .n = g->out_channels, .scaled = true};
+    w->count = find_runs(&p->picked, g->in_channels, SNI_LEFT_STEPS, w->runs);
+    SN_TRY(pack_weights(c, g, &w->b, err));
+    SN_TRY(sni_blocked_bias(c, &w->bias, err));
+    return sni_blocked_slopes(c, &w->slopes, err);
+}
+
 static sn_status paired_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
-    paired_weights made = {0};
     if (!geometry_of(c, &g)) return sni_fail(err, SN_INTERNAL, "no convolution by pairs");
-    made.b = (sni_paired_b){.k = terms_of(&g), .n = g.out_channels, .scaled = true};
-    SN_TRY(pack_weights(c, &g, &made.b, err));
-    SN_TRY(sni_blocked_bias(c, &made.bias, err));
-    SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
-    return sni_cpu_keep(&made, sizeof made, state, err);
+    size_t most = (size_t)(g.in_channels / SNI_LEFT_STEPS);
+    paired_weights *w = calloc(1, sizeof *w + most * sizeof *w->runs);
+    if (!w) return sni_fail_memory(err);
+    sn_status status = fill(c, &g, w, err);
+    if (status == SN_OK)
+        *state = w;
+    else
+        free(w);
+    return status;
 }
 
 /* ---- Runs ---- */
 
 typedef struct conv_job {
+    const sni_kernel *kernel;
+    const paired_weights *weights;
     sni_conv_geometry g;
     const sni_blocked_call *call;
+    const float *factors;            /* of input channels; NULL: none */
+    int64_t image_factors;           /* from an image's to the next one's */
     bool onto;                       /* the output has what is added to the sums */
     int64_t pixels, panels;          /* of an image's output; panels of rows that they make */
     int64_t block, x_plane, y_plane; /* elements of a plane of one block of channels */
@@ -91,37 +172,70 @@ static sni_paired_rows rows_of(const void *ctx, int64_t panel) {
                                    first * j->block};
 }
 
-/* Where the lines of a tap begin for each row of a panel: in the picture, or at zeros. */
-static void place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t block,
-                      sni_paired_part *part) {
-    static const float zeros[SNI_LEFT_STEPS] = {0};
+/* The plane of block `b` of a run, of one image. */
+static const float *plane_of(const conv_job *j, const run *r, int64_t image, int64_t b) {
+    const sni_tensor *x = sni_in(j->kernel, r->tensor ? SNI_BLOCKED_CONV_MORE + r->tensor - 1 : 0);
+    return (const float *)x->data + (image * x->dims[1] + r->block + b) * j->x_plane;
+}
+
+/* Pixels of the input that a panel's rows see by one tap: elements of a plane; -1: none. */
+static void place_rows(const conv_job *j, int64_t panel, int64_t tap, int64_t at[SNI_MAX_MR]) {
     const sni_conv_geometry *g = &j->g;
-    const float *x =
-        j->call->x +
-        (panel / j->panels * sni_blocks(g->in_channels, j->block) + block) * j->x_plane;
-    int64_t pixel = first_pixel(j, panel % j->panels), rows = rows_of(j, panel).count;
+    int64_t pixel = first_pixel(j, panel % j->panels);
+    int64_t rows = first_pixel(j, panel % j->panels + 1) - pixel;
     int64_t out_h = pixel / g->out_w, out_w = pixel % g->out_w;
     int64_t down = tap / g->kernel_w * g->dilation_h - g->pad_top,
             right = tap % g->kernel_w * g->dilation_w - g->pad_left;
     for (int64_t i = 0; i < rows; i++) {
         int64_t h = out_h * g->stride_h + down, w = out_w * g->stride_w + right;
         bool inside = h >= 0 && h < g->in_h && w >= 0 && w < g->in_w;
-        part->from[i] = inside ? x + (h * g->in_w + w) * j->block : zeros;
-        part->step[i] = inside ? j->x_plane : 0;
+        at[i] = inside ? (h * g->in_w + w) * j->block : -1;
         if (++out_w < g->out_w) continue;
         out_w = 0;
         out_h++;
     }
 }
 
+/* Blocks [b, b + count) of a run for rows at these places; rows that see nothing have zeros. */
+static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b, int64_t count,
+                      const int64_t *at, int rows, sni_paired_part *part) {
+    static const float zeros[SNI_LEFT_STEPS] = {0};
+    const float *x = plane_of(j, r, image, b);
+    part->lines = count;
+    part->factors = NULL;
+    for (int i = 0; i < rows; i++) {
+        part->from[i] = at[i] < 0 ? zeros : x + at[i];
+        part->step[i] = at[i] < 0 ? 0 : j->x_plane;
+    }
+    if (j->factors)
+        part->factors = j->factors + image * j->image_factors + (r->block + b) * j->block;
+}
+
+/* Lines [from, to) of one tap. Returns the number of parts. */
+static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from, int64_t to,
+                     sni_paired_part *parts) {
+    const paired_weights *w = j->weights;
+    int64_t at[SNI_MAX_MR], begin = 0;
+    int count = 0, rows = rows_of(j, panel).count;
+    place_rows(j, panel, tap, at);
+    for (const run *r = w->runs; r < w->runs + w->count; begin += r++->count) {
+        int64_t first = sni_larger(from, begin), last = sni_smaller(to, begin + r->count);
+        if (first < last)
+            place_run(j, panel / j->panels, r, first - begin, last - first, at, rows,
+                      &parts[count++]);
+    }
+    return count;
+}
+
 static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
                    sni_paired_part *parts) {
     const conv_job *j = ctx;
-    int64_t blocks = sni_blocks(j->g.in_channels, j->block);
+    int64_t blocks = j->g.in_channels / j->block;
     int count = 0;
-    for (int64_t end = line + lines; line < end; line += parts[count++].lines) {
-        parts[count].lines = sni_smaller(blocks - line % blocks, end - line);
-        place_tap(j, panel, line / blocks, line % blocks, &parts[count]);
+    for (int64_t end = line + lines, next; line < end; line = next) {
+        int64_t tap = line / blocks, first = line % blocks;
+        next = sni_smaller((tap + 1) * blocks, end);
+        count += place_tap(j, panel, tap, first, first + next - line, parts + count);
     }
     return count;
 }
@@ -129,8 +243,7 @@ static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
 static const float *ahead_of(const void *ctx, int64_t panel, int64_t line, int64_t *step) {
     const conv_job *j = ctx;
     *step = j->x_plane;
-    return j->call->x +
-           (panel / j->panels * sni_blocks(j->g.in_channels, j->block) + line) * j->x_plane +
+    return plane_of(j, j->weights->runs, panel / j->panels, line) +
            first_pixel(j, panel % j->panels) * j->block;
 }
 
@@ -189,7 +302,13 @@ static sn_status paired_run(sni_kernel *k) {
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     const sni_conv_geometry *g = &call.geometry;
-    conv_job j = {.g = *g, .call = &call, .block = sni_cpu_kernels_get()->block};
+    conv_job j = {
+        .kernel = k, .weights = w, .g = *g, .call = &call, .block = sni_cpu_kernels_get()->block};
+    const sni_tensor *factors = sni_in(k, 5);
+    if (factors) {
+        j.factors = factors->data;
+        j.image_factors = factors->dims[0] > 1 ? factors->dims[1] * factors->dims[4] : 0;
+    }
     j.onto = call.epilogue.residual == call.y;
     j.pixels = g->out_h * g->out_w;
     j.panels = sni_ceil_div(j.pixels, sni_paired_most());
@@ -200,7 +319,7 @@ static sn_status paired_run(sni_kernel *k) {
                           .ctx = &j,
                           .rows = rows_of,
                           .left = left_of,
-                          .ahead = is_flat(g) ? ahead_of : NULL,
+                          .ahead = is_flat(g) && w->count == 1 ? ahead_of : NULL,
                           .end = end_of,
                           .finish = finish,
                           .stop = stopping,
