@@ -1,14 +1,16 @@
 /* gemm_layers.c - matrix products on packed weights beside the machine's peak: square ones, and the
  * layers of well-known transformers with weights that are not in any cache.
  *
- *     bench_gemm [threads] [milliseconds per measurement] [network] [direct]
+ *     bench_gemm [threads] [milliseconds per measurement] [network] [direct|seven|paired]
  *
- * "direct" makes all products where seven would be made for eight.
+ * Products are made by pairs of terms where that pays, else by seven for eight; "direct" makes all
+ * of them.
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
 #include "cpu/gemm.h"
 #include "cpu/machine.h"
+#include "cpu/paired.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,14 +83,37 @@ static float *floats(size_t count) {
     return p;
 }
 
+typedef enum way { DIRECT, SEVEN, PAIRED } way;
+
+/* What the product is told of its weights; of all copies the same, results are not looked at. */
+typedef struct facts {
+    uint8_t *even, *tame;
+    float *numbers;
+    sni_paired_b paired;
+} facts;
+
+static void tell(facts *f, way how, float *weights, sni_gemm_f32 *g) {
+    size_t even = sni_gemm_even_size(g->k, g->n);
+    f->even = malloc(even + 1);
+    f->tame = malloc(sni_paired_flags(g->n));
+    f->numbers = floats(sni_paired_numbers(g->k, g->n, false));
+    if (!f->even || !f->tame) exit(1);
+    memset(f->even, 1, even);
+    if (even && how == SEVEN) g->even = f->even;
+    if (how != PAIRED || g->k % SNI_LEFT_STEPS) return;
+    sni_paired_measure(weights, g->k, g->n, false, f->numbers, f->tame);
+    f->paired = (sni_paired_b){.k = g->k, .n = g->n, .numbers = f->numbers, .tame = f->tame};
+    g->paired = &f->paired;
+}
+
 /* The mean time of a call over the quickest of a few rounds. */
-static double measure(sni_gemm_f32 *g, float *weights, size_t size, size_t copies, int threads,
-                      float *scratch, double milliseconds) {
+static double measure(sni_gemm_f32 *g, facts *f, float *weights, size_t size, size_t copies,
+                      int threads, float *scratch, double milliseconds) {
     double best = 1e30, start = now();
     for (int round = 0; round < 2 || now() - start < milliseconds; round++) {
         double at = now();
         for (size_t i = 0; i < copies; i++) {
-            g->packed_b = weights + i * size;
+            g->packed_b = f->paired.panels = weights + i * size;
             sni_gemm_f32_run(g, threads, scratch);
         }
         at = (now() - at) / (double)copies;
@@ -98,7 +123,7 @@ static double measure(sni_gemm_f32 *g, float *weights, size_t size, size_t copie
 }
 
 static void run_layer(const layer *l, int threads, double milliseconds, double peak, float *weights,
-                      size_t room, bool direct) {
+                      size_t room, way how) {
     size_t size = (sni_gemm_packed_b_size(l->k, l->n) + 15) / 16 * 16;
     if (size > room) return;
     float *a = floats((size_t)(l->m * l->k)), *c = floats((size_t)(l->m * l->n));
@@ -107,11 +132,8 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
     g.packed_b = weights;
     g.c = c;
     g.c_row = l->n;
-    size_t even = sni_gemm_even_size(l->k, l->n);
-    uint8_t *flags = malloc(even + 1);
-    if (!flags) exit(1);
-    memset(flags, 1, even);
-    if (even && !direct) g.even = flags;
+    facts f = {0};
+    tell(&f, how, weights, &g);
     g.epilogue.act = l->act;
     g.epilogue.column_bias = bias;
     g.epilogue.residual = l->residual ? more : NULL;
@@ -119,8 +141,8 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
     float *scratch = floats(sni_gemm_scratch_size(&g, threads) + 16);
     double flops = 2.0 * (double)l->m * (double)l->n * (double)l->k;
     size_t copies = l->m > 512 && l->m == l->n ? 1 : room / size;
-    double warm = measure(&g, weights, size, 1, threads, scratch, milliseconds);
-    double cold = measure(&g, weights, size, copies, threads, scratch, milliseconds);
+    double warm = measure(&g, &f, weights, size, 1, threads, scratch, milliseconds);
+    double cold = measure(&g, &f, weights, size, copies, threads, scratch, milliseconds);
     printf("%-10s %5d %5d %5d %10.1f us %4.0f %% %10.1f us %4.0f %% %6.1f GB/s\n", l->network,
            (int)l->m, (int)l->k, (int)l->n, warm * 1e3, flops / warm / peak * 1e-4, cold * 1e3,
            flops / cold / peak * 1e-4, (double)(size * sizeof(float)) / cold * 1e-6);
@@ -130,14 +152,17 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
     free(bias);
     free(more);
     free(scratch);
-    free(flags);
+    free(f.even);
+    free(f.tame);
+    free(f.numbers);
 }
 
 int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
-    bool direct = argc > 4 && strcmp(argv[4], "direct") == 0;
+    way how = sni_paired_pays() ? PAIRED : SEVEN;
+    if (argc > 4) how = argv[4][0] == 'd' ? DIRECT : argv[4][0] == 's' ? SEVEN : PAIRED;
     sni_machine_peak machine = {0};
     if (sni_machine_measure(threads, &machine, NULL) != SN_OK) return 1;
     double peak = machine.flops * 1e-9;
@@ -147,7 +172,7 @@ int main(int argc, char **argv) {
     float *weights = floats(room);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (strstr(layers[i].network, only))
-            run_layer(&layers[i], threads, milliseconds, peak, weights, room, direct);
+            run_layer(&layers[i], threads, milliseconds, peak, weights, room, how);
     free(weights);
     return 0;
 }
