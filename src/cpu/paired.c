@@ -177,6 +177,7 @@ typedef struct share {
     const sni_paired *p;
     const sni_cpu_kernels *kernels;
     int64_t i0, i1, n0, n1, depth;
+    int64_t a_step;       /* from line to line of packed rows */
     bool near;            /* B stays in the second-level cache */
     const float *factors; /* of columns; NULL: 1 */
     float *scratch;
@@ -218,8 +219,7 @@ static void pack_block(const share *s, int64_t line, int64_t kc, block *b) {
         int count = p->left(p->ctx, b->first + i, line, kc / SNI_LEFT_STEPS, parts);
         b->rows[i] = p->rows(p->ctx, b->first + i);
         b->tame[i] = s->kernels->paired->left(b->rows[i].count, count, parts, p->b->numbers[0],
-                                              to + HEAD, to, to + FACTORS) &&
-                     b->rows[i].count >= s->kernels->paired->least;
+                                              to + HEAD, s->a_step, to, to + FACTORS) == 0;
     }
 }
 
@@ -278,6 +278,7 @@ static void run_panel(const share *s, const block *a, int64_t p, int64_t kc, int
                               .first = p == 0,
                               .last = p + kc == b->k};
     sni_paired_tile t = {.k = kc,
+                         .a_step = s->a_step,
                          .b = sni_gemm_packed_panel(b->panels, b->n, nr, p, kc, j),
                          .column_less = column_less(b, p / s->depth, j),
                          .column_factors = s->factors ? s->factors + j : NULL};
@@ -356,6 +357,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .n0 = j->by_rows ? 0 : from * nr,
                    .n1 = j->by_rows ? j->p->b->n : sni_smaller(to * nr, j->p->b->n),
                    .depth = sni_gemm_depth(j->p->b->k),
+                   .a_step = sni_gemm_left_panel(sni_cpu_kernels_get(), SNI_LEFT_STEPS),
                    .near = is_near(j->p->b),
                    .factors = column_factors(j->p->b),
                    .scratch = j->scratch + (size_t)part * j->scratch_part};

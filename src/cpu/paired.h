@@ -67,13 +67,15 @@ typedef struct sni_paired_end {
     float low, high;
 } sni_paired_end;
 
-/* A tile of products by pairs of terms (cpu/paired.h): A, k terms (a multiple of SNI_LEFT_STEPS) in
- * the layout of pack_left(), by a panel of B, less what is too much, times factors. Meanwhile
- * `each` lines of 64 bytes from `fetch` on come to the second-level cache with every SNI_LEFT_STEPS
- * terms, after which it moves on by fetch_step elements; it may point anywhere. */
+/* A tile of products by pairs of terms: A, k terms (a multiple of SNI_LEFT_STEPS), whose rows'
+ * lines of so many lie side by side and a_step elements after one another, by a panel of B, less
+ * what is too much, times factors. Meanwhile `each` lines of 64 bytes from `fetch` on come to the
+ * second-level cache with every SNI_LEFT_STEPS terms, after which it moves on by fetch_step
+ * elements; it may point anywhere. */
 typedef struct sni_paired_tile {
     int64_t k;
     const float *a, *b;
+    int64_t a_step;
     const float *row_less, *row_factors;
     const float *column_less, *column_factors; /* the factors may be NULL: 1 */
     const float *fetch;
@@ -84,14 +86,18 @@ typedef void (*sni_paired_tile_fn)(const sni_paired_tile *t);
 
 /* The kernels of a tier. */
 struct sni_paired_kernels {
-    int most, least; /* rows of a tile */
+    int most; /* rows of a tile */
     /* By number of rows: tiles of all columns of a panel, and of the first half of them. */
     sni_paired_tile_fn tile[SNI_MAX_MR + 1], half[SNI_MAX_MR + 1];
-    /* Packs rows as pack_left() of sni_cpu_kernels does, each times a power of two that makes the
-     * square of its length about `size`, and writes what is too much in its sums, and the factors
-     * that lead back. False: some row is to be multiplied plainly. */
-    bool (*left)(int rows, int parts, const sni_paired_part *part, float size, float *to,
-                 float *less, float *factors);
+    /* Packs rows side by side, line after line to_step elements apart, each row times a power of
+     * two that makes the square of its length about `size`. Writes what is too much in the sums of
+     * each, and the factors that lead back; a row of zeros has 0. Returns which rows have to be
+     * multiplied plainly, a bit each. */
+    uint32_t (*left)(int rows, int parts, const sni_paired_part *part, float size, float *to,
+                     int64_t to_step, float *less, float *factors);
+    /* The same for rows that lie so already, `lines` lines of them. */
+    uint32_t (*scale)(int rows, int64_t lines, float size, float *at, int64_t step, float *less,
+                      float *factors);
     /* Adds the squares of the columns of a panel (k x nr) to `squares`, and what is too much in
      * their sums to `less`; k is a multiple of SNI_LEFT_STEPS. */
     void (*columns)(int64_t k, const float *b, double *squares, double *less);

@@ -7,7 +7,6 @@
 
 enum {
     PAIRED_ROWS = LANES == 16 ? 13 : 4, /* sums, weights of two terms and what is added up */
-    PAIRED_LEAST = LANES == 16 ? 7 : 3, /* more rows than fit into a panel leave no fewer to any */
     PERIOD = 2 * SNI_LEFT_STEPS         /* terms after which signs repeat */
 };
 
@@ -118,8 +117,10 @@ static INLINE void fetch_paired(const sni_paired_tile *t, int rows, int vectors,
     }
     for (int64_t i = 0; i < t->each; i++) __builtin_prefetch(w->fetch + i * 16, 0, 2);
     w->fetch += t->fetch_step;
+    const float *next = w->a + t->a_step;
+    ANEW(next);
     UNROLL
-    for (int i = 0; i < rows; i++) __builtin_prefetch(w->a + (MR + i) * SNI_LEFT_STEPS);
+    for (int i = 0; i < rows; i++) __builtin_prefetch(next + i * SNI_LEFT_STEPS);
 }
 
 /* SNI_LEFT_STEPS terms, the first or second half of a period. */
@@ -130,7 +131,7 @@ static INLINE void add_pairs(const sni_paired_tile *t, int rows, int vectors, in
     for (int p = 0; p < SNI_LEFT_STEPS / 2; p++)
         add_pair(rows, vectors, pair_signs[half * SNI_LEFT_STEPS / 2 + p], w->a + 2 * p,
                  w->b + 2 * p * NR, sum);
-    w->a += MR * SNI_LEFT_STEPS;
+    w->a += t->a_step;
     w->b += NR * SNI_LEFT_STEPS;
     ANEW(w->a);
     ANEW(w->b);
@@ -198,9 +199,10 @@ static INLINE void paired_tile(const sni_paired_tile *t, int rows, int vectors) 
 }
 
 #if LANES == 16
-#define PAIRED_SIZES(of) of(7) of(8) of(9) of(10) of(11) of(12) of(13)
+#define PAIRED_SIZES(of) \
+    of(1) of(2) of(3) of(4) of(5) of(6) of(7) of(8) of(9) of(10) of(11) of(12) of(13)
 #else
-#define PAIRED_SIZES(of) of(3) of(4)
+#define PAIRED_SIZES(of) of(1) of(2) of(3) of(4)
 #endif
 #define PAIRED(rows)                                           \
     static void paired_tile_##rows(const sni_paired_tile *t) { \
@@ -256,24 +258,22 @@ static INLINE float sum_row(const vf sum[LINE_VECTORS]) {
     return sum_lanes(all);
 }
 
-typedef vf period_signs[2][LINE_VECTORS];
-
 /* What is summed up of a row while it is copied. */
 typedef struct row_sums {
     vf square[LINE_VECTORS], less[LINE_VECTORS];
 } row_sums;
 
-/* A line of each of these rows times factors of its numbers (NULL: 1) to `to`, and to their sums.
- */
+/* A line of each of these rows times factors of its numbers (NULL: 1) to their sums and, unless it
+ * is there, to `to`. */
 static INLINE void copy_lines(row_lines *from, int rows, const float *factors, const vf *signs,
-                              float *to, row_sums *sums) {
+                              bool there, float *to, row_sums *sums) {
     UNROLL
     for (int r = 0; r < rows; r++) {
         UNROLL
         for (int v = 0; v < LINE_VECTORS; v++) {
             vf x = load(from->at[r] + v * LANES);
             if (factors) x *= load(factors + v * LANES);
-            store(to + r * SNI_LEFT_STEPS + v * LANES, x);
+            if (!there) store(to + r * SNI_LEFT_STEPS + v * LANES, x);
             sums[r].square[v] += x * x;
             sums[r].less[v] += x * (swap_pairs(x) * signs[v]);
         }
@@ -281,20 +281,35 @@ static INLINE void copy_lines(row_lines *from, int rows, const float *factors, c
     }
 }
 
-/* Copies rows [i, i + rows) line by line to `to`; sums of their squares, and what pairs of them are
- * too much. Returns the number of lines. `rows` is a constant at every call. */
-static INLINE int64_t copy_rows(const sni_paired_part *part, int parts, int i, int rows,
-                                const period_signs signs, float *to, float *squares, float *less) {
+/* How rows are packed: `there` says that they lie in place. */
+typedef struct packing {
+    const sni_paired_part *part;
+    int parts;
+    float size;
+    bool there; /* a constant at every call */
+    float *to;
+    int64_t to_step; /* from line to line */
+} packing;
+
+/* Copies rows [i, i + rows) line by line; sums of their squares, and what pairs of them are too
+ * much. Returns the number of lines. `rows` is a constant at every call. */
+static INLINE int64_t copy_rows(const packing *p, int i, int rows, float *squares, float *less) {
     row_sums sums[ROWS_AT_ONCE];
+    vf signs[2][LINE_VECTORS];
+    float *to = p->to + i * SNI_LEFT_STEPS;
     int64_t line = 0;
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
     for (int v = 0; v < LINE_VECTORS; v++) sums[r].square[v] = sums[r].less[v] = splat(0);
-    for (; parts > 0; parts--, part++) {
+    UNROLL
+    for (int h = 0; h < 2; h++) UNROLL
+    for (int v = 0; v < LINE_VECTORS; v++)
+        signs[h][v] = load(term_signs + h * SNI_LEFT_STEPS + v * LANES);
+    for (const sni_paired_part *part = p->part; part < p->part + p->parts; part++) {
         row_lines from = lines_of(part, i, rows);
         const float *factors = part->factors;
-        for (const int64_t end = line + part->lines; line < end; to += MR * SNI_LEFT_STEPS) {
-            copy_lines(&from, rows, factors, signs[line++ % 2], to, sums);
+        for (const int64_t end = line + part->lines; line < end; to += p->to_step) {
+            copy_lines(&from, rows, factors, signs[line++ % 2], p->there, to, sums);
             if (factors) factors += SNI_LEFT_STEPS;
         }
     }
@@ -307,11 +322,13 @@ static INLINE int64_t copy_rows(const sni_paired_part *part, int parts, int i, i
 }
 
 /* The copied rows times powers of two. */
-static INLINE void scale_rows(int rows, int64_t lines, const float *powers, float *to) {
+static INLINE void scale_rows(const packing *p, int i, int rows, int64_t lines,
+                              const float *powers) {
     vf by[ROWS_AT_ONCE];
+    float *to = p->to + i * SNI_LEFT_STEPS;
     UNROLL
     for (int r = 0; r < rows; r++) by[r] = splat(powers[r]);
-    for (; lines > 0; lines--, to += MR * SNI_LEFT_STEPS) {
+    for (; lines > 0; lines--, to += p->to_step) {
         UNROLL
         for (int r = 0; r < rows; r++) UNROLL
         for (int v = 0; v < LINE_VECTORS; v++) {
@@ -321,6 +338,15 @@ static INLINE void scale_rows(int rows, int64_t lines, const float *powers, floa
     }
 }
 
+/* True if a packed row is all zeros. */
+static bool is_zero(const packing *p, int i, int64_t lines) {
+    const float *at = p->to + i * SNI_LEFT_STEPS;
+    for (; lines > 0; lines--, at += p->to_step)
+        for (int q = 0; q < SNI_LEFT_STEPS; q++)
+            if (at[q] != 0) return false;
+    return true;
+}
+
 static INLINE float float_of_bits(int32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -328,50 +354,63 @@ static INLINE float float_of_bits(int32_t bits) {
 }
 
 /* A row whose squares sum up to `square` is brought to a size whose square is about `wanted` by a
- * power of two, *by, and back by *back, which is 0 for a row of zeros. Rows that are to be
- * multiplied plainly stay as they are: false. */
+ * power of two, *by, and back by *back. Rows that are to be multiplied plainly stay as they are:
+ * false. */
 static INLINE bool find_power(float square, float wanted, float *by, float *back) {
     enum { ONE = 127, FAR = 80, BITS = 23 }; /* of the exponent */
     int32_t bits, wanted_bits;
     memcpy(&bits, &square, sizeof bits);
     memcpy(&wanted_bits, &wanted, sizeof wanted_bits);
-    const bool zero = bits == 0;
-    const bool tame = (uint32_t)bits - ((ONE - FAR) << BITS) < 2 * FAR << BITS;
-    int32_t steps = ((wanted_bits >> BITS) - (bits >> BITS)) / 2;
+    const bool tame = (uint32_t)bits - ((ONE - FAR) << BITS) < (uint32_t)(2 * FAR) << BITS;
+    int32_t steps = ((wanted_bits >> BITS & 255) - (bits >> BITS)) / 2;
     if (!tame) steps = 0;
     *by = float_of_bits((ONE + steps) << BITS);
-    *back = zero ? 0 : float_of_bits((ONE - steps) << BITS);
-    return tame || zero;
+    *back = float_of_bits((ONE - steps) << BITS);
+    return tame;
 }
 
-/* Packs rows [i, i + rows); false: one is not tame. `rows` is a constant at every call. */
-static INLINE bool pack_rows(const sni_paired_part *part, int parts, int i, int rows, float size,
-                             const period_signs signs, float *to, float *less, float *factors) {
+/* Packs rows [i, i + rows); returns which of them are not tame, a bit each. `rows` is a constant at
+ * every call. */
+static INLINE uint32_t pack_rows(const packing *p, int i, int rows, float *less, float *factors) {
     float squares[ROWS_AT_ONCE], powers[ROWS_AT_ONCE];
-    bool all = true;
-    to += i * SNI_LEFT_STEPS;
-    int64_t lines = copy_rows(part, parts, i, rows, signs, to, squares, less + i);
+    uint32_t wild = 0;
+    int64_t lines = copy_rows(p, i, rows, squares, less + i);
     UNROLL
     for (int r = 0; r < rows; r++) {
-        all &= find_power(squares[r], size, &powers[r], &factors[i + r]);
+        bool tame = find_power(squares[r], p->size, &powers[r], &factors[i + r]);
         less[i + r] *= powers[r] * powers[r];
+        if (tame) continue;
+        if (squares[r] == 0 && is_zero(p, i + r, lines))
+            factors[i + r] = 0;
+        else
+            wild |= 1u << (i + r);
     }
-    scale_rows(rows, lines, powers, to);
-    return all;
+    scale_rows(p, i, rows, lines, powers);
+    return wild;
 }
 
-static bool pack_left(int rows, int parts, const sni_paired_part *part, float size, float *to,
-                      float *less, float *factors) {
-    period_signs signs;
-    bool tame = true;
+static INLINE uint32_t pack_all(const packing *p, int rows, float *less, float *factors) {
+    uint32_t wild = 0;
     int i = 0;
-    for (int h = 0; h < 2; h++)
-        for (int v = 0; v < LINE_VECTORS; v++)
-            signs[h][v] = load(term_signs + h * SNI_LEFT_STEPS + v * LANES);
     for (; i + ROWS_AT_ONCE <= rows; i += ROWS_AT_ONCE)
-        tame &= pack_rows(part, parts, i, ROWS_AT_ONCE, size, signs, to, less, factors);
-    for (; i < rows; i++) tame &= pack_rows(part, parts, i, 1, size, signs, to, less, factors);
-    return tame;
+        wild |= pack_rows(p, i, ROWS_AT_ONCE, less, factors);
+    for (; i < rows; i++) wild |= pack_rows(p, i, 1, less, factors);
+    return wild;
+}
+
+static uint32_t pack_left(int rows, int parts, const sni_paired_part *part, float size, float *to,
+                          int64_t to_step, float *less, float *factors) {
+    return pack_all(&(packing){part, parts, size, false, to, to_step}, rows, less, factors);
+}
+
+static uint32_t scale_left(int rows, int64_t lines, float size, float *at, int64_t step,
+                           float *less, float *factors) {
+    sni_paired_part part = {.lines = lines};
+    for (int i = 0; i < rows; i++) {
+        part.from[i] = at + i * SNI_LEFT_STEPS;
+        part.step[i] = step;
+    }
+    return pack_all(&(packing){&part, 1, size, true, at, step}, rows, less, factors);
 }
 
 /* Adds the squares of a panel's columns, and what pairs of theirs are too much. */
@@ -401,10 +440,10 @@ extern const sni_paired_kernels PASTE(sni_paired_kernels_, TIER);
 
 const sni_paired_kernels PASTE(sni_paired_kernels_, TIER) = {
     .most = PAIRED_ROWS,
-    .least = PAIRED_LEAST,
 #define PAIRED(rows) .tile[rows] = paired_tile_##rows, .half[rows] = paired_half_##rows,
     PAIRED_SIZES(PAIRED)
 #undef PAIRED
         .left = pack_left,
+    .scale = scale_left,
     .columns = measure_columns,
 };

@@ -13,10 +13,10 @@
  * order in either case. */
 #include "cpu/winograd.h"
 
-#include "cpu/paired.h"
-
-#include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/paired.h"
+#include "cpu/winograd_paired.h"
+#include "cpu/winograd_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,154 +66,11 @@ bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form) {
     return true;
 }
 
-/* ---- Phases ---- */
-
-/* Whether a phase has the odd taps down and across. In this order those that a point needs come
- * one after the other. */
-static const struct { int down, across; } phases[] = {{0, 1}, {0, 0}, {1, 0}, {1, 1}};
-
-static int phases_of(const sni_wino_form *f) {
-    return f->stride * f->stride;
-}
-
-static int64_t points_of(const sni_wino_form *f) {
-    return (int64_t)f->t_h * f->t_w;
-}
-
-/* Phases [*first, *end) of a point: the odd taps have no part in a point at infinity. Without a
- * stride there is one, of all taps. */
-static void phases_at(const sni_wino_form *f, int64_t point, int64_t *first, int64_t *end) {
-    bool bottom = point / f->t_w == f->t_h - 1, right = point % f->t_w == f->t_w - 1;
-    *first = f->stride == 2 && right;
-    *end = f->stride == 1 ? 1 : bottom ? 2 : right ? 3 : 4;
-}
-
-/* Channels that all points have together. */
-static int64_t depth_of(const sni_conv_geometry *g, const sni_wino_form *f) {
-    int64_t count = 0, first, end;
-    for (int64_t i = 0; i < points_of(f); i++) {
-        phases_at(f, i, &first, &end);
-        count += end - first;
-    }
-    return count * g->in_channels;
-}
-
-/* ---- Weights ---- */
-
-size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form) {
+bool sni_wino_can_pair(const sni_conv_geometry *g) {
+    enum { LEAST_OUT = 96, LEAST_IN = 64 }; /* channels that are worth looking at all rows */
     int64_t block = sni_cpu_kernels_get()->block;
-    int64_t depth = form->taps ? g->kernel_h * g->kernel_w * g->in_channels : depth_of(g, form);
-    return (size_t)(depth * sni_blocks(g->out_channels, block) * block);
-}
-
-typedef struct pack_job {
-    const sni_conv_geometry *g;
-    const sni_wino_form *form;
-    const sni_cpu_kernels *kernels;
-    const sni_loose_float *w;
-    float *to;
-} pack_job;
-
-/* Where the points of a phase begin in a pair's weights. */
-static void set_points(const pack_job *j, int64_t phase, int64_t nv, float *pair,
-                       sni_wino_weights *s) {
-    const sni_wino_form *f = j->form;
-    int64_t channels = j->g->in_channels, row = nv * j->kernels->block;
-    int64_t before = 0, first, end;
-    for (int64_t point = 0; point < points_of(f); point++, before += (end - first) * channels) {
-        phases_at(f, point, &first, &end);
-        bool has = phase >= first && phase < end;
-        s->u[point] = has ? pair + (before + (phase - first) * channels) * row : NULL;
-    }
-}
-
-/* Taps (channels, kernel_h, kernel_w, block) to those of a phase (channels, r_h, r_w, block), with
- * zeros for the last ones of odd taps. */
-static void pick_taps(const pack_job *j, int64_t phase, int64_t channels, const float *from,
-                      float *to) {
-    const sni_wino_form *f = j->form;
-    int64_t block = j->kernels->block, kernel_h = j->g->kernel_h, kernel_w = j->g->kernel_w;
-    for (int64_t c = 0; c < channels; c++, from += kernel_h * kernel_w * block)
-        for (int64_t i = 0; i < f->r_h; i++)
-            for (int64_t k = 0; k < f->r_w; k++, to += block) {
-                int64_t h = 2 * i + phases[phase].down, w = 2 * k + phases[phase].across;
-                if (h < kernel_h && w < kernel_w)
-                    memcpy(to, from + (h * kernel_w + w) * block, (size_t)block * sizeof *to);
-                else
-                    memset(to, 0, (size_t)block * sizeof *to);
-            }
-}
-
-enum { TURNED = 4096 }; /* floats of taps that stay in the first cache */
-
-/* Some channels of one block of output channels from `c` on, as vectors of a tap of all outputs. */
-static void pack_turned(const pack_job *j, const float *turned, int64_t c, int64_t nv, float *pair,
-                        sni_wino_weights *s) {
-    float picked[TURNED];
-    for (int64_t phase = 0; phase < phases_of(j->form); phase++) {
-        set_points(j, phase, nv, pair, s);
-        for (int64_t point = 0; point < points_of(j->form); point++)
-            if (s->u[point]) s->u[point] += c * s->next;
-        if (j->form->stride == 2) pick_taps(j, phase, s->channels, turned, picked);
-        s->taps = j->form->stride == 2 ? picked : turned;
-        j->kernels->wino->weights(s);
-    }
-}
-
-/* Channels [from, to) of one block of output channels, turned first so that a vector holds a tap of
- * all outputs. */
-static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, int64_t to) {
-    const sni_conv_geometry *g = j->g;
-    const sni_wino_form *f = j->form;
-    int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w, pair = out_block / 2;
-    int64_t nv = sni_smaller(2, sni_blocks(g->out_channels, block) - 2 * pair),
-            out = out_block * block;
-    int64_t most = TURNED / (taps * block), depth = depth_of(g, f);
-    float turned[TURNED];
-    sni_wino_weights s = {
-        .t_h = f->t_h, .t_w = f->t_w, .r_h = f->r_h, .r_w = f->r_w, .next = nv * block};
-    for (int64_t c = from; c < to; c += s.channels) {
-        s.channels = sni_smaller(most, to - c);
-        j->kernels->pack_turned(j->w + (out * g->in_channels + c) * taps, g->in_channels * taps,
-                                sni_smaller(block, g->out_channels - out), (int)block,
-                                s.channels * taps, turned);
-        pack_turned(j, turned, c, nv, j->to + pair * depth * 2 * block + out_block % 2 * block, &s);
-    }
-}
-
-/* Input channels [begin, end) of all pairs, counted over pairs and then channels. */
-static void pack_some(void *ctx, int64_t begin, int64_t end) {
-    enum { STRETCH = 16 }; /* channels that both blocks of a pair have in turn */
-    const pack_job *j = ctx;
-    int64_t channels = j->g->in_channels, to;
-    int64_t blocks = sni_blocks(j->g->out_channels, j->kernels->block);
-    for (int64_t i = begin; i < end; i = to) {
-        int64_t pair = i / channels, from = i % channels;
-        to = sni_smaller(sni_smaller(i + STRETCH, end), (pair + 1) * channels);
-        for (int64_t b = 2 * pair; b < sni_smaller(2 * pair + 2, blocks); b++)
-            pack_channels(j, b, from, from + to - i);
-    }
-}
-
-/* Output blocks [begin, end) as (channels, taps, block). */
-static void pack_taps(void *ctx, int64_t begin, int64_t end) {
-    const pack_job *j = ctx;
-    int64_t block = j->kernels->block, each = j->g->in_channels * j->g->kernel_h * j->g->kernel_w;
-    for (int64_t b = begin; b < end; b++)
-        j->kernels->pack_turned(j->w + b * block * each, each,
-                                sni_smaller(block, j->g->out_channels - b * block), (int)block,
-                                each, j->to + b * block * each);
-}
-
-void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
-                   float *to, int threads) {
-    pack_job j = {.g = g, .form = form, .kernels = sni_cpu_kernels_get(), .w = w, .to = to};
-    int64_t blocks = sni_blocks(g->out_channels, j.kernels->block), pairs = sni_ceil_div(blocks, 2);
-    if (form->taps) {
-        sni_parallel_for(threads, blocks, 1, pack_taps, &j);
-        return;
-    }
-    sni_parallel_for(threads, pairs * g->in_channels, 32, pack_some, &j);
+    return sni_paired_pays() && block == SNI_LEFT_STEPS && g->in_channels % block == 0 &&
+           g->in_channels >= LEAST_IN && g->out_channels >= LEAST_OUT;
 }
 
 /* ---- How a run is cut ---- */
@@ -221,10 +78,12 @@ void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const 
 typedef struct cut {
     int64_t tiles_h, tiles_w, tiles; /* the last over all images */
     int64_t in_blocks, out_blocks, pairs, points;
-    int64_t v_blocks;       /* blocks of channels of all phases */
-    int64_t depth;          /* channels of all points */
-    int64_t most;           /* tiles of a block */
-    int64_t rows;           /* tiles of a group */
+    int64_t v_blocks;  /* blocks of channels of all phases */
+    int64_t depth;     /* channels of all points */
+    int64_t most;      /* tiles of a block */
+    int64_t rows;      /* tiles of a group, */
+    int64_t most_rows; /* at most */
+    bool paired;
     int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
     bool by_channels;       /* threads share a block of tiles */
     int parts;              /* threads */
@@ -242,13 +101,14 @@ static int64_t limit(int64_t v, int64_t least, int64_t most) {
 static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
     int64_t block = k->block;
     c->most = most;
-    int64_t groups = sni_ceil_div(most, k->wino->rows);
+    int64_t groups = sni_ceil_div(most, c->most_rows);
     c->rows = sni_ceil_div(most, groups);
     groups = sni_ceil_div(most, c->rows);
     c->v_block = c->rows * block;
     c->v_group = c->v_blocks * c->v_block;
     c->v_step = groups * c->v_group + block;
     c->v_size = (size_t)(c->points * c->v_step);
+    if (c->paired) c->v_size += (size_t)sni_round_up(c->points * sni_wino_row_numbers(most), block);
     c->together = together;
     c->m_step = c->together * 2 * most * block + block;
     c->m_size = (size_t)(c->points * c->m_step);
@@ -273,7 +133,7 @@ static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t most, int6
 static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t least) {
     int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
     int64_t tile = c->points * (c->v_blocks + 2) * k->block;
-    int64_t fit = limit(cache * 6 / 10 / tile / k->wino->rows, 1, 16) * k->wino->rows;
+    int64_t fit = limit(cache * 6 / 10 / tile / c->most_rows, 1, 16) * c->most_rows;
     double best = -1;
     int64_t best_most = 0, best_together = 0;
     for (int64_t most = sni_smaller(fit, least);; most *= 2) {
@@ -320,10 +180,12 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.in_blocks = sni_blocks(g->in_channels, k->block);
     c.out_blocks = sni_blocks(g->out_channels, k->block);
     c.pairs = sni_ceil_div(c.out_blocks, 2);
-    c.points = points_of(f);
-    c.v_blocks = phases_of(f) * c.in_blocks;
-    c.depth = depth_of(g, f);
+    c.points = sni_wino_points(f);
+    c.v_blocks = sni_wino_phases(f) * c.in_blocks;
+    c.depth = sni_wino_depth(g, f);
     c.parts = threads < 1 ? 1 : threads;
+    c.paired = f->paired;
+    c.most_rows = f->paired ? sni_smaller(k->wino->rows, sni_paired_most()) : k->wino->rows;
     if (f->taps) {
         cut_taps(&c, k);
         return c;
@@ -406,6 +268,7 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     /* A product of few rows waits for its sums and its weights. */
     double products =
         ceil(tiles / rows) * (rows < 5 ? 5 : rows) * vector_cost((double)(c.depth * c.out_blocks));
+    if (f->paired) products = 0.74 * products + 6 * tiles * (double)(c.points * c.v_blocks);
     double weights = (double)(c.depth * c.out_blocks * k->block) * sizeof(float);
     double bytes = traffic(&c, k, c.most, c.together) * sizeof(float);
     double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
@@ -414,7 +277,7 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
 
 enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
 
-bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form) {
     static const int points[] = {4, 6, 8, 10};
     sni_conv_geometry known = *g;
     if (known.n < 1) known.n = 1;
@@ -426,6 +289,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form) {
         sni_wino_form f;
         int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
         if (!sni_wino_form_of(g, t_h, t_w, &f)) continue;
+        f.paired = pair && sni_wino_can_pair(g);
         double cost = sni_wino_cost(&known, &f);
         if (cost >= best * (found ? 0.92 : 1)) continue; /* more points round more */
         best = cost;
@@ -480,8 +344,8 @@ static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t c
     tile_place(j->c, tile, &image, &row, &column);
     int64_t top = row * f->m_h * stride - g->pad_top, left = column * f->m_w * stride - g->pad_left;
     if (stride == 2) {
-        top += phases[phase].down;
-        left += phases[phase].across;
+        top += sni_wino_phase_of(phase).down;
+        left += sni_wino_phase_of(phase).across;
     }
     s->columns = (s->tiles - 1) * s->m_w + s->t_w;
     s->from = sni_smaller(columns_before(-left, stride), s->columns);
@@ -521,6 +385,20 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
     }
 }
 
+/* Points [from, to) of a block's V for products by pairs. */
+static void pair_points(const job *j, int64_t count, int64_t from, int64_t to, float *v) {
+    const cut *c = j->c;
+    for (int64_t point = from; point < to; point++) {
+        int64_t first, last, block = j->kernels->block;
+        sni_wino_phases_at(j->form, point, &first, &last);
+        float *at = v + point * c->v_step + first * c->in_blocks * c->v_block;
+        float *numbers = v + c->points * c->v_step + point * sni_wino_row_numbers(c->most);
+        for (int64_t t = 0; t < count; t += c->rows, at += c->v_group)
+            sni_wino_pair_rows(at, c->v_block, (last - first) * j->g->in_channels / block, t,
+                               sni_smaller(c->rows, count - t), c->most, numbers);
+    }
+}
+
 /* The weights of a pair at a point, which `before` channels of others come before, and how many
  * blocks it has. */
 static const float *weights_of(const job *j, int64_t pair, int64_t before, int *nv) {
@@ -530,20 +408,57 @@ static const float *weights_of(const job *j, int64_t pair, int64_t before, int *
     return j->packed + (pair * c->depth * 2 + before * *nv) * block;
 }
 
-/* All tiles at one point. While the weights `u` are used the next ones are fetched, an even share
- * by each group of tiles: memory delivers no faster. */
-static void multiply_point(const job *j, int64_t count, int nv, int64_t phase_count, const float *u,
-                           const float *next, const float *a, float *to) {
+/* A point of a pair of output channel blocks. */
+typedef struct place {
+    int64_t point, pair;
+    int nv;
+    int64_t phases;
+    const float *u, *next; /* its weights, and those that come after them */
+} place;
+
+/* A group of `rows` tiles from tile t on, whose rows begin at `a`. */
+static void multiply_group(const job *j, const place *p, const float *v, const float *a, int64_t t,
+                           int64_t rows, const float *next, int64_t step, float *to) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
-    int64_t groups = sni_ceil_div(count, c->rows), row = nv * block;
-    int64_t step = sni_ceil_div(row, groups), second = step > line ? line : 0;
+    if (!c->paired) {
+        j->kernels->wino->product((int)rows, p->nv, p->phases, channels, a, c->v_block, p->u, to,
+                                  c->most * block, next, step, step > line ? line : 0);
+        return;
+    }
+    int64_t numbers = c->points * c->v_step + p->point * sni_wino_row_numbers(c->most);
+    sni_wino_multiply_paired(&(sni_wino_product){
+        .nv = p->nv,
+        .v = a,
+        .v_block = c->v_block,
+        .k = p->phases * channels,
+        .first = t,
+        .rows = rows,
+        .most = c->most,
+        .row_numbers = v + numbers,
+        .column_numbers = j->packed +
+                          sni_wino_numbers_at(c->depth * c->out_blocks * block, j->form, p->pair) +
+                          p->point * SNI_WINO_NUMBERS,
+        .u = p->u,
+        .to = to,
+        .to_block = c->most * block,
+        .next = next,
+        .step = step});
+}
+
+/* All tiles at one point. While the weights are used the next ones are fetched, an even share
+ * by each group of tiles: memory delivers no faster. */
+static void multiply_point(const job *j, int64_t count, const place *p, const float *v,
+                           const float *a, float *to) {
+    const cut *c = j->c;
+    int64_t block = j->kernels->block, groups = sni_ceil_div(count, c->rows);
+    int64_t step = sni_ceil_div(p->nv * block, groups);
+    const float *next = p->next;
     for (int64_t t = 0; t < count; t += c->rows) {
-        j->kernels->wino->product((int)sni_smaller(c->rows, count - t), nv, phase_count, channels,
-                                  a, c->v_block, u, to, c->most * block, next, step, second);
+        multiply_group(j, p, v, a, t, sni_smaller(c->rows, count - t), next, step, to);
         a += c->v_group;
         to += c->rows * block;
-        next += step * phase_count * channels;
+        next += step * p->phases * j->g->in_channels;
     }
 }
 
@@ -553,18 +468,18 @@ static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, c
     const cut *c = j->c;
     int64_t block = j->kernels->block, before = 0, channels, first, last;
     for (int64_t point = 0; point < c->points; point++, before += channels) {
-        phases_at(j->form, point, &first, &last);
+        sni_wino_phases_at(j->form, point, &first, &last);
         channels = (last - first) * j->g->in_channels;
         const float *a = v + point * c->v_step + first * c->in_blocks * c->v_block;
         for (int64_t p = 0; p < pairs; p++) {
             bool wrap = p + 1 == pairs, end = wrap && point + 1 == c->points;
-            int nv, other;
-            const float *u = weights_of(j, pair + p, before, &nv);
-            const float *next = end ? u
-                                    : weights_of(j, wrap ? pair : pair + p + 1,
-                                                 before + (wrap ? channels : 0), &other);
-            multiply_point(j, count, nv, last - first, u, next, a,
-                           m + point * c->m_step + p * 2 * c->most * block);
+            int other;
+            place at = {.point = point, .pair = pair + p, .phases = last - first};
+            at.u = weights_of(j, pair + p, before, &at.nv);
+            at.next = end ? at.u
+                          : weights_of(j, wrap ? pair : pair + p + 1,
+                                       before + (wrap ? channels : 0), &other);
+            multiply_point(j, count, &at, v, a, m + point * c->m_step + p * 2 * c->most * block);
         }
     }
 }
@@ -697,6 +612,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
         for (int64_t b = part * blocks / c->parts; b < last; b++) {
             int64_t first = b * c->most, count = sni_smaller(c->most, c->tiles - first);
             input_block(j, first, count, 0, c->v_blocks, v);
+            if (c->paired) pair_points(j, count, 0, c->points, v);
             output_pairs(j, first, count, 0, c->pairs, v, v + c->v_size);
         }
     }
@@ -705,6 +621,11 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
 static void share_input(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     input_block(j, j->first, j->count, begin, end, j->scratch);
+}
+
+static void share_points(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    pair_points(j, j->count, begin, end, j->scratch);
 }
 
 static void share_output(void *ctx, int64_t begin, int64_t end) {
@@ -750,6 +671,7 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
     for (; j.first < c.tiles; j.first += c.most) {
         j.count = sni_smaller(c.most, c.tiles - j.first);
         sni_parallel_for(c.parts, c.v_blocks, 1, share_input, &j);
+        if (c.paired) sni_parallel_for(c.parts, c.points, 1, share_points, &j);
         sni_parallel_for(c.parts, c.parts, 1, share_output, &j);
     }
 }

@@ -27,6 +27,7 @@ typedef struct sni_wino_form {
     int r_h, r_w; /* taps, of a phase */
     int stride;   /* 1 or 2 */
     bool taps;    /* weights are transformed when they are used */
+    bool paired;  /* products are made by pairs of terms (cpu/paired.h) */
 } sni_wino_form;
 
 enum {
@@ -98,6 +99,9 @@ struct sni_wino_kernels {
     void (*weights)(const sni_wino_weights *s);
 };
 
+/* Whether products of this convolution's points can be made by pairs, and that pays. */
+bool sni_wino_can_pair(const sni_conv_geometry *g);
+
 /* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
  * only; with stride 2 at most 6). False if there is none for this convolution. */
 bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
@@ -111,8 +115,8 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
 /* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
  * not depend on threads, because results do on the form; it does on the number of images, which
  * share the weights. Sizes that are not known (below 1) are taken to be those of one middling
- * picture. */
-bool sni_wino_choose(const sni_conv_geometry *g, sni_wino_form *form);
+ * picture. `pair`: products are made by pairs where that pays. */
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form);
 
 /* Floats of packed weights. */
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);

@@ -51,19 +51,25 @@ static void check_form(conv_case *c, const sni_wino_form *f) {
     floats_free(first);
 }
 
-static void check_all_forms(conv_case *c) {
+/* All forms, with products by pairs if `paired`. */
+static void check_forms(conv_case *c, bool paired) {
     static const int points[] = {1, 4, 6, 8, 10};
     int found = 0;
     for (int i = 0; i < 5; i++)
         for (int j = 0; j < 5; j++) {
             sni_wino_form f;
             if (!sni_wino_form_of(&c->g, points[i], points[j], &f)) continue;
+            f.paired = paired;
             check_form(c, &f);
             found++;
         }
     sni_wino_form taps;
-    if (sni_wino_form_of_taps(&c->g, &taps)) check_form(c, &taps);
+    if (!paired && sni_wino_form_of_taps(&c->g, &taps)) check_form(c, &taps);
     assert_true(found > 0);
+}
+
+static void check_all_forms(conv_case *c) {
+    check_forms(c, false);
 }
 
 static conv_case case_of(int64_t in, int64_t out, int64_t h, int64_t w, int64_t kernel_h,
@@ -136,6 +142,28 @@ static void test_epilogues(void **state) {
     }
 }
 
+/* Products by pairs of terms: whole blocks of input channels, odd numbers of blocks of output
+ * channels, all kernels. */
+static void test_paired(void **state) {
+    (void)state;
+    static const int64_t cases[][8] = {
+        {48, 80, 11, 13, 3, 3, 1, 1}, {64, 96, 30, 30, 3, 3, 1, 1},  {304, 130, 14, 14, 3, 3, 1, 1},
+        {32, 40, 9, 9, 5, 5, 2, 1},   {16, 33, 17, 12, 1, 7, 3, 1},  {80, 64, 12, 17, 7, 1, 3, 1},
+        {64, 48, 9, 40, 2, 2, 0, 1},  {32, 64, 15, 19, 3, 3, 1, 2},  {48, 50, 18, 21, 5, 5, 2, 2},
+        {112, 96, 5, 3, 3, 3, 1, 1},  {256, 256, 28, 28, 3, 3, 1, 1}};
+    if (sni_cpu_kernels_get()->block != SNI_LEFT_STEPS) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *p = cases[i];
+        conv_case c = case_of(p[0], p[1], p[2], p[3], p[4], p[5], p[6]);
+        c.g.stride_h = c.g.stride_w = p[7];
+        c.g.n = 1 + random_below(2);
+        c.e.act = i % 2 ? SNI_ACT_RELU : SNI_ACT_NONE;
+        conv_case_init(&c, i % 3 != 0, i % 4 == 1);
+        check_forms(&c, true);
+        conv_case_free(&c);
+    }
+}
+
 /* Blocks of tiles, groups of output channels, and threads that share a block. */
 static void test_large(void **state) {
     (void)state;
@@ -188,7 +216,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),    cmocka_unit_test(test_strided),
         cmocka_unit_test(test_epilogues), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_paired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,9 @@ typedef struct wino_weights {
     size_t group;                  /* floats of a group's points */
 } wino_weights;
 
-enum { TAPS = 256 }; /* as the number of a form: weights are transformed when they are used */
+/* As the number of a form: weights are transformed when they are used, products are made by pairs.
+ */
+enum { TAPS = 256, PAIRED = 512 };
 
 /* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
 static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geometry *group) {
@@ -39,10 +41,13 @@ static bool has_form(const sni_conv_geometry *g) {
 /* The form for a choice: the one that its node names, or the quickest by estimate. */
 static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
     const sni_blocked_conv_params *p = c->params;
-    if (p->winograd == 1) return sni_wino_choose(g, form);
+    if (p->winograd == 1) return sni_wino_choose(g, p->paired != 0, form);
     if (p->winograd == TAPS) return sni_wino_form_of_taps(g, form);
-    return p->winograd > 0 && p->winograd < 256 &&
-           sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form);
+    if (p->winograd <= 0 || p->winograd >= TAPS ||
+        !sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form))
+        return false;
+    form->paired = p->paired && sni_wino_can_pair(g);
+    return true;
 }
 
 static bool wino_accepts(const sni_choice *c) {
@@ -63,7 +68,7 @@ static uint32_t wino_form(const sni_choice *c) {
     sni_conv_geometry g, group;
     sni_wino_form form;
     if (!geometry_of(c, &g, &group) || !choose(c, &group, &form)) return 0;
-    return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w);
+    return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w) + (form.paired ? PAIRED : 0);
 }
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
