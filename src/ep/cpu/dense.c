@@ -157,9 +157,20 @@ static sn_status pack_paired(const sni_choice *c, sni_dense *p, sn_error *err) {
     return SN_OK;
 }
 
+/* True if the left operand has so few rows in every run. */
+static bool has_few(const sni_choice *c, int64_t k, int64_t rows) {
+    const sni_type *t = c->left;
+    int64_t all = 1;
+    if (!t || !t->has_shape) return false;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0 || !sni_mul_i64(all, t->dims[i], &all)) return false;
+    return all / k <= rows;
+}
+
 /* Which columns may be added up, or paired. */
 static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_error *err) {
-    bool suits = sni_paired_pays() && sni_paired_suits(INT64_MAX, p->n, p->k);
+    bool suits = sni_paired_pays() && sni_paired_suits(INT64_MAX, p->n, p->k) &&
+                 !has_few(c, p->k, sni_paired_most());
     if (ways & SNI_DENSE_PAIRED && suits) return pack_paired(c, p, err);
     return ways & SNI_DENSE_SEVEN ? pack_even(c, p, err) : SN_OK;
 }
