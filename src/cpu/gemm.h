@@ -35,7 +35,7 @@ typedef struct sni_gemm_f32 {
     const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
                               eight then, with somewhat larger errors. NULL: all are made */
     const struct sni_paired_b *paired; /* the same for products by pairs (cpu/paired.h), which come
-                                          first; NULL: they are not made so */
+                                          first; not scaled. NULL: they are not made so */
     const sni_coded_b *coded_b;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;

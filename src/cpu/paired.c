@@ -104,33 +104,88 @@ static bool is_tame(double square) {
     return square > 0x1p-80 && square < 0x1p80;
 }
 
-/* Brings column i of a panel to length 1, about. A column of zeros has factor 0. */
-static void scale_column(const measure_job *m, int64_t j, int i, int64_t depth) {
+/* Rows [*p, ...) of the panel's next k-block, and how many there are; NULL: it has no more. */
+static float *next_block(const sni_paired_panel *panel, int64_t *p, int64_t *rows) {
     int nr = sni_cpu_kernels_get()->nr;
-    int64_t blocks = k_blocks(m->k);
-    double square = m->squares[j + i];
-    int steps = is_tame(square) ? -(int)floor(log2(square) / 2) : 0;
-    float by = ldexpf(1, steps), *numbers = m->numbers + HEAD + j + i;
-    for (int64_t p = 0; p < m->k; p += depth) {
-        int64_t kc = sni_smaller(depth, m->k - p);
-        float *at =
-            m->panels + (sni_gemm_packed_panel(m->panels, m->n, nr, p, kc, j) - m->panels) + i;
-        for (int64_t r = 0; r < kc && steps; r++) at[r * nr] *= by;
-        numbers[p / depth * padded(m->n)] *= by * by;
+    if (*p >= panel->k) return NULL;
+    *rows = sni_smaller(panel->depth, panel->k - *p);
+    float *at = panel->panels + *p * sni_round_up(panel->n, nr) + panel->j * *rows;
+    *p += *rows;
+    return at;
+}
+
+/* The greatest number of column i, without its sign; NaN if it has one. */
+static float column_most(const sni_paired_panel *panel, int i) {
+    int nr = sni_cpu_kernels_get()->nr;
+    int64_t p = 0, rows;
+    float most = 0, *at;
+    while ((at = next_block(panel, &p, &rows)) != NULL)
+        for (int64_t r = 0; r < rows; r++) {
+            float size = fabsf(at[r * nr + i]);
+            if (!(size <= most)) most = size;
+            if (isnan(most)) return most;
+        }
+    return most;
+}
+
+/* The power of two that brings column i to length 1, about, or one whose squares do not tell its
+ * size closer to it. *back leads back, 0 for zeros. False: it has to be multiplied plainly. */
+static bool column_power(const sni_paired_panel *panel, int i, double square, float *back,
+                         int *power) {
+    enum { NEAR = 40 };
+    float most = is_tame(square) ? 1 : column_most(panel, i);
+    *power = 0;
+    if (is_tame(square))
+        *power = -(int)floor(log2(square) / 2);
+    else if (isfinite(most) && most > 0)
+        *power = (most > 1 ? NEAR : -NEAR) - ilogbf(most);
+    *back = most == 0 ? 0 : ldexpf(1, -*power);
+    return is_tame(square) || most == 0;
+}
+
+static void scale_column(const sni_paired_panel *panel, int i, int power) {
+    int nr = sni_cpu_kernels_get()->nr;
+    int64_t p = 0, rows;
+    float by = ldexpf(1, power), *at, *less = panel->less + i;
+    for (; (at = next_block(panel, &p, &rows)) != NULL; less += panel->less_step) {
+        for (int64_t r = 0; r < rows; r++) at[r * nr + i] *= by;
+        *less *= by * by;
     }
-    numbers[blocks * padded(m->n)] = square == 0 ? 0 : 1 / by;
+}
+
+bool sni_paired_scale_panel(const sni_paired_panel *panel) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    double squares[SNI_MAX_NR] = {0};
+    int64_t p = 0, rows;
+    float *at, *to = panel->less;
+    bool tame = true;
+    for (; (at = next_block(panel, &p, &rows)) != NULL; to += panel->less_step) {
+        double less[SNI_MAX_NR] = {0};
+        k->paired->columns(rows, at, squares, less);
+        for (int i = 0; i < k->nr; i++) to[i] = (float)less[i];
+    }
+    for (int i = 0; i < k->nr; i++) {
+        int power;
+        tame &= column_power(panel, i, squares[i], &panel->factors[i], &power);
+        if (power) scale_column(panel, i, power);
+    }
+    return tame;
 }
 
 static void scale_panels(void *ctx, int64_t begin, int64_t end) {
     const measure_job *m = ctx;
-    int nr = sni_cpu_kernels_get()->nr;
-    for (int64_t panel = begin; panel < end; panel++) {
-        m->tame[panel] = 1;
-        for (int i = 0; i < nr; i++) {
-            double square = m->squares[panel * nr + i];
-            scale_column(m, panel * nr, i, sni_gemm_depth(m->k));
-            m->tame[panel] &= square == 0 || is_tame(square);
-        }
+    int64_t blocks = k_blocks(m->k), columns = padded(m->n);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t j = i * sni_cpu_kernels_get()->nr;
+        m->tame[i] = sni_paired_scale_panel(
+            &(sni_paired_panel){.panels = m->panels,
+                                .k = m->k,
+                                .n = m->n,
+                                .depth = sni_gemm_depth(m->k),
+                                .j = j,
+                                .less = m->numbers + HEAD + j,
+                                .less_step = columns,
+                                .factors = m->numbers + HEAD + blocks * columns + j});
     }
 }
 
@@ -156,18 +211,19 @@ static double compare_columns(const measure_job *m) {
 void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float *numbers,
                         uint8_t *tame) {
     int64_t count = (int64_t)sni_paired_flags(n);
-    double *squares = calloc((size_t)padded(n), sizeof *squares);
-    measure_job m = {panels, numbers, tame, squares, k, n};
-    memset(tame, 0, sni_paired_flags(n));
-    if (!squares) return; /* no panel is tame: slower, and as right */
-    sni_parallel_for(0, count, 1, measure_panels, &m);
+    measure_job m = {.panels = panels, .numbers = numbers, .tame = tame, .k = k, .n = n};
     double square = 1;
-    if (scaled)
+    memset(tame, 0, sni_paired_flags(n));
+    if (scaled) {
         sni_parallel_for(0, count, 1, scale_panels, &m);
-    else
+    } else {
+        m.squares = calloc((size_t)padded(n), sizeof *m.squares);
+        if (!m.squares) return; /* no panel is tame: slower, and as right */
+        sni_parallel_for(0, count, 1, measure_panels, &m);
         square = compare_columns(&m);
+        free(m.squares);
+    }
     numbers[0] = (float)(square / (double)k_blocks(k));
-    free(squares);
 }
 
 /* ---- Products ---- */
@@ -228,8 +284,9 @@ static void sum_plainly(const sni_cpu_kernels *k, int rows, const sni_paired_til
     k->gemm_tile[rows](t->k, t->a, t->b, NULL, sums, k->nr, false, NULL, NULL, 0);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < k->nr; j++)
-            sums[i * k->nr + j] *=
-                t->row_factors[i] * (t->column_factors ? t->column_factors[j] : 1);
+            sums[i * k->nr + j] = sums[i * k->nr + j] *
+                                  (t->column_factors ? t->column_factors[j] : 1) *
+                                  t->row_factors[i];
 }
 
 /* One tile; `t` is all but its end. */

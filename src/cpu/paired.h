@@ -45,6 +45,18 @@ size_t sni_paired_flags(int64_t n);
 void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float *numbers,
                         uint8_t *tame);
 
+/* A panel of columns, from column j on, of packed panels in k-blocks of `depth` rows. */
+typedef struct sni_paired_panel {
+    float *panels;
+    int64_t k, n, depth, j;
+    float
+        *less; /* gets what is too much in the sums of its columns, less_step on for each k-block */
+    int64_t less_step;
+    float *factors; /* gets what leads back */
+} sni_paired_panel;
+/* Brings its columns to one size. False: some column has to be multiplied plainly. */
+bool sni_paired_scale_panel(const sni_paired_panel *panel);
+
 /* Lines of the left operand, SNI_LEFT_STEPS numbers each: those of row i follow each other at
  * step[i] elements from from[i] on, `lines` of them. */
 typedef struct sni_paired_part {

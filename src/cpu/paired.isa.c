@@ -338,15 +338,6 @@ static INLINE void scale_rows(const packing *p, int i, int rows, int64_t lines,
     }
 }
 
-/* True if a packed row is all zeros. */
-static bool is_zero(const packing *p, int i, int64_t lines) {
-    const float *at = p->to + i * SNI_LEFT_STEPS;
-    for (; lines > 0; lines--, at += p->to_step)
-        for (int q = 0; q < SNI_LEFT_STEPS; q++)
-            if (at[q] != 0) return false;
-    return true;
-}
-
 static INLINE float float_of_bits(int32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -369,6 +360,34 @@ static INLINE bool find_power(float square, float wanted, float *by, float *back
     return tame;
 }
 
+/* The bits of the greatest number of a packed row, without its sign; more than infinity's: it has a
+ * NaN. */
+static int32_t row_most(const packing *p, int i, int64_t lines) {
+    const float *at = p->to + i * SNI_LEFT_STEPS;
+    int32_t most = 0;
+    for (; lines > 0; lines--, at += p->to_step)
+        for (int q = 0; q < SNI_LEFT_STEPS; q++) {
+            int32_t bits;
+            memcpy(&bits, at + q, sizeof bits);
+            bits &= INT32_MAX;
+            most = bits > most ? bits : most;
+        }
+    return most;
+}
+
+/* A row whose squares do not tell its size: numbers near either end of what floats hold are brought
+ * closer to the middle. True: it is zeros. */
+static bool find_far_power(const packing *p, int i, int64_t lines, float *by, float *back) {
+    enum { ONE = 127, NEAR = 40, BITS = 23, NOT_FINITE = 255 };
+    int32_t most = row_most(p, i, lines), size = (most >> BITS) - ONE;
+    int32_t steps = size > NEAR ? NEAR - size : size < -NEAR ? -NEAR - size : 0;
+    if (most == 0) *back = 0;
+    if (most == 0 || most >> BITS == NOT_FINITE) return most == 0;
+    *by = float_of_bits((ONE + steps) << BITS);
+    *back = float_of_bits((ONE - steps) << BITS);
+    return false;
+}
+
 /* Packs rows [i, i + rows); returns which of them are not tame, a bit each. `rows` is a constant at
  * every call. */
 static INLINE uint32_t pack_rows(const packing *p, int i, int rows, float *less, float *factors) {
@@ -379,10 +398,7 @@ static INLINE uint32_t pack_rows(const packing *p, int i, int rows, float *less,
     for (int r = 0; r < rows; r++) {
         bool tame = find_power(squares[r], p->size, &powers[r], &factors[i + r]);
         less[i + r] *= powers[r] * powers[r];
-        if (tame) continue;
-        if (squares[r] == 0 && is_zero(p, i + r, lines))
-            factors[i + r] = 0;
-        else
+        if (!tame && !find_far_power(p, i + r, lines, &powers[r], &factors[i + r]))
             wild |= 1u << (i + r);
     }
     scale_rows(p, i, rows, lines, powers);

@@ -4,30 +4,13 @@
 #include "base/lengths.h"
 #include "cpu/paired.h"
 
-#include <math.h>
-
-static bool is_tame(double square) {
-    return square > 0x1p-80 && square < 0x1p80;
-}
-
 void sni_wino_pair_columns(float *panel, int64_t k, float *numbers) {
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    int nr = kernels->nr;
-    double squares[SNI_MAX_NR] = {0}, less[SNI_MAX_NR] = {0};
-    bool tame = true;
-    kernels->paired->columns(k, panel, squares, less);
-    for (int j = 0; j < nr; j++) {
-        bool zero = squares[j] == 0;
-        int steps = is_tame(squares[j]) ? -(int)floor(log2(squares[j]) / 2) : 0;
-        float by = ldexpf(1, steps);
-        for (int64_t i = 0; i < k; i++) {
-            zero = zero && panel[i * nr + j] == 0;
-            panel[i * nr + j] *= by;
-        }
-        numbers[j] = (float)less[j] * by * by;
-        numbers[SNI_MAX_NR + j] = zero ? 0 : ldexpf(1, -steps);
-        tame = tame && (zero || is_tame(squares[j]));
-    }
+    bool tame = sni_paired_scale_panel(&(sni_paired_panel){.panels = panel,
+                                                           .k = k,
+                                                           .n = sni_cpu_kernels_get()->nr,
+                                                           .depth = k,
+                                                           .less = numbers,
+                                                           .factors = numbers + SNI_MAX_NR});
     numbers[2 * SNI_MAX_NR] = tame ? 0 : 1;
 }
 
@@ -51,7 +34,7 @@ static void multiply_plain(const sni_wino_product *p, int64_t i, int64_t rows) {
         for (int64_t b = 0; b < p->nv; b++) {
             float *to = p->to + b * p->to_block + r * block;
             for (int64_t q = 0; q < block; q++)
-                to[q] *= p->nv == 1 ? factor : factor * factors[b * block + q];
+                to[q] = to[q] * (p->nv == 1 ? 1 : factors[b * block + q]) * factor;
         }
     }
 }

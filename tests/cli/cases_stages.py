@@ -38,6 +38,17 @@ def optimize_writes_onnx(folder):
 
 
 @test
+def fewer_products_can_be_left_out(folder):
+    path = network(folder, width=128)
+    for name in ("paired", "strassen"):
+        result = sinter("inspect", path, "--stage", "opt")
+        check_code(result, 0, "%s = 1" % name)
+        result = sinter("inspect", path, "--stage", "opt", "--disable-rule", name)
+        check_code(result, 0, "Linear")
+        check(name not in result.out, "%s is left out" % name, result)
+
+
+@test
 def graph_draws(folder):
     path, out = network(folder), os.path.join(folder, "g.dot")
     for stage, words in (("import", ["Identity", "active"][:1]), ("opt", ["Linear"]), ("plan", ["bytes at"])):

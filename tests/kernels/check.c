@@ -18,8 +18,8 @@
 
 enum { GUARD = 256, MOST_FAILURES = 10, GUARD_BYTE = 0xA5 };
 
-static const kernel_test *const lists[] = {gemm_tests, conv_tests, rnn_tests, tree_tests,
-                                           map_tests};
+static const kernel_test *const lists[] = {gemm_tests, paired_tests, conv_tests,
+                                           rnn_tests,  tree_tests,   map_tests};
 
 /* ---- Random numbers and arrays ---- */
 

@@ -60,12 +60,17 @@ bool call_more(check *c);
 /* What follows sums: an activation in double precision. */
 double plain_act(const sni_epilogue *e, double x);
 
+/* Where element p of row i stands in a packed left operand, and elements of one of k columns. */
+int64_t left_at(const check *c, int64_t i, int64_t p);
+int64_t left_size(const check *c, int64_t k);
+
 typedef struct kernel_test {
     const char *name;
     void (*run)(check *c);
 } kernel_test;
 
 /* Lists of the files in this folder; each ends with a NULL name. */
-extern const kernel_test gemm_tests[], conv_tests[], rnn_tests[], tree_tests[], map_tests[];
+extern const kernel_test gemm_tests[], paired_tests[], conv_tests[], rnn_tests[], tree_tests[],
+    map_tests[];
 
 #endif

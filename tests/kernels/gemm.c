@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "cpu/gemm.h"
+#include "cpu/paired.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,12 +38,11 @@ static const sni_act acts[] = {
     SNI_ACT_NONE,    SNI_ACT_RELU,         SNI_ACT_CLIP, SNI_ACT_LEAKY_RELU, SNI_ACT_HARD_SWISH,
     SNI_ACT_SIGMOID, SNI_ACT_HARD_SIGMOID, SNI_ACT_SILU, SNI_ACT_TANH,       SNI_ACT_GELU};
 
-/* Where element p of row i stands in a packed left operand. */
-static int64_t left_at(const check *c, int64_t i, int64_t p) {
+int64_t left_at(const check *c, int64_t i, int64_t p) {
     return p / SNI_LEFT_STEPS * SNI_LEFT_STEPS * c->k->mr + i * SNI_LEFT_STEPS + p % SNI_LEFT_STEPS;
 }
 
-static int64_t left_size(const check *c, int64_t k) {
+int64_t left_size(const check *c, int64_t k) {
     return (k + SNI_LEFT_STEPS - 1) / SNI_LEFT_STEPS * SNI_LEFT_STEPS * c->k->mr;
 }
 
@@ -391,14 +391,27 @@ static void axpy(check *c) {
     expect(c, "y", y, want, n, 1e-6);
 }
 
-/* The driver above the tiles, as a whole; `seven`: of products that may be made by seven. */
-static void whole(check *c, bool seven) {
+/* Ways of making a product: all of its products, fewer by seven for eight or by pairs. */
+enum { ALL, SEVEN, PAIRS };
+
+/* What products by pairs are told of packed B. Columns that are scaled are for nothing else. */
+static sni_paired_b measured(check *c, float *packed, int64_t m, int64_t k, int64_t n) {
+    bool scaled = sni_paired_suits(m, n, k) && below(c, 2);
+    float *numbers = unset_floats(c, (int64_t)sni_paired_numbers(k, n, scaled));
+    uint8_t *tame = (uint8_t *)unset_floats(c, (int64_t)sni_paired_flags(n));
+    sni_paired_measure(packed, k, n, scaled, numbers, tame);
+    return (sni_paired_b){
+        .k = k, .n = n, .panels = packed, .numbers = numbers, .tame = tame, .scaled = scaled};
+}
+
+/* The driver above the tiles, as a whole. */
+static void whole(check *c, int way) {
     int64_t m = size_of(c, 0, 60, 512), n = size_of(c, 0, 120, 512), k = size_of(c, 0, 300, 512);
     if (!c->bench && below(c, 4) == 0) m = 1;
-    if (seven) {
-        m = size_of(c, 35, 120, 512);
-        n = size_of(c, 60, 200, 512);
-        k = 32 * size_of(c, 3, 30, 16);
+    if (way != ALL) {
+        m = way == SEVEN ? size_of(c, 35, 120, 512) : size_of(c, 5, 120, 512);
+        n = size_of(c, way == SEVEN ? 60 : 48, 200, 512);
+        k = way == SEVEN ? 32 * size_of(c, 3, 30, 16) : 16 * size_of(c, 3, 110, 32);
     }
     float *a = random_floats(c, m * k), *b = random_floats(c, k * n), *y = unset_floats(c, m * n);
     float *bias = random_floats(c, n);
@@ -409,10 +422,15 @@ static void whole(check *c, bool seven) {
     float *packed = unset_floats(c, (int64_t)sni_gemm_packed_b_size(k, n));
     sni_gemm_pack_b(b, n, 1, k, n, packed);
     g.packed_b = packed;
-    size_t pairs = seven ? sni_gemm_even_size(k, n) : 0;
+    size_t pairs = way == SEVEN ? sni_gemm_even_size(k, n) : 0;
     uint8_t even[64] = {0};
     if (pairs) sni_gemm_find_even(packed, k, n, even);
     if (pairs) g.even = even;
+    sni_paired_b paired;
+    if (way == PAIRS) {
+        paired = measured(c, packed, m, k, n);
+        g.paired = &paired;
+    }
     float *scratch = unset_floats(c, (int64_t)sni_gemm_scratch_size(&g, 1));
     double *want = zero_doubles(c, m * n);
     for (int64_t i = 0; i < m && !c->bench; i++)
@@ -426,24 +444,41 @@ static void whole(check *c, bool seven) {
 }
 
 static void gemm_whole(check *c) {
-    whole(c, false);
+    whole(c, ALL);
 }
 
 static void gemm_seven(check *c) {
-    whole(c, true);
+    whole(c, SEVEN);
+}
+
+static void gemm_paired(check *c) {
+    whole(c, PAIRS);
 }
 
 const kernel_test gemm_tests[] = {
-    {"gemm_tile", gemm_tile},          {"gemm_half", gemm_half},
-    {"gemm_lying", gemm_lying},        {"gemm_lying_half", gemm_lying_half},
-    {"gemm_dots", gemm_dots},          {"gemm_across", gemm_across},
-    {"gemm_along", gemm_along},        {"gemm_row", gemm_row},
-    {"pack_left", pack_left},          {"pack_turned", pack_turned},
-    {"pack_straight", pack_straight},  {"turn_matrix", turn_matrix},
-    {"finish_row", finish_row},        {"finish_row relu", finish_relu},
-    {"finish_row silu", finish_silu},  {"finish_row gelu", finish_gelu},
-    {"finish_tile", finish_tile},      {"axpy", axpy},
-    {"gemm_less", gemm_less},          {"seven_left", seven_left},
-    {"column_sizes", column_sizes},    {"gemm 512", gemm_whole},
-    {"gemm 512 by seven", gemm_seven}, {0},
+    {"gemm_tile", gemm_tile},
+    {"gemm_half", gemm_half},
+    {"gemm_lying", gemm_lying},
+    {"gemm_lying_half", gemm_lying_half},
+    {"gemm_dots", gemm_dots},
+    {"gemm_across", gemm_across},
+    {"gemm_along", gemm_along},
+    {"gemm_row", gemm_row},
+    {"pack_left", pack_left},
+    {"pack_turned", pack_turned},
+    {"pack_straight", pack_straight},
+    {"turn_matrix", turn_matrix},
+    {"finish_row", finish_row},
+    {"finish_row relu", finish_relu},
+    {"finish_row silu", finish_silu},
+    {"finish_row gelu", finish_gelu},
+    {"finish_tile", finish_tile},
+    {"axpy", axpy},
+    {"gemm_less", gemm_less},
+    {"seven_left", seven_left},
+    {"column_sizes", column_sizes},
+    {"gemm 512", gemm_whole},
+    {"gemm 512 by seven", gemm_seven},
+    {"gemm 512 by pairs", gemm_paired},
+    {0},
 };

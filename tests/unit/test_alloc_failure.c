@@ -2,8 +2,11 @@
  * each time the library says so, and gives back all it had taken. */
 #include "unit.h"
 
+#include "cpu/gemm.h"
+#include "cpu/paired.h"
 #include "sinter.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -176,12 +179,50 @@ static void text_from_then_on(void **state) {
     fail_each(NULL, true, 3);
 }
 
+/* Weights that cannot be measured for products by pairs (cpu/paired.h), which nobody is told: the
+ * products are right all the same. */
+static void pairs_without_memory(void **state) {
+    (void)state;
+    enum { M = 40, N = 96, K = 128, ROOM = 4096 };
+    static _Alignas(64) float a[M * K], b[K * N], c[M * N], packed[2 * K * N], numbers[ROOM];
+    static uint8_t tame[ROOM];
+    for (int i = 0; i < M * K; i++) a[i] = (float)(i * 37 % 101) - 50;
+    for (int i = 0; i < K * N; i++) b[i] = (float)(i * 53 % 103) - 51;
+    for (int scaled = 0; scaled < 2; scaled++) {
+        assert_true(sni_gemm_packed_b_size(K, N) <= 2 * K * N);
+        assert_true(sni_paired_numbers(K, N, scaled) <= ROOM && sni_paired_flags(N) <= ROOM);
+        sni_gemm_pack_b(b, N, 1, K, N, packed);
+        memset(numbers, 0, sizeof numbers); /* as packed weights begin */
+        allocations = 0;
+        fail_at = 1;
+        sni_paired_measure(packed, K, N, scaled, numbers, tame);
+        fail_at = 0;
+        sni_paired_b paired = {K, N, packed, numbers, tame, scaled};
+        sni_gemm_f32 g = {
+            .m = M, .n = N, .k = K, .a = a, .a_row = K, .a_col = 1, .c = c, .c_row = N};
+        g.packed_b = packed;
+        g.paired = &paired;
+        size_t size = (sni_gemm_scratch_size(&g, 1) * sizeof(float) + 63) / 64 * 64;
+        float *scratch = aligned_alloc(64, size);
+        assert_non_null(scratch);
+        sni_gemm_f32_run(&g, 1, scratch);
+        free(scratch);
+        for (int i = 0; i < M * N; i++) {
+            double sum = 0;
+            for (int p = 0; p < K; p++) sum += (double)a[i / N * K + p] * (double)b[p * N + i % N];
+            if (!(fabs((double)c[i] - sum) <= 0.1))
+                fail_msg("element %d is %g, not %g (scaled: %d)", i, (double)c[i], sum, scaled);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_once),
         cmocka_unit_test(text_from_then_on),
         cmocka_unit_test(digits_once),
         cmocka_unit_test(digits_from_then_on),
+        cmocka_unit_test(pairs_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

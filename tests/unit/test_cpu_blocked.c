@@ -4,6 +4,8 @@
 #include "versus.h"
 
 #include "cpu/conv.h"
+#include "cpu/paired.h"
+#include "ep/cpu/cpu_ep.h"
 #include "ops/blocked.h"
 
 static versus v;
@@ -97,6 +99,12 @@ static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t pads
 
 static int64_t
     odd_every; /* of so many elements of a blocked tensor one is no finite number; 0: none */
+static int64_t odd_weights; /* the same of weights */
+
+static void put_odd(float *data, int64_t count, int64_t every) {
+    static const float odd[] = {INFINITY, -INFINITY, NAN};
+    for (int64_t i = 0; every && i < count; i += every) data[i] = odd[i / every % 3];
+}
 
 /* A random blocked tensor whose last block ends with zeros. */
 static void blocked_tensor(int64_t n, int64_t channels, int64_t h, int64_t w, int64_t block) {
@@ -104,8 +112,7 @@ static void blocked_tensor(int64_t n, int64_t channels, int64_t h, int64_t w, in
     float *data = malloc((size_t)count * sizeof *data + 1);
     assert_non_null(data);
     versus_fill(&v, SN_FLOAT32, count, data);
-    static const float odd[] = {INFINITY, -INFINITY, NAN};
-    for (int64_t i = 0; odd_every && i < count; i += odd_every) data[i] = odd[i / odd_every % 3];
+    put_odd(data, count, odd_every);
     for (int64_t i = 0; i < count; i++)
         if (i / (h * w * block) % blocks * block + i % block >= channels) data[i] = 0;
     versus_tensor(&v, SN_FLOAT32, 5, (int64_t[]){n, blocks, h, w, block}, data);
@@ -121,7 +128,9 @@ enum {
     FACTORS = 32,
     EACH = 64,
     MEANS = 128,
-    ONTO = 256
+    ONTO = 256,
+    PAIRED = 512,
+    FORCED = 1024 /* by pairs, whether that pays or not */
 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
@@ -138,6 +147,8 @@ static void conv_case(const shape *s, int mode, const char *activation) {
         blocked_tensor(s->n, s->in, s->h, s->w, block);
     versus_weight(&v, SN_FLOAT32, 4,
                   (int64_t[]){s->out, s->in / s->groups, s->kernel[0], s->kernel[1]}, NULL);
+    float *weights[] = {v.e.in[1].tensor.data, v.constants[1]->tensor.data};
+    for (int i = 0; i < 2; i++) put_odd(weights[i], v.e.in[1].tensor.count, odd_weights);
     if (mode & BIAS)
         versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
     else
@@ -157,11 +168,14 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
+    if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
+    if (mode & FORCED) v.use = &sni_cpu_conv_paired;
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
     /* 8 points along both axes: 5e-5 of the largest result, which is more than this root. */
     if (mode & PLAIN && mode & WINOGRAD && error < 5e-5 * sqrt(terms)) error = 5e-5 * sqrt(terms);
+    if (mode & PAIRED) error = 2e-6 * sqrt(terms);
     versus_run(&v, mode & MEANS ? 2 : 1, error);
     assert_true(s->refused || v.impl);
 }
@@ -558,6 +572,92 @@ static void phases_match(void **state) {
     assert_true(used >= 12);
 }
 
+/* Pointwise convolutions that may be computed by pairs: tiles of all sizes, halves of panels and
+ * less, several images, strides, pads that see nothing, odd numbers of lines and several k-blocks.
+ */
+static const shape pairable[] = {
+    {1, 48, 48, 1, 5, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 64, 80, 1, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {3, 112, 65, 1, 13, 13, {1, 1}, {2, 2}, {0}, {1, 1}},
+    {1, 80, 97, 1, 17, 10, {1, 1}, {2, 1}, {0}, {1, 1}},
+    {2, 96, 64, 1, 6, 9, {1, 1}, {1, 1}, {1, 2, 0, 3}, {1, 1}},
+    {1, 64, 63, 1, 7, 8, {1, 1}, {2, 2}, {4, 1, 3, 2}, {1, 1}},
+    {2, 1600, 49, 1, 5, 5, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 784, 160, 1, 7, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 2304, 33, 1, 4, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 256, 512, 1, 20, 21, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 64, 70, 1, 1, 500, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {0, 64, 64, 1, 9, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+    /* What would not pay. */
+    {5, 64, 100, 1, 3, 4, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {2, 32, 17, 1, 1, 1, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 16, 5, 1, 9, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+};
+enum { PAIRABLE = sizeof pairable / sizeof *pairable };
+
+/* Whether pairs can be forced: the lines that they are packed by are blocks. */
+static bool forces_pairs(void) {
+    return sni_paired_most() > 0 && sni_cpu_kernels_get()->block == SNI_LEFT_STEPS;
+}
+
+static void pairs_match(void **state) {
+    (void)state;
+    static const char *const activations[] = {NULL, "Relu", "HardSwish", "LeakyRelu"};
+    if (!forces_pairs()) skip();
+    for (int i = 0; i < PAIRABLE; i++)
+        for (int mode = 0; mode < 4; mode++) {
+            int way = mode | PAIRED | FORCED;
+            conv_case(&pairable[i], way, activations[(i + mode) % 4]);
+            conv_case(&pairable[i], way, activations[(i + mode + 1) % 4]);
+            conv_case(&pairable[i], way | SLOPES, NULL);
+            if (!(mode & ADDED)) continue;
+            conv_case(&pairable[i], way | ONTO, activations[(i + mode) % 2]);
+            conv_case(&pairable[i], way | ONTO, activations[2 + (i + mode) % 2]);
+            conv_case(&pairable[i], way | ONTO | SLOPES, NULL);
+        }
+}
+
+/* What is not finite is where it belongs, in the picture, in what is added and in weights. (Whether
+ * weights that are not finite meet pads is not decided.) */
+static void pairs_keep_odd_numbers(void **state) {
+    (void)state;
+    static const shape pictures[] = {
+        {2, 64, 80, 1, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 112, 64, 1, 13, 13, {1, 1}, {2, 2}, {0}, {1, 1}},
+        {1, 1600, 48, 1, 7, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+        {1, 64, 48, 1, 7, 9, {1, 1}, {1, 1}, {1, 0, 2, 1}, {1, 1}},
+    };
+    static const char *const activations[] = {NULL, "Relu", "LeakyRelu"};
+    if (!forces_pairs()) skip();
+    for (int i = 0; i < 4; i++)
+        for (int turn = 0; turn < 24; turn++) {
+            int mode = (turn & 3) | PAIRED | FORCED;
+            odd_every = turn & 4 ? 487 : 0;
+            odd_weights = turn & 4 || i == 3 ? 0 : 701;
+            conv_case(&pictures[i], mode, activations[turn / 8]);
+            if (mode & ADDED) conv_case(&pictures[i], mode | ONTO, activations[turn / 8]);
+        }
+    odd_every = 0;
+    odd_weights = 0;
+}
+
+/* Pairs are chosen where they are allowed and pay, and nowhere else. */
+static void pairs_are_chosen(void **state) {
+    (void)state;
+    int used = 0;
+    for (int i = 0; i < PAIRABLE + SHAPES; i++) {
+        const shape *s = i < PAIRABLE ? &pairable[i] : &shapes[i - PAIRABLE];
+        conv_case(s, BIAS, "Relu");
+        assert_true(!v.impl || strcmp(v.impl, "conv_paired_f32") != 0);
+        if (s->kernel[0] * s->kernel[1] > 1 || s->in % SNI_LEFT_STEPS) continue;
+        conv_case(s, BIAS | PAIRED, "Relu");
+        bool paired = v.impl && strcmp(v.impl, "conv_paired_f32") == 0;
+        assert_true(!paired || (sni_paired_pays() && forces_pairs() && s->in >= 48));
+        used += paired;
+    }
+    assert_true(sni_paired_pays() ? used >= 5 : used == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocked_matches),     cmocka_unit_test(plain_input_matches),
@@ -568,6 +668,8 @@ int main(void) {
         cmocka_unit_test(pools_match),         cmocka_unit_test(pictures_match),
         cmocka_unit_test(moves_match),         cmocka_unit_test(picked_matches),
         cmocka_unit_test(winograd_matches),    cmocka_unit_test(phases_match),
+        cmocka_unit_test(pairs_match),         cmocka_unit_test(pairs_keep_odd_numbers),
+        cmocka_unit_test(pairs_are_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_cpu_seven.c - dense layers by seven products for eight (cpu/gemm_seven.c) against the
  * reference kernel: sizes of every remainder, what follows a product, rows and columns of different
  * sizes, NaN and infinities. */
+#include "products.h"
 #include "versus.h"
 
 #include "cpu/gemm.h"
@@ -32,14 +33,6 @@ static void sizes_match(void **state) {
         }
 }
 
-static float *make(int64_t count, uint64_t seed) {
-    float *p = malloc((size_t)count * sizeof *p);
-    assert_non_null(p);
-    for (int64_t i = 0; i < count; i++)
-        p[i] = (float)(int)(unit_random(&seed) % 20001) / 10000.0f - 1.0f;
-    return p;
-}
-
 /* What the product of packed weights gives by seven, by eight, or by seven for columns that a file
  * says may be added up. */
 enum { EIGHT, SEVEN, TOLD };
@@ -64,35 +57,17 @@ static void multiply(int64_t m, int64_t n, int64_t k, const float *a, const floa
     free(packed);
 }
 
-/* The largest error of a row or, by column, of a column, against its largest result. */
-static double worst(int64_t m, int64_t n, int64_t k, const float *a, const float *b, const float *c,
-                    bool by_column) {
-    double result = 0;
-    for (int64_t o = 0; o < (by_column ? n : m); o++) {
-        double error = 0, most = 0;
-        for (int64_t q = 0; q < (by_column ? m : n); q++) {
-            int64_t i = by_column ? q : o, j = by_column ? o : q;
-            double sum = 0;
-            for (int64_t p = 0; p < k; p++) sum += (double)a[i * k + p] * (double)b[p * n + j];
-            error = fmax(error, fabs(sum - (double)c[i * n + j]));
-            most = fmax(most, fabs(sum));
-        }
-        if (most > 0) result = fmax(result, error / most);
-        if (most == 0) assert_true(error == 0);
-    }
-    return result;
-}
-
 enum { M = 98, N = 256, K = 768 };
 
 /* Against double precision, of the largest result of each row and column: twice what plain products
  * err by, about. */
 static void errors_are_bounded(void **state) {
     (void)state;
-    float *a = make(M * K, 1), *b = make(K * N, 2), *c = make(M * N, 3);
+    float *a = product_floats(M * K, 1), *b = product_floats(K * N, 2),
+          *c = product_floats(M * N, 3);
     multiply(M, N, K, a, b, SEVEN, c);
-    assert_true(worst(M, N, K, a, b, c, false) < 6e-6);
-    assert_true(worst(M, N, K, a, b, c, true) < 6e-6);
+    assert_true(product_worst(M, N, K, a, b, c, false) < 6e-6);
+    assert_true(product_worst(M, N, K, a, b, c, true) < 6e-6);
     free(a);
     free(b);
     free(c);
@@ -104,14 +79,15 @@ static void sizes_do_not_mix(void **state) {
     (void)state;
     static const float factors[] = {1, 1e-6f, 1e6f, 0, 1e-3f, 1e3f, 7};
     for (int turn = 0; turn < 14; turn++) {
-        float *a = make(M * K, 4), *b = make(K * N, 5), *c = make(M * N, 6);
+        float *a = product_floats(M * K, 4), *b = product_floats(K * N, 5),
+              *c = product_floats(M * N, 6);
         float factor = factors[turn / 2];
         for (int64_t i = 0; i < M && turn % 2; i += 5)
             for (int64_t p = 0; p < K; p++) a[i * K + p] *= factor;
         for (int64_t j = 0; j < N && turn % 2 == 0; j += 7)
             for (int64_t p = 0; p < K; p++) b[p * N + j] *= factor;
         multiply(M, N, K, a, b, SEVEN, c);
-        assert_true(worst(M, N, K, a, b, c, turn % 2 == 0) < 3e-5);
+        assert_true(product_worst(M, N, K, a, b, c, turn % 2 == 0) < 3e-5);
         free(a);
         free(b);
         free(c);
@@ -123,7 +99,8 @@ static void odd_numbers_stay(void **state) {
     (void)state;
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e30f};
     for (int turn = 0; turn < 12; turn++) {
-        float *a = make(M * K, 7), *b = make(K * N, 8), *c = make(M * N, 9), *d = make(M * N, 9);
+        float *a = product_floats(M * K, 7), *b = product_floats(K * N, 8),
+              *c = product_floats(M * N, 9), *d = product_floats(M * N, 9);
         if (turn % 2)
             a[turn * 37 % M * K + turn * 101 % K] = odd[turn / 2];
         else
@@ -146,9 +123,10 @@ static void odd_numbers_stay(void **state) {
 static void flags_do_not_matter(void **state) {
     (void)state;
     int64_t nr = sni_cpu_kernels_get()->nr, n = 7 * nr - 3;
-    float *a = make(M * K, 10), *b = make(K * n, 11), *c = make(M * n, 12);
+    float *a = product_floats(M * K, 10), *b = product_floats(K * n, 11),
+          *c = product_floats(M * n, 12);
     multiply(M, n, K, a, b, TOLD, c);
-    assert_true(worst(M, n, K, a, b, c, false) < 6e-6);
+    assert_true(product_worst(M, n, K, a, b, c, false) < 6e-6);
     free(a);
     free(b);
     free(c);

@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "rule_sample.h"
+#include "sink.h"
 
 enum { MOST_VARIANTS = 128, MOST_OUTPUTS = 4, MOST_NAMES = 1024 };
 
@@ -369,6 +370,64 @@ static void slices_of_any_range(void **state) {
     }
 }
 
+/* A pointwise convolution, a wide one, one of groups and a dense layer, with weights that are
+ * computed. */
+static const char layers_text[] =
+    "<ir_version: 8, opset_import: [\"\" : 18]> g (float[1,64,9,9] x, float[60,128] u) => "
+    "(float[1,64,9,9] y, float[60,128] z) <int64 zero = {0}, int64 one = {1}, "
+    "int64 n1 = {4096}, int64 n2 = {36864}, int64 n3 = {16384}, int64 n4 = {2048}, "
+    "int64[4] s1 = {64,64,1,1}, int64[4] s2 = {64,64,3,3}, int64[2] s3 = {128,128}, "
+    "int64[4] s4 = {64,32,1,1}> { "
+    "r1 = Range(zero, n1, one) f1 = Cast<to = 1>(r1) g1 = Sin(f1) w1 = Reshape(g1, s1) "
+    "r2 = Range(zero, n2, one) f2 = Cast<to = 1>(r2) g2 = Sin(f2) w2 = Reshape(g2, s2) "
+    "r3 = Range(zero, n3, one) f3 = Cast<to = 1>(r3) g3 = Sin(f3) w3 = Reshape(g3, s3) "
+    "r4 = Range(zero, n4, one) f4 = Cast<to = 1>(r4) g4 = Sin(f4) w4 = Reshape(g4, s4) "
+    "c = Conv(x, w1) d = Relu(c) h = Conv<pads = [1,1,1,1]>(d, w2) y = Conv<group = 2>(h, w4) "
+    "e = Gemm(u, w3) z = Relu(e) }";
+
+/* How often a pass fires, with or without leaving it out, and how many nodes have its attribute. */
+static size_t allowed(sn_model *model, const char *pass, bool left_out, int *marked) {
+    sn_session_options o;
+    sn_session *session;
+    sn_error err;
+    sink text = {0};
+    char attribute[64];
+    sn_session_options_init(&o, sizeof o);
+    o.disabled_rules = &pass;
+    o.disabled_rule_count = left_out;
+    if (sn_session_create(model, &o, &session, &err) != SN_OK) fail_msg("%s", err.message);
+    if (sn_session_write(session, SN_STAGE_OPT, SN_FORMAT_TEXT, sink_append, &text, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    size_t count = fired(session, pass);
+    snprintf(attribute, sizeof attribute, "%s = 1", pass);
+    *marked = 0;
+    for (const char *at = text.p; (at = strstr(at, attribute)) != NULL; at++) ++*marked;
+    sn_session_destroy(session);
+    free(text.p);
+    return count;
+}
+
+/* Passes that let nodes be computed with fewer products mark them once, and can be left out. */
+static void fewer_products_can_be_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *pass;
+        int nodes;
+    } cases[] = {{"winograd", 1}, {"strassen", 1}, {"paired", 3}};
+    sn_model *model;
+    sn_error err;
+    if (sn_model_load_text(layers_text, strlen(layers_text), &model, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < 3; i++) {
+        int marked;
+        assert_int_equal(allowed(model, cases[i].pass, false, &marked), cases[i].nodes);
+        assert_int_equal(marked, cases[i].nodes);
+        assert_int_equal(allowed(model, cases[i].pass, true, &marked), 0);
+        assert_int_equal(marked, 0);
+    }
+    sn_model_destroy(model);
+}
+
 static void print_cell(const char *text) {
     putchar('`');
     for (; *text; text++) {
@@ -394,9 +453,12 @@ static int print_tables(void) {
 
 int main(int count, char **args) {
     if (count > 1 && strcmp(args[1], "--markdown") == 0) return print_tables();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_keeps_the_result), cmocka_unit_test(names_are_unique),
-        cmocka_unit_test(rules_are_documented),        cmocka_unit_test(unknown_names_are_refused),
-        cmocka_unit_test(joined_weights_wait),         cmocka_unit_test(slices_of_any_range)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_keeps_the_result),
+                                       cmocka_unit_test(names_are_unique),
+                                       cmocka_unit_test(rules_are_documented),
+                                       cmocka_unit_test(unknown_names_are_refused),
+                                       cmocka_unit_test(joined_weights_wait),
+                                       cmocka_unit_test(slices_of_any_range),
+                                       cmocka_unit_test(fewer_products_can_be_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
