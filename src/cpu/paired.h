@@ -49,10 +49,9 @@ void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float 
 typedef struct sni_paired_panel {
     float *panels;
     int64_t k, n, depth, j;
-    float
-        *less; /* gets what is too much in the sums of its columns, less_step on for each k-block */
-    int64_t less_step;
-    float *factors; /* gets what leads back */
+    float *less;       /* gets what is too much in the sums of its columns, */
+    int64_t less_step; /* and so many floats on for each k-block */
+    float *factors;    /* gets what leads back */
 } sni_paired_panel;
 /* Brings its columns to one size. False: some column has to be multiplied plainly. */
 bool sni_paired_scale_panel(const sni_paired_panel *panel);
@@ -65,7 +64,7 @@ typedef struct sni_paired_part {
     int64_t step[SNI_MAX_MR];
     const float *factors; /* of the numbers of each line, line after line; NULL: 1 */
 } sni_paired_part;
-enum { SNI_PAIRED_PARTS = 64 }; /* most of them for a k-block */
+enum { SNI_PAIRED_PARTS = 64 }; /* most of them for a k-block, which has no more lines */
 
 /* Where results of a tile go, row by row and vector by vector, and what is done to them before. */
 typedef struct sni_paired_end {

@@ -232,7 +232,7 @@ static INLINE vf swap_pairs(vf x) {
 #endif
 }
 
-enum { LINE_VECTORS = SNI_LEFT_STEPS / LANES, ROWS_AT_ONCE = 4 };
+enum { LINE_VECTORS = SNI_LEFT_STEPS / LANES, ROWS_AT_ONCE = LANES == 16 ? 4 : LANES / 4 };
 
 /* Where rows [i, i + rows) of a part are, line by line. */
 typedef struct row_lines {
