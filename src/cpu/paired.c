@@ -16,7 +16,8 @@ enum {
     HEAD = 32,        /* floats before a packed row panel: what is too much, and factors back */
     FACTORS = 16,     /* where the latter begin */
     MOST_PANELS = 64, /* of rows in a block */
-    MANY_PANELS = 16, /* of rows for each thread that are worth reading all of B for */
+    MANY_PANELS = 8,  /* of rows for each thread that are worth reading all of B for, */
+    UNEVEN = 20,      /* even if one thread has one twentieth more to do */
     SPREAD = 8        /* how many times larger or smaller than others a column may be */
 };
 
@@ -397,7 +398,8 @@ static void cut(job *j, int threads) {
     int64_t rows = j->p->panels, columns = j->col_panels, parts = threads;
     int64_t by_rows = sni_ceil_div(rows, sni_smaller(parts, rows)) * columns;
     int64_t by_cols = sni_ceil_div(columns, sni_smaller(parts, columns)) * rows;
-    j->by_rows = rows >= MANY_PANELS * parts ? by_rows <= by_cols : by_rows < by_cols;
+    bool even = by_rows * UNEVEN <= by_cols * (UNEVEN + 1);
+    j->by_rows = rows >= MANY_PANELS * parts ? even : by_rows < by_cols;
     j->parts = (int)sni_smaller(parts, j->by_rows ? rows : columns);
 }
 
