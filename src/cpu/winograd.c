@@ -300,7 +300,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form)
     if (!sni_wino_form_of_taps(g, &taps)) return found;
     int64_t tiles =
         known.n * sni_ceil_div(known.out_h, taps.m_h) * sni_ceil_div(known.out_w, taps.m_w);
-    if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= 0.9 * best) return found;
+    if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= best) return found;
     *form = taps;
     return true;
 }
