@@ -76,10 +76,29 @@ static bool paired_accepts(const sni_choice *c) {
            (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
 }
 
+/* Part of the taps along an axis that lie in the picture, over all outputs. */
+static double inside(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
+                     int64_t pad) {
+    int64_t count = 0;
+    for (int64_t tap = 0; tap < kernel; tap++) {
+        int64_t first = sni_larger(0, sni_ceil_div(sni_larger(0, pad - tap * dilation), stride));
+        int64_t room = in - 1 + pad - tap * dilation;
+        int64_t last = room < 0 ? -1 : sni_smaller(out - 1, room / stride);
+        count += sni_larger(0, last - first + 1);
+    }
+    return (double)count / (double)(out * kernel);
+}
+
+/* Direct sums leave out taps that lie beside the picture; pairs sum zeros in their place. */
 static bool paired_pays(const sni_choice *c) {
+    static const double LEAST_INSIDE = 0.75;
     sni_conv_geometry g;
-    return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
-           sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g));
+    if (!geometry_of(c, &g) || g.out_h < 1 || g.out_w < 1 ||
+        !sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)))
+        return false;
+    return inside(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) *
+               inside(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left) >=
+           LEAST_INSIDE;
 }
 
 typedef struct filters {
