@@ -232,12 +232,12 @@ static double both(double work, double stream) {
     return work > stream ? work + 0.35 * stream : stream + 0.35 * work;
 }
 
-static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k) {
+static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, bool pair) {
     double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    if (g->groups == 1 && g->in_channels % k->block == 0 && sni_paired_pays() &&
+    if (pair && g->groups == 1 && g->in_channels % k->block == 0 && sni_paired_pays() &&
         sni_paired_suits(g->out_h * g->out_w, g->out_channels, (int64_t)taps))
         rate = 1.25; /* by pairs of terms */
     /* Weights are not fetched ahead. */
@@ -257,7 +257,7 @@ static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, co
 
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (!f) return direct_cost(g, k);
+    if (!f) return direct_cost(g, k, false);
     cut c = cut_of(g, f, k, 1);
     double tiles = (double)c.tiles, rows = (double)c.rows;
     /* Vectors that the transforms move. */
@@ -283,7 +283,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form)
     if (known.n < 1) known.n = 1;
     if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
         known.in_h = known.in_w = known.out_h = known.out_w = 40;
-    double best = sni_wino_cost(&known, NULL) * 0.95;
+    double best = direct_cost(&known, sni_cpu_kernels_get(), pair) * 0.95;
     bool found = false;
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         sni_wino_form f;
