@@ -24,6 +24,12 @@ static inline int64_t sni_blocks(int64_t channels, int64_t block) {
     return (channels + block - 1) / block;
 }
 
+/* A picture in which every output pixel sees its own input pixel alone. */
+static inline bool sni_conv_is_flat(const sni_conv_geometry *g) {
+    return g->kernel_h == 1 && g->kernel_w == 1 && g->stride_h == 1 && g->stride_w == 1 &&
+           g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
+}
+
 /* y = act(conv + bias + residual). */
 typedef struct sni_conv_epilogue {
     sni_act act;

@@ -83,24 +83,6 @@ typedef struct measure_job {
     int64_t k, n;
 } measure_job;
 
-/* Squares and corrections of the columns of a panel as they are. */
-static void measure_panel(const measure_job *m, int64_t panel) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    int64_t depth = sni_gemm_depth(m->k), j = panel * k->nr;
-    for (int64_t p = 0; p < m->k; p += depth) {
-        double less[SNI_MAX_NR] = {0};
-        int64_t kc = sni_smaller(depth, m->k - p);
-        float *to = m->numbers + HEAD + p / depth * padded(m->n) + j;
-        k->paired->columns(kc, sni_gemm_packed_panel(m->panels, m->n, k->nr, p, kc, j),
-                           m->squares + j, less);
-        for (int i = 0; i < k->nr; i++) to[i] = (float)less[i];
-    }
-}
-
-static void measure_panels(void *ctx, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) measure_panel(ctx, i);
-}
-
 static bool is_tame(double square) {
     return square > 0x1p-80 && square < 0x1p80;
 }
@@ -154,18 +136,23 @@ static void scale_column(const sni_paired_panel *panel, int i, int power) {
     }
 }
 
-bool sni_paired_scale_panel(const sni_paired_panel *panel) {
+/* Adds the squares of a panel's columns, and writes what is too much in their sums. */
+static void measure_panel(const sni_paired_panel *panel, double *squares) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    double squares[SNI_MAX_NR] = {0};
     int64_t p = 0, rows;
     float *at, *to = panel->less;
-    bool tame = true;
     for (; (at = next_block(panel, &p, &rows)) != NULL; to += panel->less_step) {
         double less[SNI_MAX_NR] = {0};
         k->paired->columns(rows, at, squares, less);
         for (int i = 0; i < k->nr; i++) to[i] = (float)less[i];
     }
-    for (int i = 0; i < k->nr; i++) {
+}
+
+bool sni_paired_scale_panel(const sni_paired_panel *panel) {
+    double squares[SNI_MAX_NR] = {0};
+    bool tame = true;
+    measure_panel(panel, squares);
+    for (int i = 0; i < sni_cpu_kernels_get()->nr; i++) {
         int power;
         tame &= column_power(panel, i, squares[i], &panel->factors[i], &power);
         if (power) scale_column(panel, i, power);
@@ -173,20 +160,32 @@ bool sni_paired_scale_panel(const sni_paired_panel *panel) {
     return tame;
 }
 
+static sni_paired_panel panel_of(const measure_job *m, int64_t i) {
+    int64_t columns = padded(m->n), j = i * sni_cpu_kernels_get()->nr;
+    float *less = m->numbers + HEAD + j;
+    return (sni_paired_panel){.panels = m->panels,
+                              .k = m->k,
+                              .n = m->n,
+                              .depth = sni_gemm_depth(m->k),
+                              .j = j,
+                              .less = less,
+                              .less_step = columns,
+                              .factors = less + k_blocks(m->k) * columns};
+}
+
+static void measure_panels(void *ctx, int64_t begin, int64_t end) {
+    const measure_job *m = ctx;
+    for (int64_t i = begin; i < end; i++) {
+        sni_paired_panel panel = panel_of(m, i);
+        measure_panel(&panel, m->squares + panel.j);
+    }
+}
+
 static void scale_panels(void *ctx, int64_t begin, int64_t end) {
     const measure_job *m = ctx;
-    int64_t blocks = k_blocks(m->k), columns = padded(m->n);
     for (int64_t i = begin; i < end; i++) {
-        int64_t j = i * sni_cpu_kernels_get()->nr;
-        m->tame[i] = sni_paired_scale_panel(
-            &(sni_paired_panel){.panels = m->panels,
-                                .k = m->k,
-                                .n = m->n,
-                                .depth = sni_gemm_depth(m->k),
-                                .j = j,
-                                .less = m->numbers + HEAD + j,
-                                .less_step = columns,
-                                .factors = m->numbers + HEAD + blocks * columns + j});
+        sni_paired_panel panel = panel_of(m, i);
+        m->tame[i] = sni_paired_scale_panel(&panel);
     }
 }
 

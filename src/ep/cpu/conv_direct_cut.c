@@ -27,12 +27,6 @@ static sni_conv_step step_of(const sni_direct_job *j) {
     return SNI_CONV_ANY;
 }
 
-/* A picture in which every output pixel sees its own input pixel alone. */
-static bool is_flat(const sni_conv_geometry *g) {
-    return g->kernel_h == 1 && g->kernel_w == 1 && g->stride_h == 1 && g->stride_w == 1 &&
-           g->in_h == g->out_h && g->in_w == g->out_w && !g->pad_top && !g->pad_left;
-}
-
 /* A small picture is copied with its padding: no tile has taps beside the picture then, and the
  * sums of all its rows stay in the first cache, which lets them take few weights at a time. */
 enum { FRAME_W = 16, FRAME = 1 << 18, NEAR = 6144 /* floats: of weights that all rows take */ };
@@ -195,7 +189,7 @@ static void cut_items(sni_direct_job *j, int threads) {
 
 void sni_direct_cut(sni_direct_job *j, int threads) {
     sni_conv_geometry *g = &j->g;
-    j->flat = is_flat(g);
+    j->flat = sni_conv_is_flat(g);
     j->line = !j->flat && g->out_h == 1;
     j->pointwise = !j->plain && g->kernel_h == 1 && g->kernel_w == 1;
     j->in_blocks = sni_blocks(j->weights->in, j->weights->in_block);

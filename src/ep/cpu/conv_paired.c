@@ -309,12 +309,6 @@ static bool stopping(const void *kernel) {
     return sni_stopping(kernel);
 }
 
-/* A picture in which every output pixel sees its own input pixel alone. */
-static bool is_flat(const sni_conv_geometry *g) {
-    return g->kernel_h * g->kernel_w * g->stride_h * g->stride_w == 1 && g->in_h == g->out_h &&
-           g->in_w == g->out_w && !g->pad_top && !g->pad_left;
-}
-
 static sn_status paired_run(sni_kernel *k) {
     const paired_weights *w = k->state;
     sni_blocked_call call;
@@ -338,7 +332,7 @@ static sn_status paired_run(sni_kernel *k) {
                           .ctx = &j,
                           .rows = rows_of,
                           .left = left_of,
-                          .ahead = is_flat(g) && w->count == 1 ? ahead_of : NULL,
+                          .ahead = sni_conv_is_flat(g) && w->count == 1 ? ahead_of : NULL,
                           .end = end_of,
                           .finish = finish,
                           .stop = stopping,

@@ -51,13 +51,13 @@ static sn_status pack_floats(const sni_choice *c, int i, bool turned, float alph
 
 /* ---- Coded weights ---- */
 
-/* Rows of the left operand as far as they are known; a great number if they are not. */
-static int64_t rows_of(const sni_choice *c, int64_t k) {
-    const sni_type *t = c->in[0];
+/* Rows of a left operand of this type as far as they are known; a great number if they are not. */
+static int64_t rows_of(const sni_type *t, int64_t k) {
     int64_t rows = 1;
-    for (int i = 0; i < sni_choice_rank(c, 0); i++)
+    if (!t || !t->has_shape || t->rank < 1 || k == 0) return INT64_MAX;
+    for (int i = 0; i < t->rank; i++)
         if (t->dims[i] < 0 || !sni_mul_i64(rows, t->dims[i], &rows)) return INT64_MAX;
-    return sni_choice_rank(c, 0) < 1 || k == 0 ? INT64_MAX : rows / k;
+    return rows / k;
 }
 
 /* Whether the left operand can have so few rows or fewer in another run: that some dimension can be
@@ -83,7 +83,7 @@ static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense
     size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
     size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
     *coded = size && given == size;
-    int64_t rows = rows_of(c, p->k), few = sni_coded_kernels_get()->rows;
+    int64_t rows = rows_of(c->in[0], p->k), few = sni_coded_kernels_get()->rows;
     if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
         return SN_OK;
     if (rows > few && (rows == INT64_MAX || !may_have(c, p->k, few))) return SN_OK;
@@ -157,20 +157,10 @@ static sn_status pack_paired(const sni_choice *c, sni_dense *p, sn_error *err) {
     return SN_OK;
 }
 
-/* True if the left operand has so few rows in every run. */
-static bool has_few(const sni_choice *c, int64_t k, int64_t rows) {
-    const sni_type *t = c->left;
-    int64_t all = 1;
-    if (!t || !t->has_shape) return false;
-    for (int i = 0; i < t->rank; i++)
-        if (t->dims[i] < 0 || !sni_mul_i64(all, t->dims[i], &all)) return false;
-    return all / k <= rows;
-}
-
 /* Which columns may be added up, or paired. */
 static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_error *err) {
     bool suits = sni_paired_pays() && sni_paired_suits(INT64_MAX, p->n, p->k) &&
-                 !has_few(c, p->k, sni_paired_most());
+                 rows_of(c->left, p->k) > sni_paired_most(); /* as far as the graph knows */
     if (ways & SNI_DENSE_PAIRED && suits) return pack_paired(c, p, err);
     return ways & SNI_DENSE_SEVEN ? pack_even(c, p, err) : SN_OK;
 }
