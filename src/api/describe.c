@@ -3,6 +3,7 @@
 
 #include "ops/op.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { DEPTH_LIMIT = 64 };
@@ -89,7 +90,7 @@ static sn_status add_outputs(sn_model *m, sn_error *err) {
 
 typedef struct survey {
     sn_model *m;
-    size_t op_capacity, weight_capacity;
+    size_t op_capacity;
     int32_t *op_index; /* positions in m->operators by hash of domain and name; -1: free */
     size_t op_index_size;
     sn_error *err;
@@ -173,28 +174,17 @@ static void count_macs(survey *s, const sni_graph *g, const sni_node *n) {
         s->m->info.macs += (uint64_t)macs;
 }
 
-static sn_status add_weight(survey *s, const sni_value *v) {
-    sn_model_info *info = &s->m->info;
-    if (info->weight_count == s->weight_capacity) {
-        size_t more = s->weight_capacity ? s->weight_capacity * 2 : 64;
-        sni_weight *bigger = SNI_NEW_ARRAY(&s->m->arena, sni_weight, more);
-        if (!bigger) return sni_fail_memory(s->err);
-        if (s->weight_capacity) memcpy(bigger, s->m->weights, s->weight_capacity * sizeof *bigger);
-        s->m->weights = bigger;
-        s->weight_capacity = more;
-    }
-    sni_weight *w = &s->m->weights[info->weight_count++];
-    w->bytes = v->constant->file_bytes;
-    info->weight_bytes += w->bytes;
-    if (v->constant->tensor.dtype != SN_STRING)
-        info->parameter_count += (uint64_t)v->constant->tensor.count;
-    return fill_info(s->m, v->name, &v->type, &w->info, s->err);
+static void count_weight(sn_model_info *info, const sni_const *c) {
+    info->weight_count++;
+    info->weight_bytes += c->file_bytes;
+    if (c->tensor.dtype != SN_STRING) info->parameter_count += (uint64_t)c->tensor.count;
 }
 
 static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
     SN_TRY(sni_check_nesting(depth, s->err));
     for (int32_t i = 0; i < g->value_count; i++)
-        if (g->values[i] && g->values[i]->constant) SN_TRY(add_weight(s, g->values[i]));
+        if (g->values[i] && g->values[i]->constant)
+            count_weight(&s->m->info, g->values[i]->constant);
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         SN_TRY(count_operator(s, n));
         count_macs(s, g, n);
@@ -202,12 +192,6 @@ static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
             SN_TRY(survey_graph(s, n->subgraphs[i], depth + 1));
     }
     return SN_OK;
-}
-
-static int by_bytes(const void *a, const void *b) {
-    const sni_weight *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(x->info.name, y->info.name);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -238,9 +222,49 @@ sn_status sni_model_describe(sn_model *m, sn_error *err) {
                               .metadata_count = model->n_metadata};
     survey s = {.m = m, .err = err};
     SN_TRY(survey_graph(&s, g, 0));
-    if (m->weights) qsort(m->weights, m->info.weight_count, sizeof *m->weights, by_bytes);
     if (m->operators) qsort(m->operators, m->info.operator_count, sizeof *m->operators, by_name);
     return SN_OK;
+}
+
+/* ---- Weights: told when first asked for, as most callers never do ---- */
+
+static int by_bytes(const void *a, const void *b) {
+    const sni_weight *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return strcmp(x->info.name, y->info.name);
+}
+
+static sn_status add_weights(sn_model *m, const sni_graph *g, size_t *count, int depth) {
+    SN_TRY(sni_check_nesting(depth, NULL));
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const sni_value *v = g->values[i];
+        if (!v || !v->constant) continue;
+        sni_weight *w = &m->weights[*count];
+        w->bytes = v->constant->file_bytes;
+        SN_TRY(fill_info(m, v->name, &v->type, &w->info, NULL));
+        ++*count;
+    }
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
+        for (int32_t i = 0; i < n->n_subgraphs; i++)
+            SN_TRY(add_weights(m, n->subgraphs[i], count, depth + 1));
+    return SN_OK;
+}
+
+/* The table, which stays; NULL: out of memory. */
+static const sni_weight *list_weights(sn_model *m) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    if (!m->weights) {
+        m->weights = SNI_NEW_ARRAY(&m->arena, sni_weight, m->info.weight_count);
+        if (m->weights && add_weights(m, m->model->graph, &count, 0) == SN_OK)
+            qsort(m->weights, count, sizeof *m->weights, by_bytes);
+        else
+            m->weights = NULL;
+    }
+    const sni_weight *weights = m->weights;
+    pthread_mutex_unlock(&lock);
+    return weights;
 }
 
 /* ---- The public questions ---- */
@@ -303,7 +327,9 @@ bool sn_model_operator(const sn_model *model, size_t index, sn_operator_use *out
 
 bool sn_model_weight(const sn_model *model, size_t index, sn_value_info *out, uint64_t *bytes) {
     if (!model || index >= model->info.weight_count) return false;
-    if (out) *out = model->weights[index].info;
-    if (bytes) *bytes = model->weights[index].bytes;
+    const sni_weight *weights = list_weights((sn_model *)model);
+    if (!weights) return false;
+    if (out) *out = weights[index].info;
+    if (bytes) *bytes = weights[index].bytes;
     return true;
 }

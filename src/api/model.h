@@ -31,7 +31,7 @@ struct sn_model {
     size_t n_inputs, n_outputs;
     sn_model_info info;
     sn_operator_use *operators;
-    sni_weight *weights; /* largest first */
+    sni_weight *weights; /* largest first; NULL until somebody asks */
 };
 
 /* Takes over `imported`, also on failure. */
