@@ -56,6 +56,16 @@ void sni_pages_use(void *p, size_t bytes) {
 }
 #endif
 
+void sni_pages_fetch(const void *p, size_t bytes) {
+#ifdef MADV_POPULATE_READ
+    uintptr_t first = (uintptr_t)p & ~(uintptr_t)(SMALL_PAGE - 1);
+    madvise((void *)first, (uintptr_t)p + bytes - first, MADV_POPULATE_READ);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
+
 void sni_pages_enlarge(void *p, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     uintptr_t large = SNI_LARGE_PAGE, first = ((uintptr_t)p + large - 1) / large * large;

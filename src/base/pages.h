@@ -16,6 +16,9 @@ void sni_pages_unmap(void *p, size_t bytes);
  * may use (sni_threads_limit): most of the time is the system's, which clears them. */
 void sni_pages_use(void *p, size_t bytes);
 
+/* Has the system map pages of a file that has been mapped at once instead of fault by fault. */
+void sni_pages_fetch(const void *p, size_t bytes);
+
 /* Asks for large pages as far as whole ones fit into the memory; pages that are there stay as they
  * are. */
 void sni_pages_enlarge(void *p, size_t bytes);

@@ -2,6 +2,7 @@
 #include "base/threadpool.h"
 
 #include "base/clock.h"
+#include "base/relax.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,18 +21,7 @@ enum {
     MOVE_PAUSE = 10000000 /* nanoseconds between two moves of a worker to another CPU */
 };
 
-/* One sni_parallel_for under way; lives on its caller's stack. */
-typedef struct job {
-    void (*fn)(void *ctx, int64_t begin, int64_t end);
-    void *ctx;
-    int64_t n, pieces;
-    atomic_int_least64_t claimed;    /* claims on a piece; those from `pieces` on found none left */
-    atomic_int_least64_t of_workers; /* claims by workers that found one */
-    int room;                        /* workers that may still join; under the pool's lock */
-    bool asleep;                     /* the caller waits on `done`; under the pool's lock */
-    atomic_int active;               /* workers inside; changed under the lock, read without it */
-    struct job *before, *after;
-} job;
+typedef sni_loop job;
 
 static struct {
     pthread_mutex_t lock;
@@ -84,21 +74,13 @@ static void pool_prepare(void) {
 
 /* ---- Waiting ---- */
 
-static void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Spins until ready(arg) or `limit` nanoseconds have passed. True if it got ready. */
 static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit) {
     int64_t end = (int64_t)sni_now_ns() + limit;
     do {
         for (int i = 0; i < 16; i++) {
             if (ready(arg)) return true;
-            relax();
+            sni_relax();
         }
     } while ((int64_t)sni_now_ns() < end);
     return false;
@@ -109,7 +91,7 @@ static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit)
 static void lock_pool(void) {
     for (int i = 0; i < LOCK_TRIES; i++) {
         if (pthread_mutex_trylock(&pool.lock) == 0) return;
-        relax();
+        sni_relax();
     }
     pthread_mutex_lock(&pool.lock);
 }
@@ -230,7 +212,6 @@ static bool spin_until_posted(unsigned seen, habits *h) {
 
 static void worker(void *crew_number) {
     unsigned crew = (unsigned)(uintptr_t)crew_number;
-    bool may_spin = sni_threads_available() > 1;
     habits h = {.patience = SPIN_LONGEST};
     lock_pool();
     while (crew == pool.crew) {
@@ -244,12 +225,10 @@ static void worker(void *crew_number) {
         }
         unsigned seen = atomic_load_explicit(&pool.posted, memory_order_relaxed);
         int64_t idle = (int64_t)sni_now_ns();
-        if (may_spin) {
-            pthread_mutex_unlock(&pool.lock);
-            bool found = spin_until_posted(seen, &h);
-            lock_pool();
-            if (found) continue; /* even if others have done the job meanwhile: more will come */
-        }
+        pthread_mutex_unlock(&pool.lock);
+        bool found = sni_threads_available() > 1 && spin_until_posted(seen, &h);
+        lock_pool();
+        if (found) continue; /* even if others have done the job meanwhile: more will come */
         sleep_until_posted(seen, crew, idle, &h);
     }
     pthread_mutex_unlock(&pool.lock);
@@ -380,25 +359,33 @@ int sni_threads_limit(int threads) {
     return before;
 }
 
-void sni_parallel_for(int threads, int64_t n, int64_t grain,
-                      void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
-    if (n <= 0) return;
+void sni_parallel_begin(sni_loop *loop, int threads, int64_t n, int64_t grain,
+                        void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
     if (threads <= 0) threads = most_here > 0 ? most_here : sni_threads_available();
     int64_t pieces = grain > 1 ? n / grain : n;
     int64_t most = threads == 1 ? 1 : (int64_t)threads * PIECES_PER_THREAD;
     if (pieces > most) pieces = most;
-    if (pieces <= 1) {
-        fn(ctx, 0, n);
-        return;
-    }
-    job j = {.fn = fn, .ctx = ctx, .n = n, .pieces = pieces};
-    if (inside) {
-        for (int64_t piece = 0; piece < pieces; piece++) run_piece(&j, piece);
-        return;
-    }
-    j.room = threads - 1 < pieces - 1 ? threads - 1 : (int)(pieces - 1);
+    if (pieces < 1) pieces = n > 0;
+    bool posted = pieces > 1 && !inside;
+    *loop = (sni_loop){.fn = fn, .ctx = ctx, .n = n, .pieces = pieces, .posted = posted};
+    if (!posted) return;
+    loop->room = threads - 1 < pieces - 1 ? threads - 1 : (int)(pieces - 1);
     pthread_once(&pool_once, pool_prepare);
-    post(&j);
-    run_as_caller(&j);
-    finish(&j);
+    post(loop);
+}
+
+void sni_parallel_end(sni_loop *loop) {
+    if (loop->posted) {
+        run_as_caller(loop);
+        finish(loop);
+    } else {
+        for (int64_t piece = 0; piece < loop->pieces; piece++) run_piece(loop, piece);
+    }
+}
+
+void sni_parallel_for(int threads, int64_t n, int64_t grain,
+                      void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx) {
+    sni_loop loop;
+    sni_parallel_begin(&loop, threads, n, grain, fn, ctx);
+    sni_parallel_end(&loop);
 }

@@ -7,6 +7,7 @@
 
 #include "sinter.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,27 @@ int sni_threads_available(void);
  * the calling thread alone. */
 void sni_parallel_for(int threads, int64_t n, int64_t grain,
                       void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
+/* A loop under way; its fields are the pool's. */
+typedef struct sni_loop {
+    void (*fn)(void *ctx, int64_t begin, int64_t end);
+    void *ctx;
+    int64_t n, pieces;
+    atomic_int_least64_t claimed;    /* claims on a piece; those from `pieces` on found none left */
+    atomic_int_least64_t of_workers; /* claims by workers that found one */
+    int room;                        /* workers that may still join; under the pool's lock */
+    bool posted;                     /* workers were called */
+    bool asleep;                     /* the caller waits on `done`; under the pool's lock */
+    atomic_int active;               /* workers inside; changed under the lock, read without it */
+    struct sni_loop *before, *after;
+} sni_loop;
+
+/* The two halves of sni_parallel_for, for a caller with something else to do in between, which may
+ * be loops of its own: workers begin at once, the caller takes part from sni_parallel_end() on,
+ * which returns when all is done. `loop` is the pool's until then. */
+void sni_parallel_begin(sni_loop *loop, int threads, int64_t n, int64_t grain,
+                        void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+void sni_parallel_end(sni_loop *loop);
 
 /* Most threads of the calling thread's loops that name no number; 0: all there are. Returns what
  * was set before. */

@@ -6,7 +6,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum {
     LARGE = 1 << 20,
@@ -25,16 +24,6 @@ static size_t mapped_size(size_t bytes) {
     size_t end = bytes % HUGE_PAGE;
     if (end >= HUGE_PAGE / 4 * 3) return bytes - end + HUGE_PAGE;
     return (bytes + 4095) & ~(size_t)4095;
-}
-
-/* Has the system map a piece of a file at once instead of fault by fault. */
-static void *map_in(void *data, size_t bytes) {
-#ifdef MADV_POPULATE_READ
-    uintptr_t first = (uintptr_t)data & ~(uintptr_t)4095;
-    if (bytes >= LARGE / 16)
-        madvise((void *)first, (uintptr_t)data + bytes - first, MADV_POPULATE_READ);
-#endif
-    return data;
 }
 
 static void *zeros(size_t bytes) {
@@ -142,7 +131,7 @@ sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, vo
         if (bytes[i] == 0) return sni_fail(err, SN_INTERNAL, "packed weights of 0 bytes");
         SN_TRY(make_room(pack, err));
         if (given)
-            piece.data = map_in(pack->given[pack->count].data, bytes[i]);
+            piece.data = pack->given[pack->count].data;
         else
             SN_TRY(allocate(pack, &piece, err));
         pack->pieces[pack->count++] = piece;

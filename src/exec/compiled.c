@@ -94,7 +94,11 @@ static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_co
                                    .bytes = (size_t)e.bytes,
                                    .mapped = true};
     }
-    c->finished = (sni_finished){.keys = c->keys, .pieces = c->pieces, .count = count};
+    c->finished = (sni_finished){.keys = c->keys,
+                                 .pieces = c->pieces,
+                                 .count = count,
+                                 .data = bytes + packed->offset,
+                                 .bytes = (size_t)packed->size};
     return SN_OK;
 }
 

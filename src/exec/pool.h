@@ -39,6 +39,7 @@ typedef struct sni_pool {
     size_t plan_limit;            /* bytes of plans that are kept */
     atomic_size_t plan_bytes;     /* of all plans that are kept */
     const sni_finished *finished; /* packed data of a compiled model; NULL: none */
+    atomic_bool fetched;          /* its pages have been mapped */
     uint32_t programs;            /* made so far */
 } sni_pool;
 

@@ -1,6 +1,9 @@
 /* program.c - plans by shape, and frames to run them in. */
 #include "exec/program.h"
 
+#include "base/pages.h"
+#include "base/threadpool.h"
+
 #include <stdlib.h>
 
 enum {
@@ -129,6 +132,33 @@ const sni_plan *sni_frame_plan(const sni_frame *frame) {
     return frame->planned->plan;
 }
 
+/* ---- Pages of a compiled model ---- */
+
+/* Large pages [begin, end) of its packed data. */
+static void fetch_some(void *ctx, int64_t begin, int64_t end) {
+    const sni_finished *f = ctx;
+    size_t from = (size_t)begin * SNI_LARGE_PAGE, to = (size_t)end * SNI_LARGE_PAGE;
+    sni_pages_fetch(f->data + from, (to < f->bytes ? to : f->bytes) - from);
+}
+
+/* Begins a loop that has the system map them, the first time. */
+static void begin_fetching(sni_pool *pool, sni_loop *loop) {
+    const sni_finished *f = pool->finished;
+    bool first = f && !atomic_exchange(&pool->fetched, true);
+    size_t pages = first ? (f->bytes + SNI_LARGE_PAGE - 1) / SNI_LARGE_PAGE : 0;
+    sni_parallel_begin(loop, 0, (int64_t)pages, 1, fetch_some, (void *)f);
+}
+
+/* Makes a plan; other threads fetch the weights meanwhile. */
+static sn_status build_plan(sni_program *g, const sni_signature *key, sni_plan **out,
+                            sn_error *err) {
+    sni_loop fetching;
+    begin_fetching(g->pool, &fetching);
+    sn_status status = sni_plan_build(&g->common, key, out, err);
+    sni_parallel_end(&fetching);
+    return status;
+}
+
 /* ---- Plans ---- */
 
 static void planned_free(sni_planned *p) {
@@ -192,7 +222,7 @@ static sn_status add_planned(sni_program *g, const sni_signature *signature, uin
     sni_arena_init(&p->key_arena, 0);
     p->hash = hash;
     sn_status status = copy_signature(p, signature, err);
-    if (status == SN_OK) status = sni_plan_build(&g->common, &p->key, &p->plan, err);
+    if (status == SN_OK) status = build_plan(g, &p->key, &p->plan, err);
     if (status != SN_OK) {
         planned_free(p);
         return status;

@@ -109,6 +109,8 @@ typedef struct sni_finished {
     const sni_finished_key *keys;
     const sni_piece *pieces;
     size_t count;
+    const unsigned char *data; /* what the pieces are parts of */
+    size_t bytes;
 } sni_finished;
 
 /* What all plans of a graph share. Guarded by the owner's lock. */

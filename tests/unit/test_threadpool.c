@@ -114,6 +114,27 @@ static void nested_calls_work(void **state) {
     for (int i = 0; i < 64; i++) assert_int_equal(s.inner[i], 4950);
 }
 
+/* Between the halves of a loop its caller runs others, one after the other and one in another. */
+static void halves_of_loops(void **state) {
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        for (int threads = 1; threads <= 4; threads++) {
+            atomic_llong outer = 0, inner = 0, between = 0;
+            sni_loop first, second;
+            sni_parallel_begin(&first, threads, 1000, 10, add_range, &outer);
+            sni_parallel_begin(&second, threads, 500, 1, add_range, &inner);
+            sni_parallel_for(threads, 100, 1, add_range, &between);
+            assert_int_equal(between, 4950);
+            sni_parallel_end(round % 2 ? &first : &second);
+            sni_parallel_end(round % 2 ? &second : &first);
+            assert_int_equal(outer, 499500);
+            assert_int_equal(inner, 124750);
+            sni_parallel_begin(&first, threads, 0, 1, add_range, NULL);
+            sni_parallel_end(&first);
+        }
+    }
+}
+
 static void count_piece(void *ctx, int64_t begin, int64_t end) {
     (void)begin;
     (void)end;
@@ -322,6 +343,7 @@ int main(void) {
         cmocka_unit_test(pieces_do_not_depend_on_timing),
         cmocka_unit_test(callers_work_from_the_front),
         cmocka_unit_test(nested_calls_work),
+        cmocka_unit_test(halves_of_loops),
         cmocka_unit_test(limit_is_kept),
         cmocka_unit_test(many_callers_at_once),
         cmocka_unit_test(idle_pool_wakes),
