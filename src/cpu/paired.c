@@ -5,6 +5,7 @@
  * panels do as fill half of it, and B passes by. */
 #include "cpu/paired.h"
 
+#include "base/team.h"
 #include "base/threadpool.h"
 #include "cpu/gemm_blocks.h"
 
@@ -13,12 +14,13 @@
 #include <string.h>
 
 enum {
-    HEAD = 32,        /* floats before a packed row panel: what is too much, and factors back */
-    FACTORS = 16,     /* where the latter begin */
-    MOST_PANELS = 64, /* of rows in a block */
-    MANY_PANELS = 8,  /* of rows for each thread that are worth reading all of B for, */
-    UNEVEN = 20,      /* even if one thread has one twentieth more to do */
-    SPREAD = 8        /* how many times larger or smaller than others a column may be */
+    HEAD = 32,         /* floats before a packed row panel: what is too much, and factors back */
+    FACTORS = 16,      /* where the latter begin */
+    MOST_PANELS = 64,  /* of rows in a block */
+    MANY_PANELS = 8,   /* of rows for each thread that are worth reading all of B for, */
+    UNEVEN = 20,       /* even if one thread has one twentieth more to do */
+    ROWS_TOGETHER = 2, /* panels of rows that a thread takes at a time */
+    SPREAD = 8         /* how many times larger or smaller than others a column may be */
 };
 
 bool sni_paired_pays(void) {
@@ -228,20 +230,31 @@ void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float 
 
 /* ---- Products ---- */
 
-/* Row panels [i0, i1) and columns [n0, n1) of C, in one thread. */
-typedef struct share {
+/* What the threads of a product have in common. */
+typedef struct job {
     const sni_paired *p;
     const sni_cpu_kernels *kernels;
-    int64_t i0, i1, n0, n1, depth;
+    int64_t depth;
     int64_t a_step;       /* from line to line of packed rows */
     bool near;            /* B stays in the second-level cache */
     const float *factors; /* of columns; NULL: 1 */
+    int64_t col_panels;
+    int parts;
+    bool by_rows;
     float *scratch;
+    size_t scratch_part;
+    sni_team team;
+} job;
+
+/* Row panels [i0, i1) and columns [n0, n1) of C. */
+typedef struct share {
+    int64_t i0, i1, n0, n1;
 } share;
 
-/* Row panels that are packed at a time. */
+/* Row panels that are packed, over kc terms from p on, and the columns that they meet. */
 typedef struct block {
-    int64_t first, count;
+    int64_t first, count, end; /* `end` of the rows that are packed after them */
+    int64_t p, kc, n0, n1;
     int64_t size; /* floats of one */
     const float *a;
     bool tame[MOST_PANELS];
@@ -265,17 +278,18 @@ static int64_t block_panels(const sni_paired *p) {
     return is_near(p->b) ? 1 : sni_larger(1, sni_smaller(most, MOST_PANELS));
 }
 
-static void pack_block(const share *s, int64_t line, int64_t kc, block *b) {
+static void pack_block(const job *j, float *scratch, block *b) {
     sni_paired_part parts[SNI_PAIRED_PARTS];
-    const sni_paired *p = s->p;
-    b->size = panel_size(s->kernels, kc);
-    b->a = s->scratch;
+    const sni_paired *p = j->p;
+    int64_t line = b->p / SNI_LEFT_STEPS, lines = b->kc / SNI_LEFT_STEPS;
+    b->size = panel_size(j->kernels, b->kc);
+    b->a = scratch;
     for (int64_t i = 0; i < b->count; i++) {
-        float *to = s->scratch + i * b->size;
-        int count = p->left(p->ctx, b->first + i, line, kc / SNI_LEFT_STEPS, parts);
+        float *to = scratch + i * b->size;
+        int count = p->left(p->ctx, b->first + i, line, lines, parts);
         b->rows[i] = p->rows(p->ctx, b->first + i);
-        b->tame[i] = s->kernels->paired->left(b->rows[i].count, count, parts, p->b->numbers[0],
-                                              to + HEAD, s->a_step, to, to + FACTORS) == 0;
+        b->tame[i] = j->kernels->paired->left(b->rows[i].count, count, parts, p->b->numbers[0],
+                                              to + HEAD, j->a_step, to, to + FACTORS) == 0;
     }
 }
 
@@ -290,9 +304,9 @@ static void sum_plainly(const sni_cpu_kernels *k, int rows, const sni_paired_til
 }
 
 /* One tile; `t` is all but its end. */
-static void run_tile(const share *s, const sni_paired_place *place, bool tame, sni_paired_tile *t) {
-    const sni_cpu_kernels *k = s->kernels;
-    const sni_paired *p = s->p;
+static void run_tile(const job *j, const sni_paired_place *place, bool tame, sni_paired_tile *t) {
+    const sni_cpu_kernels *k = j->kernels;
+    const sni_paired *p = j->p;
     _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
     bool half = 2 * place->columns == k->nr, whole = half || place->columns == k->nr;
     bool more = false;
@@ -309,78 +323,100 @@ static void run_tile(const share *s, const sni_paired_place *place, bool tame, s
 
 /* Has the tiles of a block and a panel of columns fetch what comes next: a panel of B after this
  * one, or where B stays near, while the first panel of its columns is met, rows of A. */
-static void plan_fetch(const share *s, const block *a, int64_t p, int64_t j, sni_paired_tile *t) {
-    const sni_paired *product = s->p;
+static void plan_fetch(const job *j, const block *a, int64_t column, sni_paired_tile *t) {
+    const sni_paired *product = j->p;
     const sni_paired_b *b = product->b;
-    int nr = s->kernels->nr;
+    int nr = j->kernels->nr;
     t->each = t->fetch_step = 0;
     t->fetch = t->b;
-    if (!s->near && j + nr < s->n1) {
-        t->fetch = sni_gemm_packed_panel(b->panels, b->n, nr, p, t->k, j + nr);
+    if (!j->near && column + nr < a->n1) {
+        t->fetch = sni_gemm_packed_panel(b->panels, b->n, nr, a->p, t->k, column + nr);
         t->each = sni_ceil_div(nr, a->count);
         t->fetch_step = t->each * 16;
-    } else if (s->near && j == s->n0 && product->ahead && a->first + a->count < s->i1) {
-        t->fetch =
-            product->ahead(product->ctx, a->first + a->count, p / SNI_LEFT_STEPS, &t->fetch_step);
+    } else if (j->near && column == a->n0 && product->ahead && a->first + a->count < a->end) {
+        t->fetch = product->ahead(product->ctx, a->first + a->count, a->p / SNI_LEFT_STEPS,
+                                  &t->fetch_step);
         t->each = a->rows[0].count;
     }
 }
 
-/* A block by one panel of columns, over kc terms from p on. */
-static void run_panel(const share *s, const block *a, int64_t p, int64_t kc, int64_t j) {
-    const sni_paired_b *b = s->p->b;
-    int nr = s->kernels->nr;
-    sni_paired_place place = {.column = j,
-                              .columns = sni_smaller(nr, s->n1 - j),
-                              .first = p == 0,
-                              .last = p + kc == b->k};
-    sni_paired_tile t = {.k = kc,
-                         .a_step = s->a_step,
-                         .b = sni_gemm_packed_panel(b->panels, b->n, nr, p, kc, j),
-                         .column_less = column_less(b, p / s->depth, j),
-                         .column_factors = s->factors ? s->factors + j : NULL};
-    plan_fetch(s, a, p, j, &t);
+/* A block by one panel of columns. */
+static void run_panel(const job *j, const block *a, int64_t column) {
+    const sni_paired_b *b = j->p->b;
+    int nr = j->kernels->nr;
+    sni_paired_place place = {.column = column,
+                              .columns = sni_smaller(nr, a->n1 - column),
+                              .first = a->p == 0,
+                              .last = a->p + a->kc == b->k};
+    sni_paired_tile t = {.k = a->kc,
+                         .a_step = j->a_step,
+                         .b = sni_gemm_packed_panel(b->panels, b->n, nr, a->p, a->kc, column),
+                         .column_less = column_less(b, a->p / j->depth, column),
+                         .column_factors = j->factors ? j->factors + column : NULL};
+    plan_fetch(j, a, column, &t);
     for (int64_t i = 0; i < a->count; i++) {
         const float *left = a->a + i * a->size;
         place.rows = a->rows[i];
         t.a = left + HEAD;
         t.row_less = left;
         t.row_factors = left + FACTORS;
-        run_tile(s, &place, a->tame[i] && b->tame[j / nr], &t);
-        t.fetch += t.fetch_step * (kc / SNI_LEFT_STEPS);
+        run_tile(j, &place, a->tame[i] && b->tame[column / nr], &t);
+        t.fetch += t.fetch_step * (a->kc / SNI_LEFT_STEPS);
     }
 }
 
-/* A block by all columns of the share. */
-static void run_block(const share *s, const block *a, int64_t p, int64_t kc) {
-    for (int64_t j = s->n0; j < s->n1; j += s->kernels->nr) run_panel(s, a, p, kc, j);
+static bool stops(const job *j) {
+    return j->p->stop && j->p->stop(j->p->stop_ctx);
 }
 
-static void run_share(const share *s) {
-    const sni_paired *product = s->p;
-    int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(product));
-    for (int64_t p = 0; p < product->b->k; p += s->depth) {
-        int64_t kc = sni_smaller(s->depth, product->b->k - p);
-        for (int64_t q = 0; q < blocks; q++) {
-            if (product->stop && product->stop(product->stop_ctx)) return;
-            block a = {.first = s->i0 + (s->i1 - s->i0) * q / blocks};
-            a.count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - a.first;
-            pack_block(s, p / SNI_LEFT_STEPS, kc, &a);
-            run_block(s, &a, p, kc);
+/* Where B is near: one row panel after the other meets all of its columns. */
+static void run_rows(const job *j, const share *s, float *scratch) {
+    for (int64_t p = 0; p < j->p->b->k; p += j->depth)
+        for (int64_t i = s->i0; i < s->i1 && !stops(j); i++) {
+            block a = {.first = i, .count = 1, .end = s->i1, .p = p, .n0 = s->n0, .n1 = s->n1};
+            a.kc = sni_smaller(j->depth, j->p->b->k - p);
+            pack_block(j, scratch, &a);
+            for (int64_t n = s->n0; n < s->n1; n += j->kernels->nr) run_panel(j, &a, n);
         }
-    }
+}
+
+/* Where it is not: many row panels are packed, and it passes by. */
+static void run_blocks(job *j, int part, const share *s, float *scratch) {
+    int64_t rows = s->i1 - s->i0, blocks = sni_ceil_div(rows, block_panels(j->p));
+    for (int64_t p = 0; p < j->p->b->k; p += j->depth)
+        for (int64_t q = 0; q < blocks && !stops(j); q++) {
+            block a = {.first = s->i0 + rows * q / blocks, .p = p, .n0 = s->n0, .n1 = s->n1};
+            a.count = s->i0 + rows * (q + 1) / blocks - a.first;
+            a.kc = sni_smaller(j->depth, j->p->b->k - p);
+            pack_block(j, scratch, &a);
+            sni_team_do(&j->team, part, &a, sni_ceil_div(s->n1 - s->n0, j->kernels->nr));
+        }
 }
 
 /* ---- Threads ---- */
 
-typedef struct job {
-    const sni_paired *p;
-    int64_t col_panels;
-    int parts;
-    bool by_rows;
-    float *scratch;
-    size_t scratch_part;
-} job;
+static float *scratch_of(const job *j, int part) {
+    return j->scratch + (size_t)part * j->scratch_part;
+}
+
+/* A unit of a share whose rows are dealt out. */
+static void help_rows(void *ctx, int part, const void *work, int64_t unit) {
+    const job *j = ctx;
+    const share *all = work;
+    int64_t from = all->i0 + unit * ROWS_TOGETHER;
+    share s = *all;
+    s.i0 = from;
+    s.i1 = sni_smaller(from + ROWS_TOGETHER, all->i1);
+    run_rows(j, &s, scratch_of(j, part));
+}
+
+/* A unit of a block: a panel of columns. */
+static void help_columns(void *ctx, int part, const void *work, int64_t unit) {
+    const job *j = ctx;
+    const block *a = work;
+    (void)part;
+    run_panel(j, a, a->n0 + unit * j->kernels->nr);
+}
 
 static size_t part_size(const sni_paired *p) {
     int64_t size = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(p->b->k));
@@ -394,7 +430,8 @@ size_t sni_paired_scratch_size(const sni_paired *p, int threads) {
 /* Rows where there are many, so that each is packed once; else the side that gives the most equal
  * parts, columns if both do. */
 static void cut(job *j, int threads) {
-    int64_t rows = j->p->panels, columns = j->col_panels, parts = threads;
+    int64_t rows = j->p->panels, columns = j->col_panels;
+    int64_t parts = sni_smaller(threads, SNI_MOST_PARTS);
     int64_t by_rows = sni_ceil_div(rows, sni_smaller(parts, rows)) * columns;
     int64_t by_cols = sni_ceil_div(columns, sni_smaller(parts, columns)) * rows;
     bool even = by_rows * UNEVEN <= by_cols * (UNEVEN + 1);
@@ -403,29 +440,35 @@ static void cut(job *j, int threads) {
 }
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
-    const job *j = ctx;
-    int64_t units = j->by_rows ? j->p->panels : j->col_panels;
-    for (int64_t part = begin; part < end; part++) {
+    job *j = ctx;
+    int64_t units = j->by_rows ? j->p->panels : j->col_panels, n = j->p->b->n;
+    for (int part = (int)begin; part < (int)end; part++) {
         int64_t from = part * units / j->parts, to = (part + 1) * units / j->parts;
-        int nr = sni_cpu_kernels_get()->nr;
-        share s = {.p = j->p,
-                   .kernels = sni_cpu_kernels_get(),
-                   .i0 = j->by_rows ? from : 0,
+        share s = {.i0 = j->by_rows ? from : 0,
                    .i1 = j->by_rows ? to : j->p->panels,
-                   .n0 = j->by_rows ? 0 : from * nr,
-                   .n1 = j->by_rows ? j->p->b->n : sni_smaller(to * nr, j->p->b->n),
-                   .depth = sni_gemm_depth(j->p->b->k),
-                   .a_step = sni_gemm_left_panel(sni_cpu_kernels_get(), SNI_LEFT_STEPS),
-                   .near = is_near(j->p->b),
-                   .factors = column_factors(j->p->b),
-                   .scratch = j->scratch + (size_t)part * j->scratch_part};
-        run_share(&s);
+                   .n0 = j->by_rows ? 0 : from * j->kernels->nr,
+                   .n1 = j->by_rows ? n : sni_smaller(to * j->kernels->nr, n)};
+        if (j->near)
+            sni_team_do(&j->team, part, &s, sni_ceil_div(s.i1 - s.i0, ROWS_TOGETHER));
+        else
+            run_blocks(j, part, &s, scratch_of(j, part));
+        sni_team_help(&j->team, part);
     }
 }
 
 void sni_paired_run(const sni_paired *p, int threads, float *scratch) {
-    job j = {.p = p, .scratch = scratch, .scratch_part = part_size(p)};
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    job j;
+    j.p = p;
+    j.kernels = kernels;
+    j.depth = sni_gemm_depth(p->b->k);
+    j.a_step = sni_gemm_left_panel(kernels, SNI_LEFT_STEPS);
+    j.near = is_near(p->b);
+    j.factors = column_factors(p->b);
     j.col_panels = (int64_t)sni_paired_flags(p->b->n);
+    j.scratch = scratch;
+    j.scratch_part = part_size(p);
     cut(&j, threads < 1 ? 1 : threads);
+    sni_team_init(&j.team, j.parts, j.near ? help_rows : help_columns, &j);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

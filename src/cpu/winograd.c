@@ -13,6 +13,7 @@
  * order in either case. */
 #include "cpu/winograd.h"
 
+#include "base/team.h"
 #include "base/threadpool.h"
 #include "cpu/paired.h"
 #include "cpu/winograd_paired.h"
@@ -183,7 +184,7 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.points = sni_wino_points(f);
     c.v_blocks = sni_wino_phases(f) * c.in_blocks;
     c.depth = sni_wino_depth(g, f);
-    c.parts = threads < 1 ? 1 : threads;
+    c.parts = threads < 1 ? 1 : (int)sni_smaller(threads, SNI_MOST_PARTS);
     c.paired = f->paired;
     c.most_rows = f->paired ? sni_smaller(k->wino->rows, sni_paired_most()) : k->wino->rows;
     if (f->taps) {
@@ -319,6 +320,7 @@ typedef struct job {
     bool finish;       /* an activation that it has not got follows */
     float *scratch;
     int64_t first, count; /* by_channels: the block of tiles */
+    sni_team team;
 } job;
 
 static const float zeros[2 * SNI_WINO_STRIP * 16]; /* a row of a picture, every other column */
@@ -462,25 +464,34 @@ static void multiply_point(const job *j, int64_t count, const place *p, const fl
     }
 }
 
-/* Products of `pairs` pairs of output channel blocks from `pair` on. */
-static void multiply(const job *j, int64_t count, int64_t pair, int64_t pairs, const float *v,
-                     float *m) {
+/* Channels that the points before one have. */
+static int64_t channels_before(const job *j, int64_t point) {
+    int64_t count = 0, first, last;
+    if (j->form->stride == 1) return point * j->g->in_channels;
+    for (int64_t i = 0; i < point; i++) {
+        sni_wino_phases_at(j->form, i, &first, &last);
+        count += last - first;
+    }
+    return count * j->g->in_channels;
+}
+
+/* Products of `pairs` pairs of output channel blocks from `pair` on, at one point. */
+static void multiply(const job *j, int64_t count, int64_t point, int64_t pair, int64_t pairs,
+                     const float *v, float *m) {
     const cut *c = j->c;
-    int64_t block = j->kernels->block, before = 0, channels, first, last;
-    for (int64_t point = 0; point < c->points; point++, before += channels) {
-        sni_wino_phases_at(j->form, point, &first, &last);
-        channels = (last - first) * j->g->in_channels;
-        const float *a = v + point * c->v_step + first * c->in_blocks * c->v_block;
-        for (int64_t p = 0; p < pairs; p++) {
-            bool wrap = p + 1 == pairs, end = wrap && point + 1 == c->points;
-            int other;
-            place at = {.point = point, .pair = pair + p, .phases = last - first};
-            at.u = weights_of(j, pair + p, before, &at.nv);
-            at.next = end ? at.u
-                          : weights_of(j, wrap ? pair : pair + p + 1,
-                                       before + (wrap ? channels : 0), &other);
-            multiply_point(j, count, &at, v, a, m + point * c->m_step + p * 2 * c->most * block);
-        }
+    int64_t block = j->kernels->block, before = channels_before(j, point), first, last;
+    sni_wino_phases_at(j->form, point, &first, &last);
+    int64_t after = before + (last - first) * j->g->in_channels;
+    const float *a = v + point * c->v_step + first * c->in_blocks * c->v_block;
+    for (int64_t p = 0; p < pairs; p++) {
+        bool wrap = p + 1 == pairs, end = wrap && point + 1 == c->points;
+        int other;
+        place at = {.point = point, .pair = pair + p, .phases = last - first};
+        at.u = weights_of(j, pair + p, before, &at.nv);
+        at.next = end    ? at.u
+                  : wrap ? weights_of(j, pair, after, &other)
+                         : weights_of(j, pair + p + 1, before, &other);
+        multiply_point(j, count, &at, v, a, m + point * c->m_step + p * 2 * c->most * block);
     }
 }
 
@@ -527,16 +538,57 @@ static void output_block(const job *j, int64_t first, int64_t count, int64_t out
     }
 }
 
+/* What a part does with a block of tiles, in units that others help with. */
+typedef enum step {
+    INPUT,    /* a block of input channels to V, of one phase */
+    PAIR,     /* V at a point for products by pairs */
+    MULTIPLY, /* products at a point, of some pairs of output channel blocks, to M */
+    OUTPUT    /* one of these blocks to the output */
+} step;
+
+typedef struct piece {
+    step step;
+    int64_t first, count; /* tiles */
+    int64_t pair, pairs;
+    float *v, *m;
+} piece;
+
+enum { POINTS = 4 }; /* of a unit of products */
+
+static void run_unit(void *ctx, int part, const void *work, int64_t unit) {
+    const job *j = ctx;
+    const piece *p = work;
+    (void)part;
+    switch (p->step) {
+    case INPUT:
+        input_block(j, p->first, p->count, unit, unit + 1, p->v);
+        break;
+    case PAIR:
+        pair_points(j, p->count, unit, unit + 1, p->v);
+        break;
+    case MULTIPLY:
+        for (int64_t i = unit * POINTS; i < sni_smaller((unit + 1) * POINTS, j->c->points); i++)
+            multiply(j, p->count, i, p->pair, p->pairs, p->v, p->m);
+        break;
+    case OUTPUT:
+        output_block(j, p->first, p->count, 2 * p->pair + unit,
+                     p->m + unit * j->c->most * j->kernels->block);
+        break;
+    }
+}
+
+static void run_step(job *j, int part, piece *p, step which, int64_t units) {
+    p->step = which;
+    sni_team_do(&j->team, part, p, units);
+}
+
 /* Pairs [from, to) of output channel blocks of a block of tiles. */
-static void output_pairs(const job *j, int64_t first, int64_t count, int64_t from, int64_t to,
-                         const float *v, float *m) {
+static void output_pairs(job *j, int part, piece *p, int64_t from, int64_t to) {
     const cut *c = j->c;
-    for (int64_t pair = from; pair < to; pair += c->together) {
-        int64_t pairs = sni_smaller(c->together, to - pair);
-        multiply(j, count, pair, pairs, v, m);
-        int64_t blocks = sni_smaller(2 * pairs, c->out_blocks - 2 * pair);
-        for (int64_t b = 0; b < blocks; b++)
-            output_block(j, first, count, 2 * pair + b, m + b * c->most * j->kernels->block);
+    for (p->pair = from; p->pair < to; p->pair += c->together) {
+        p->pairs = sni_smaller(c->together, to - p->pair);
+        run_step(j, part, p, MULTIPLY, sni_ceil_div(c->points, POINTS));
+        run_step(j, part, p, OUTPUT, sni_smaller(2 * p->pairs, c->out_blocks - 2 * p->pair));
     }
 }
 
@@ -603,18 +655,20 @@ static void run_taps(void *ctx, int64_t begin, int64_t end) {
 /* ---- Threads ---- */
 
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
-    const job *j = ctx;
+    job *j = ctx;
     const cut *c = j->c;
     int64_t blocks = sni_ceil_div(c->tiles, c->most);
-    for (int64_t part = begin; part < end; part++) {
+    for (int part = (int)begin; part < (int)end; part++) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size);
         int64_t last = (part + 1) * blocks / c->parts;
         for (int64_t b = part * blocks / c->parts; b < last; b++) {
-            int64_t first = b * c->most, count = sni_smaller(c->most, c->tiles - first);
-            input_block(j, first, count, 0, c->v_blocks, v);
-            if (c->paired) pair_points(j, count, 0, c->points, v);
-            output_pairs(j, first, count, 0, c->pairs, v, v + c->v_size);
+            piece p = {.first = b * c->most, .v = v, .m = v + c->v_size};
+            p.count = sni_smaller(c->most, c->tiles - p.first);
+            run_step(j, part, &p, INPUT, c->v_blocks);
+            if (c->paired) run_step(j, part, &p, PAIR, c->points);
+            output_pairs(j, part, &p, 0, c->pairs);
         }
+        sni_team_help(&j->team, part);
     }
 }
 
@@ -629,12 +683,14 @@ static void share_points(void *ctx, int64_t begin, int64_t end) {
 }
 
 static void share_output(void *ctx, int64_t begin, int64_t end) {
-    const job *j = ctx;
+    job *j = ctx;
     const cut *c = j->c;
-    for (int64_t part = begin; part < end; part++)
-        output_pairs(j, j->first, j->count, part * c->pairs / c->parts,
-                     (part + 1) * c->pairs / c->parts, j->scratch,
-                     j->scratch + c->v_size + (size_t)part * c->m_size);
+    for (int part = (int)begin; part < (int)end; part++) {
+        piece p = {.first = j->first, .count = j->count, .v = j->scratch};
+        p.m = j->scratch + c->v_size + (size_t)part * c->m_size;
+        output_pairs(j, part, &p, part * c->pairs / c->parts, (part + 1) * c->pairs / c->parts);
+        sni_team_help(&j->team, part);
+    }
 }
 
 static void set_clamp(job *j) {
@@ -654,22 +710,25 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
                   float *scratch) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     cut c = cut_of(g, form, k, threads);
-    job j = {.g = g,
-             .form = form,
-             .kernels = k,
-             .c = &c,
-             .packed = packed,
-             .x = x,
-             .y = y,
-             .e = e,
-             .scratch = scratch};
+    job j;
+    j.g = g;
+    j.form = form;
+    j.kernels = k;
+    j.c = &c;
+    j.packed = packed;
+    j.x = x;
+    j.y = y;
+    j.e = e;
+    j.scratch = scratch;
     set_clamp(&j);
     if (!c.by_channels) {
+        sni_team_init(&j.team, c.parts, run_unit, &j);
         sni_parallel_for(c.parts, c.parts, 1, form->taps ? run_taps : run_blocks, &j);
         return;
     }
-    for (; j.first < c.tiles; j.first += c.most) {
+    for (j.first = 0; j.first < c.tiles; j.first += c.most) {
         j.count = sni_smaller(c.most, c.tiles - j.first);
+        sni_team_init(&j.team, c.parts, run_unit, &j);
         sni_parallel_for(c.parts, c.v_blocks, 1, share_input, &j);
         if (c.paired) sni_parallel_for(c.parts, c.points, 1, share_points, &j);
         sni_parallel_for(c.parts, c.parts, 1, share_output, &j);

@@ -1,0 +1,43 @@
+/* team.h - threads of a loop that help each other.
+ *
+ * A loop that has one part for each thread ends when the slowest is done, and a CPU is often slower
+ * than another: its core or its time belongs to others as well. So a part goes through its work in
+ * units, from the first on, and a part that has no work left takes units of others from the last
+ * on. What is computed must not depend on who does it. */
+#ifndef SNI_BASE_TEAM_H
+#define SNI_BASE_TEAM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { SNI_MOST_PARTS = 256 };
+
+/* What a part has in hand. */
+typedef struct sni_hand {
+    const void *work;
+    atomic_uint_least64_t left; /* first unit, and one past the last, that nobody has taken */
+    atomic_int helpers;         /* who may be at it beside the part itself */
+} sni_hand;
+
+typedef struct sni_team {
+    int parts;
+    atomic_int busy; /* parts that may still have units */
+    /* Does a unit of some part's work; `part` is whose thread does it. */
+    void (*run)(void *ctx, int part, const void *work, int64_t unit);
+    void *ctx;
+    sni_hand hands[SNI_MOST_PARTS];
+} sni_team;
+
+/* For a loop of 1 to SNI_MOST_PARTS parts. */
+void sni_team_init(sni_team *team, int parts,
+                   void (*run)(void *ctx, int part, const void *work, int64_t unit), void *ctx);
+
+/* Does a part's work, `units` units of it (at most INT32_MAX), and returns when all of them are
+ * done. */
+void sni_team_do(sni_team *team, int part, const void *work, int64_t units);
+
+/* A part has no work of its own any more: it helps others as long as there are units to take. Every
+ * part calls it once. */
+void sni_team_help(sni_team *team, int part);
+
+#endif
