@@ -148,7 +148,7 @@ static INLINE void add_lying(int rows, int vectors, const float *from, int64_t r
     }
 }
 
-/* Sums, which began with what is too much in columns, to results. */
+/* Sums, which began with what is too much, to results. */
 static INLINE void end_paired(const sni_paired_tile *t, int rows, int vectors, vf sum[MR][NV]) {
     const sni_paired_end *e = &t->end;
     vf factor[NV], bias[NV];
@@ -160,17 +160,23 @@ static INLINE void end_paired(const sni_paired_tile *t, int rows, int vectors, v
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < vectors; j++) {
-        vf rest = (sum[i][j] - splat(t->row_less[i])) * splat(t->row_factors[i]);
-        sum[i][j] = rest * factor[j] + bias[j];
+        vf row = sum[i][j] * splat(t->row_factors[i]);
+        sum[i][j] = row * factor[j] + bias[j];
     }
     if (e->add) add_lying(rows, vectors, e->y, e->row, e->vector, sum);
     if (e->residual)
         add_lying(rows, vectors, e->residual, e->residual_row, e->residual_vector, sum);
     if (e->bounded) {
-        vf low = splat(e->low), high = splat(e->high);
+        vf low = splat(e->low);
         UNROLL
         for (int i = 0; i < rows; i++) UNROLL
-        for (int j = 0; j < vectors; j++) sum[i][j] = min_vf(max_vf(sum[i][j], low), high);
+        for (int j = 0; j < vectors; j++) sum[i][j] = max_vf(sum[i][j], low);
+    }
+    if (e->bounded && e->high < INFINITY) {
+        vf high = splat(e->high);
+        UNROLL
+        for (int i = 0; i < rows; i++) UNROLL
+        for (int j = 0; j < vectors; j++) sum[i][j] = min_vf(sum[i][j], high);
     }
     float *y = e->y;
     UNROLL
@@ -188,7 +194,8 @@ static INLINE void paired_tile(const sni_paired_tile *t, int rows, int vectors) 
     if (!way.residual) way.residual = way.y;
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < vectors; j++) sum[i][j] = -load(t->column_less + j * LANES);
+    for (int j = 0; j < vectors; j++)
+        sum[i][j] = -load(t->column_less + j * LANES) - splat(t->row_less[i]);
     int64_t steps = t->k / SNI_LEFT_STEPS;
     for (; steps >= 2; steps -= 2) {
         add_pairs(t, rows, vectors, 0, &way, sum);
