@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/relax.h"
+#include "base/threadpool.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -26,9 +27,11 @@ void sni_team_init(sni_team *team, int parts,
     team->parts = parts;
     team->run = run;
     team->ctx = ctx;
-    atomic_init(&team->busy, parts);
+    team->helpful = parts <= sni_threads_available();
+    atomic_init(&team->busy, 0);
     for (int i = 0; i < parts; i++) {
         team->hands[i].work = NULL;
+        team->hands[i].begun = false;
         atomic_init(&team->hands[i].left, 0);
         atomic_init(&team->hands[i].helpers, 0);
     }
@@ -51,6 +54,8 @@ static int64_t take(sni_hand *hand, bool first) {
 void sni_team_do(sni_team *team, int part, const void *work, int64_t units) {
     sni_hand *hand = &team->hands[part];
     hand->work = work;
+    if (!hand->begun) atomic_fetch_add(&team->busy, 1);
+    hand->begun = true;
     atomic_store_explicit(&hand->left, stretch(0, units), memory_order_release);
     for (int64_t unit; (unit = take(hand, true)) >= 0;) team->run(team->ctx, part, work, unit);
     for (int i = 0; atomic_load(&hand->helpers) > 0; i++) {
@@ -73,8 +78,8 @@ static bool help(sni_team *team, int part, sni_hand *hand) {
 
 void sni_team_help(sni_team *team, int part) {
     uint64_t since = 0;
-    atomic_fetch_sub(&team->busy, 1);
-    for (int i = 1; atomic_load(&team->busy) > 0; i++) {
+    if (team->hands[part].begun) atomic_fetch_sub(&team->busy, 1);
+    for (int i = 1; team->helpful && atomic_load(&team->busy) > 0; i++) {
         bool any = false;
         for (int other = 1; other < team->parts; other++)
             any |= help(team, part, &team->hands[(part + other) % team->parts]);
@@ -82,6 +87,7 @@ void sni_team_help(sni_team *team, int part) {
         if (any) continue;
         sni_relax();
         if (i % FEW) continue;
+        sched_yield();
         uint64_t now = sni_now_ns();
         if (since && now - since > PATIENCE) return;
         if (!since) since = now;

@@ -8,6 +8,7 @@
 #define SNI_BASE_TEAM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { SNI_MOST_PARTS = 256 };
@@ -15,13 +16,15 @@ enum { SNI_MOST_PARTS = 256 };
 /* What a part has in hand. */
 typedef struct sni_hand {
     const void *work;
+    bool begun;                 /* the part has had work */
     atomic_uint_least64_t left; /* first unit, and one past the last, that nobody has taken */
     atomic_int helpers;         /* who may be at it beside the part itself */
 } sni_hand;
 
 typedef struct sni_team {
     int parts;
-    atomic_int busy; /* parts that may still have units */
+    bool helpful;    /* there is a CPU for each: else who waits for a helper waits for long */
+    atomic_int busy; /* parts that have begun and may still have units */
     /* Does a unit of some part's work; `part` is whose thread does it. */
     void (*run)(void *ctx, int part, const void *work, int64_t unit);
     void *ctx;
@@ -36,8 +39,8 @@ void sni_team_init(sni_team *team, int parts,
  * done. */
 void sni_team_do(sni_team *team, int part, const void *work, int64_t units);
 
-/* A part has no work of its own any more: it helps others as long as there are units to take. Every
- * part calls it once. */
+/* A part has no work of its own any more: it helps others that have begun as long as there are
+ * units to take. Every part calls it once. */
 void sni_team_help(sni_team *team, int part);
 
 #endif
