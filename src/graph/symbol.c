@@ -666,8 +666,14 @@ static sni_dim floordiv(sni_symbols *s, const poly *x, const poly *y) {
     return intern_atom(s, made);
 }
 
+/* Whether a quotient is one of numbers, whose signs make no difference. */
+static bool is_plain_quotient(sni_dim a, sni_dim b) {
+    return is_plain(a) && is_plain(b) && a >= 0 && b > 0;
+}
+
 sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y;
+    if (is_plain_quotient(a, b)) return a / b;
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     return division(symbols, a, b, &x, &y) ? floordiv(symbols, &x, &y) : sni_dim_fresh(symbols);
 }
@@ -675,6 +681,7 @@ sni_dim sni_dim_floordiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
 /* ceil(x/y) is floor((x + y - 1)/y). */
 sni_dim sni_dim_ceildiv(sni_symbols *symbols, sni_dim a, sni_dim b) {
     poly x, y, one, exact;
+    if (is_plain_quotient(a, b)) return a / b + (a % b != 0);
     if (a == SNI_DIM_FAIL || b == SNI_DIM_FAIL) return SNI_DIM_FAIL;
     if (!division(symbols, a, b, &x, &y)) return sni_dim_fresh(symbols);
     if (poly_div_exact(&x, &y, &exact)) return intern(symbols, &exact);

@@ -40,14 +40,9 @@ sn_status sni_wire_fail(sni_wire *w, const sni_field *f, const char *format, ...
     return fail_at(w, f->offset, SN_MALFORMED, text);
 }
 
-static bool read_varint(sni_wire *w, uint64_t *out) {
+static bool read_long_varint(sni_wire *w, uint64_t *out) {
     const unsigned char *start = w->p;
     uint64_t v = 0;
-    if (start != w->end && *start < 0x80) {
-        *out = *start;
-        w->p++;
-        return true;
-    }
     for (unsigned i = 0; i < MAX_VARINT; i++) {
         if (w->p == w->end) {
             fail_at(w, offset_of(w, start), SN_MALFORMED, "a number is cut off");
@@ -63,6 +58,13 @@ static bool read_varint(sni_wire *w, uint64_t *out) {
     }
     fail_at(w, offset_of(w, start), SN_MALFORMED, "a number has more than 64 bits");
     return false;
+}
+
+/* Nearly all of them have one byte. */
+static inline bool read_varint(sni_wire *w, uint64_t *out) {
+    if (w->p == w->end || *w->p >= 0x80) return read_long_varint(w, out);
+    *out = *w->p++;
+    return true;
 }
 
 static bool read_fixed(sni_wire *w, size_t size, uint64_t *out) {
