@@ -3,10 +3,8 @@
 
 #include "base/clock.h"
 #include "base/relax.h"
-#include "base/threadpool.h"
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -83,8 +81,10 @@ void sni_team_help(sni_team *team, int part) {
         bool any = false;
         for (int other = 1; other < team->parts; other++)
             any |= help(team, part, &team->hands[(part + other) % team->parts]);
-        if (any) since = 0;
-        if (any) continue;
+        if (any) {
+            since = 0;
+            continue;
+        }
         sni_relax();
         if (i % FEW) continue;
         sched_yield();

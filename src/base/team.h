@@ -7,11 +7,7 @@
 #ifndef SNI_BASE_TEAM_H
 #define SNI_BASE_TEAM_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-enum { SNI_MOST_PARTS = 256 };
+#include "base/threadpool.h"
 
 /* What a part has in hand. */
 typedef struct sni_hand {

@@ -14,7 +14,7 @@
 
 enum {
     PIECES_PER_THREAD = 4, /* more than one lets a quick thread help a slow one */
-    MOST_WORKERS = 255,
+    MOST_WORKERS = SNI_MOST_PARTS - 1,
     SPIN_SHORTEST = 1000, /* nanoseconds */
     SPIN_LONGEST = 50000,
     LOCK_TRIES = 50,
