@@ -369,28 +369,46 @@ static bool stops(const job *j) {
     return j->p->stop && j->p->stop(j->p->stop_ctx);
 }
 
-/* Where B is near: one row panel after the other meets all of its columns. */
-static void run_rows(const job *j, const share *s, float *scratch) {
-    for (int64_t p = 0; p < j->p->b->k; p += j->depth)
-        for (int64_t i = s->i0; i < s->i1 && !stops(j); i++) {
-            block a = {.first = i, .count = 1, .end = s->i1, .p = p, .n0 = s->n0, .n1 = s->n1};
-            a.kc = sni_smaller(j->depth, j->p->b->k - p);
-            pack_block(j, scratch, &a);
-            for (int64_t n = s->n0; n < s->n1; n += j->kernels->nr) run_panel(j, &a, n);
-        }
+/* Row panels of a share that meet one k-block of B. */
+typedef struct stretch {
+    const share *s;
+    int64_t p, kc;
+} stretch;
+
+/* Where a k-block of B is near: one row panel after the other meets all of its columns. */
+static void run_rows(const job *j, const stretch *r, int64_t from, int64_t to, float *scratch) {
+    for (int64_t i = from; i < to && !stops(j); i++) {
+        block a = {.first = i, .count = 1, .end = to, .p = r->p, .kc = r->kc};
+        a.n0 = r->s->n0;
+        a.n1 = r->s->n1;
+        pack_block(j, scratch, &a);
+        for (int64_t n = a.n0; n < a.n1; n += j->kernels->nr) run_panel(j, &a, n);
+    }
 }
 
 /* Where it is not: many row panels are packed, and it passes by. */
-static void run_blocks(job *j, int part, const share *s, float *scratch) {
+static void run_blocks(job *j, int part, const stretch *r, float *scratch) {
+    const share *s = r->s;
     int64_t rows = s->i1 - s->i0, blocks = sni_ceil_div(rows, block_panels(j->p));
-    for (int64_t p = 0; p < j->p->b->k; p += j->depth)
-        for (int64_t q = 0; q < blocks && !stops(j); q++) {
-            block a = {.first = s->i0 + rows * q / blocks, .p = p, .n0 = s->n0, .n1 = s->n1};
-            a.count = s->i0 + rows * (q + 1) / blocks - a.first;
-            a.kc = sni_smaller(j->depth, j->p->b->k - p);
-            pack_block(j, scratch, &a);
-            sni_team_do(&j->team, part, &a, sni_ceil_div(s->n1 - s->n0, j->kernels->nr));
-        }
+    for (int64_t q = 0; q < blocks && !stops(j); q++) {
+        block a = {.first = s->i0 + rows * q / blocks, .p = r->p, .kc = r->kc};
+        a.count = s->i0 + rows * (q + 1) / blocks - a.first;
+        a.n0 = s->n0;
+        a.n1 = s->n1;
+        pack_block(j, scratch, &a);
+        sni_team_do(&j->team, part, &a, sni_ceil_div(s->n1 - s->n0, j->kernels->nr));
+    }
+}
+
+/* One k-block after the other, which meets all rows. */
+static void run_share(job *j, int part, const share *s, float *scratch) {
+    for (int64_t p = 0; p < j->p->b->k && !stops(j); p += j->depth) {
+        stretch r = {.s = s, .p = p, .kc = sni_smaller(j->depth, j->p->b->k - p)};
+        if (j->near)
+            sni_team_do(&j->team, part, &r, sni_ceil_div(s->i1 - s->i0, ROWS_TOGETHER));
+        else
+            run_blocks(j, part, &r, scratch);
+    }
 }
 
 /* ---- Threads ---- */
@@ -399,15 +417,12 @@ static float *scratch_of(const job *j, int part) {
     return j->scratch + (size_t)part * j->scratch_part;
 }
 
-/* A unit of a share whose rows are dealt out. */
+/* A unit of a stretch: some of its row panels. */
 static void help_rows(void *ctx, int part, const void *work, int64_t unit) {
     const job *j = ctx;
-    const share *all = work;
-    int64_t from = all->i0 + unit * ROWS_TOGETHER;
-    share s = *all;
-    s.i0 = from;
-    s.i1 = sni_smaller(from + ROWS_TOGETHER, all->i1);
-    run_rows(j, &s, scratch_of(j, part));
+    const stretch *r = work;
+    int64_t from = r->s->i0 + unit * ROWS_TOGETHER;
+    run_rows(j, r, from, sni_smaller(from + ROWS_TOGETHER, r->s->i1), scratch_of(j, part));
 }
 
 /* A unit of a block: a panel of columns. */
@@ -448,17 +463,14 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .i1 = j->by_rows ? to : j->p->panels,
                    .n0 = j->by_rows ? 0 : from * j->kernels->nr,
                    .n1 = j->by_rows ? n : sni_smaller(to * j->kernels->nr, n)};
-        if (j->near)
-            sni_team_do(&j->team, part, &s, sni_ceil_div(s.i1 - s.i0, ROWS_TOGETHER));
-        else
-            run_blocks(j, part, &s, scratch_of(j, part));
+        run_share(j, part, &s, scratch_of(j, part));
         sni_team_help(&j->team, part);
     }
 }
 
 void sni_paired_run(const sni_paired *p, int threads, float *scratch) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    job j;
+    job j; /* a team has much room, most of which is not used */
     j.p = p;
     j.kernels = kernels;
     j.depth = sni_gemm_depth(p->b->k);
