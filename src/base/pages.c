@@ -3,10 +3,15 @@
 
 #include "base/threadpool.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { SMALL_PAGE = 4096 };
+enum {
+    SMALL_PAGE = 4096,
+    PIECE = 64 * SMALL_PAGE,             /* what a thread makes at once of small ones */
+    WORTH_LARGE = SNI_LARGE_PAGE / 4 * 3 /* bytes of a large page that have to be wanted */
+};
 
 void *sni_pages_map(size_t bytes) {
     if (bytes > SIZE_MAX / 2) return NULL;
@@ -29,25 +34,48 @@ void sni_pages_unmap(void *p, size_t bytes) {
 }
 
 #ifdef MADV_POPULATE_WRITE
+/* What is to be used: on large pages up to `small`, on small ones from there on. */
 typedef struct stretch {
-    uintptr_t from, to; /* addresses */
+    uintptr_t from, small, to; /* addresses */
+    int64_t large_pages;
 } stretch;
 
-/* Large pages [begin, end) that a stretch is in, as far as it is. */
+static uintptr_t rounded_down(uintptr_t address, uintptr_t unit) {
+    return address - address % unit;
+}
+
+static stretch stretch_of(const void *p, size_t bytes) {
+    uintptr_t large = SNI_LARGE_PAGE, end = (uintptr_t)p + bytes;
+    stretch s = {.from = rounded_down((uintptr_t)p, SMALL_PAGE), .to = end + SMALL_PAGE - 1};
+    s.to = rounded_down(s.to, SMALL_PAGE);
+    uintptr_t last = rounded_down(s.to, large);
+    s.small = last >= s.from && s.to - last < WORTH_LARGE ? last : s.to;
+    s.large_pages = (int64_t)((s.small + large - 1) / large - s.from / large);
+    return s;
+}
+
+/* Some of its units: large pages, then pieces of what is on small ones. */
 static void use_some(void *ctx, int64_t begin, int64_t end) {
     const stretch *s = ctx;
-    uintptr_t large = SNI_LARGE_PAGE, base = s->from / large * large;
-    uintptr_t from = base + (uintptr_t)begin * large, to = base + (uintptr_t)end * large;
-    if (from < s->from) from = s->from;
-    if (to > s->to) to = s->to;
-    madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+    for (int64_t unit = begin; unit < end; unit++) {
+        bool large = unit < s->large_pages;
+        uintptr_t base = large ? rounded_down(s->from, SNI_LARGE_PAGE) : s->small;
+        uintptr_t size = large ? SNI_LARGE_PAGE : PIECE, limit = large ? s->small : s->to;
+        uintptr_t from = base + (uintptr_t)(large ? unit : unit - s->large_pages) * size;
+        uintptr_t to = from + size < limit ? from + size : limit;
+        if (from < s->from) from = s->from;
+        madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+    }
 }
 
 void sni_pages_use(void *p, size_t bytes) {
-    uintptr_t large = SNI_LARGE_PAGE;
-    stretch s = {(uintptr_t)p & ~(uintptr_t)(SMALL_PAGE - 1), (uintptr_t)p + bytes};
-    int64_t pages = (int64_t)((s.to + large - 1) / large - s.from / large);
-    if (bytes) sni_parallel_for(0, pages, 1, use_some, &s);
+    if (!bytes) return;
+    stretch s = stretch_of(p, bytes);
+    size_t rest = s.to - s.small;
+    if (rest) madvise((void *)s.small, rest, MADV_NOHUGEPAGE);
+    int64_t pieces = (int64_t)((rest + PIECE - 1) / PIECE);
+    sni_parallel_for(0, s.large_pages + pieces, 1, use_some, &s);
+    if (rest) madvise((void *)s.small, rest, MADV_HUGEPAGE);
 }
 #else
 void sni_pages_use(void *p, size_t bytes) {

@@ -13,7 +13,10 @@ void *sni_pages_map(size_t bytes);
 void sni_pages_unmap(void *p, size_t bytes);
 
 /* Makes the pages of a part of it at once instead of fault by fault, on all threads that the caller
- * may use (sni_threads_limit): most of the time is the system's, which clears them. */
+ * may use (sni_threads_limit): most of the time is the system's, which clears them. The last one is
+ * made of small pages if less than three quarters of a large one are wanted: the rest of it takes
+ * no memory, and a host that has taken free memory back has less to find. The system may join them
+ * later. */
 void sni_pages_use(void *p, size_t bytes);
 
 /* Has the system map pages of a file that has been mapped at once instead of fault by fault. */

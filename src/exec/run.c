@@ -2,6 +2,7 @@
 #include "exec/run.h"
 
 #include "base/checked.h"
+#include "base/pages.h"
 #include "exec/facts.h"
 #include "ops/blocked.h"
 #include "ops/call.h"
@@ -48,6 +49,8 @@ static void *own_scratch(activation *a, sni_kernel *k, size_t bytes) {
     if (end > w->scratch_touched) {
         if (sni_budget_take(k->budget, end - w->scratch_touched, k->err) != SN_OK) return NULL;
         a->scratch_charged += end - w->scratch_touched;
+        if (w->scratch->mapped)
+            sni_pages_use(w->scratch->data + w->scratch_touched, end - w->scratch_touched);
         w->scratch_touched = end;
     }
     a->scratch_used = end;
