@@ -378,7 +378,7 @@ typedef struct stretch {
 /* Where a k-block of B is near: one row panel after the other meets all of its columns. */
 static void run_rows(const job *j, const stretch *r, int64_t from, int64_t to, float *scratch) {
     for (int64_t i = from; i < to && !stops(j); i++) {
-        block a = {.first = i, .count = 1, .end = to, .p = r->p, .kc = r->kc};
+        block a = {.first = i, .count = 1, .end = r->s->i1, .p = r->p, .kc = r->kc};
         a.n0 = r->s->n0;
         a.n1 = r->s->n1;
         pack_block(j, scratch, &a);
