@@ -16,11 +16,13 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 /* ---- Instruction sets ---- */
 
-static const char *const isa_names[SNI_ISA_COUNT] = {"baseline", "avx2", "avx512", "avx512vnni"};
+static const char *const isa_names[SNI_ISA_COUNT] = {"baseline", "avx2", "avx512", "avx512vnni",
+                                                     "amx"};
 
 const char *sni_isa_name(sni_isa isa) {
     return (unsigned)isa < SNI_ISA_COUNT ? isa_names[isa] : "unknown";
@@ -35,13 +37,13 @@ static uint64_t enabled_states(void) {
     return (uint64_t)high << 32 | low;
 }
 
-sni_isa sni_cpu_best(void) {
+static sni_isa processor_isa(void) {
     const unsigned fma = 1u << 12, xsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
     const unsigned avx2 = 1u << 5;
     const unsigned avx512 =
-        1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* F DQ CD BW VL */
-    const unsigned vnni = 1u << 11;
-    const uint64_t ymm = 0x6, zmm = 0xe6;
+        1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;  /* F DQ CD BW VL */
+    const unsigned vnni = 1u << 11, amx = 1u << 24 | 1u << 25; /* TILE INT8 */
+    const uint64_t ymm = 0x6, zmm = 0xe6, tiles = 0x60000;
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return SNI_ISA_BASELINE;
     const unsigned needed = fma | xsave | avx | f16c;
@@ -50,7 +52,15 @@ sni_isa sni_cpu_best(void) {
     if ((states & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & avx2))
         return SNI_ISA_BASELINE;
     if ((states & zmm) != zmm || (b & avx512) != avx512) return SNI_ISA_AVX2;
-    return c & vnni ? SNI_ISA_AVX512VNNI : SNI_ISA_AVX512;
+    if (!(c & vnni)) return SNI_ISA_AVX512;
+    return (states & tiles) == tiles && (d & amx) == amx ? SNI_ISA_AMX : SNI_ISA_AVX512VNNI;
+}
+
+/* Lets the process use tiles, whose state a thread's context has no room for unless this is asked
+ * for. False: the system has no such thing, or a thread's signal stack is too small for it. */
+static bool may_use_tiles(void) {
+    enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM */
+    return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
 }
 
 /* AMD's family 25, of which Zen 4 has AVX-512. */
@@ -64,8 +74,12 @@ static bool is_zen_4(void) {
 
 #else
 
-sni_isa sni_cpu_best(void) {
+static sni_isa processor_isa(void) {
     return SNI_ISA_BASELINE;
+}
+
+static bool may_use_tiles(void) {
+    return false;
 }
 
 static bool is_zen_4(void) {
@@ -73,6 +87,17 @@ static bool is_zen_4(void) {
 }
 
 #endif
+
+sni_isa sni_cpu_best(void) {
+    static atomic_int cached = -1;
+    int best = atomic_load(&cached);
+    if (best < 0) {
+        best = (int)processor_isa();
+        if (best == SNI_ISA_AMX && !may_use_tiles()) best = SNI_ISA_AVX512VNNI;
+        atomic_store(&cached, best);
+    }
+    return (sni_isa)best;
+}
 
 bool sni_cpu_halves_vectors(void) {
     static atomic_int cached = -1;
@@ -88,14 +113,20 @@ bool sni_cpu_adds_beside(void) {
     return sni_cpu_halves_vectors();
 }
 
+/* The tier that SINTER_ISA names; SNI_ISA_COUNT: none. */
+static int named_isa(void) {
+    const char *name = getenv("SINTER_ISA");
+    int isa = 0;
+    while (isa < SNI_ISA_COUNT && !(name && strcmp(name, isa_names[isa]) == 0)) isa++;
+    return isa;
+}
+
 sni_isa sni_cpu_isa(void) {
     static atomic_int cached = -1;
     int isa = atomic_load(&cached);
     if (isa >= 0) return (sni_isa)isa;
-    isa = (int)sni_cpu_best();
-    const char *name = getenv("SINTER_ISA");
-    for (int i = 0; name && i < isa; i++)
-        if (strcmp(name, isa_names[i]) == 0) isa = i;
+    isa = named_isa();
+    if (isa >= (int)processor_isa()) isa = (int)sni_cpu_best(); /* who wants less asks for less */
     atomic_store(&cached, isa);
     return (sni_isa)isa;
 }

@@ -7,19 +7,21 @@
 
 /* Instruction sets that kernels are built for; each contains those before it. */
 typedef enum sni_isa {
-    SNI_ISA_BASELINE,  /* what the compiler was told every machine has */
-    SNI_ISA_AVX2,      /* AVX2, FMA and F16C */
-    SNI_ISA_AVX512,    /* AVX-512 F, BW, CD, DQ and VL */
-    SNI_ISA_AVX512VNNI /* and VNNI */
+    SNI_ISA_BASELINE,   /* what the compiler was told every machine has */
+    SNI_ISA_AVX2,       /* AVX2, FMA and F16C */
+    SNI_ISA_AVX512,     /* AVX-512 F, BW, CD, DQ and VL */
+    SNI_ISA_AVX512VNNI, /* and VNNI */
+    SNI_ISA_AMX         /* and AMX: tiles with products of bytes */
 } sni_isa;
 
-#define SNI_ISA_COUNT 4
+#define SNI_ISA_COUNT 5
 
-/* The best one that processor and operating system have. */
+/* The best one that processor and operating system have. Where that is SNI_ISA_AMX, the process has
+ * asked the operating system for the use of tiles, and got it. */
 sni_isa sni_cpu_best(void);
 
 /* The one to use: sni_cpu_best(), or a lesser one if the environment variable SINTER_ISA names it
- * ("baseline", "avx2", "avx512", "avx512vnni") when this is first called. */
+ * ("baseline", "avx2", "avx512", "avx512vnni", "amx") when this is first called. */
 sni_isa sni_cpu_isa(void);
 
 /* True where vectors of 512 bits are computed half by half (AMD's Zen 4): one of them then takes as

@@ -32,7 +32,7 @@ const sni_coded_kernels *sni_coded_kernels_get(void) {
 #ifdef SNI_X86
     sni_isa isa = sni_cpu_isa();
     if (isa == SNI_ISA_AVX2) return &sni_coded_kernels_avx2;
-    if (isa == SNI_ISA_AVX512VNNI && has_vbmi2()) return sni_coded_kernels_avx512.with_vbmi2;
+    if (isa >= SNI_ISA_AVX512VNNI && has_vbmi2()) return sni_coded_kernels_avx512.with_vbmi2;
     if (isa >= SNI_ISA_AVX512) return &sni_coded_kernels_avx512;
 #endif
     return &sni_coded_kernels_baseline;

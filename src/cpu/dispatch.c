@@ -11,9 +11,8 @@ extern const sni_cpu_kernels sni_cpu_kernels_avx2, sni_cpu_kernels_avx512;
 static const sni_cpu_kernels *const tiers[SNI_ISA_COUNT] = {
     [SNI_ISA_BASELINE] = &sni_cpu_kernels_baseline,
 #ifdef SNI_X86
-    [SNI_ISA_AVX2] = &sni_cpu_kernels_avx2,
-    [SNI_ISA_AVX512] = &sni_cpu_kernels_avx512,
-    [SNI_ISA_AVX512VNNI] = &sni_cpu_kernels_avx512,
+    [SNI_ISA_AVX2] = &sni_cpu_kernels_avx2,         [SNI_ISA_AVX512] = &sni_cpu_kernels_avx512,
+    [SNI_ISA_AVX512VNNI] = &sni_cpu_kernels_avx512, [SNI_ISA_AMX] = &sni_cpu_kernels_avx512,
 #endif
 };
 

@@ -24,6 +24,7 @@ static const sni_int_kernels *const tiers[SNI_ISA_COUNT] = {
     [SNI_ISA_AVX2] = &sni_int_kernels_avx2,
     [SNI_ISA_AVX512] = &sni_int_kernels_avx512,
     [SNI_ISA_AVX512VNNI] = &sni_int_kernels_avx512vnni,
+    [SNI_ISA_AMX] = &sni_int_kernels_avx512vnni,
 #endif
 };
 
