@@ -334,6 +334,7 @@ static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    if (g->digits) return sni_gemm_digits_size(g, threads);
     if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
     if (sni_gemm_is_paired(g)) return sni_gemm_paired_size(g, threads);
     return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
@@ -403,6 +404,10 @@ void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
         run_empty(g, j.kernels);
+        return;
+    }
+    if (g->digits) {
+        sni_gemm_run_digits(g, threads, scratch);
         return;
     }
     if (sni_gemm_is_unpacked(g)) {

@@ -31,11 +31,14 @@ typedef struct sni_gemm_f32 {
                               running */
     const float *b;
     int64_t b_row, b_col;
-    const float *packed_b; /* from sni_gemm_pack_b; NULL: `coded_b`, `b` or `fill` */
+    const float *packed_b; /* from sni_gemm_pack_b; NULL: `digits`, `coded_b`, `b` or
+                              `fill` */
     const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
                               eight then, with somewhat larger errors. NULL: all are made */
     const struct sni_paired_b *paired; /* the same for products by pairs (cpu/paired.h), which come
                                           first; not scaled. NULL: they are not made so */
+    const struct sni_digits_b *digits; /* all there is of B (cpu/digits.h); a_col is 1, there is no
+                                          scale, and nothing in the epilogue goes by rows */
     const sni_coded_b *coded_b;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;

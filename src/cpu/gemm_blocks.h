@@ -75,7 +75,7 @@ bool sni_gemm_is_unpacked(const sni_gemm_f32 *g);
 size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g);
 void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch);
 
-/* ---- Products by pairs (gemm_paired.c) ---- */
+/* ---- Products by pairs and by digits (gemm_product.c) ---- */
 
 /* Whether a product is made so. By its sizes alone: the number of threads does not matter. */
 bool sni_gemm_is_paired(const sni_gemm_f32 *g);
@@ -83,6 +83,10 @@ bool sni_gemm_is_paired(const sni_gemm_f32 *g);
 /* Floats of scratch, for all threads together. */
 size_t sni_gemm_paired_size(const sni_gemm_f32 *g, int threads);
 void sni_gemm_run_paired(const sni_gemm_f32 *g, int threads, float *scratch);
+
+/* The same of a product whose B is digits. */
+size_t sni_gemm_digits_size(const sni_gemm_f32 *g, int threads);
+void sni_gemm_run_digits(const sni_gemm_f32 *g, int threads, float *scratch);
 
 /* ---- Products by seven (gemm_seven.c) ---- */
 

@@ -40,15 +40,6 @@ bool sni_paired_suits(int64_t m, int64_t n, int64_t k) {
            (63 * columns - 2600) * terms > 2200 * columns;
 }
 
-bool sni_paired_bound(sni_act act, float p0, float p1, sni_paired_end *end) {
-    if (act == SNI_ACT_NONE) return true;
-    if (act != SNI_ACT_RELU && act != SNI_ACT_CLIP) return false;
-    end->bounded = true;
-    end->low = act == SNI_ACT_CLIP ? p0 : 0;
-    end->high = act == SNI_ACT_CLIP ? p1 : INFINITY;
-    return true;
-}
-
 /* ---- The right operand ---- */
 
 /* The numbers are: the square of a row's size, then for each k-block what is too much in the sums
@@ -232,7 +223,8 @@ void sni_paired_measure(float *panels, int64_t k, int64_t n, bool scaled, float 
 
 /* What the threads of a product have in common. */
 typedef struct job {
-    const sni_paired *p;
+    const sni_product *p;
+    const sni_paired_b *b;
     const sni_cpu_kernels *kernels;
     int64_t depth;
     int64_t a_step;       /* from line to line of packed rows */
@@ -258,7 +250,7 @@ typedef struct block {
     int64_t size; /* floats of one */
     const float *a;
     bool tame[MOST_PANELS];
-    sni_paired_rows rows[MOST_PANELS];
+    sni_product_rows rows[MOST_PANELS];
 } block;
 
 static int64_t panel_size(const sni_cpu_kernels *k, int64_t kc) {
@@ -272,15 +264,15 @@ static bool is_near(const sni_paired_b *b) {
 }
 
 /* Row panels of a block. */
-static int64_t block_panels(const sni_paired *p) {
-    int64_t floats = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(p->b->k));
+static int64_t block_panels(const sni_paired_b *b) {
+    int64_t floats = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(b->k));
     int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / sizeof(float)) / floats;
-    return is_near(p->b) ? 1 : sni_larger(1, sni_smaller(most, MOST_PANELS));
+    return is_near(b) ? 1 : sni_larger(1, sni_smaller(most, MOST_PANELS));
 }
 
 static void pack_block(const job *j, float *scratch, block *b) {
-    sni_paired_part parts[SNI_PAIRED_PARTS];
-    const sni_paired *p = j->p;
+    sni_product_part parts[SNI_PRODUCT_PARTS];
+    const sni_product *p = j->p;
     int64_t line = b->p / SNI_LEFT_STEPS, lines = b->kc / SNI_LEFT_STEPS;
     b->size = panel_size(j->kernels, b->kc);
     b->a = scratch;
@@ -288,7 +280,7 @@ static void pack_block(const job *j, float *scratch, block *b) {
         float *to = scratch + i * b->size;
         int count = p->left(p->ctx, b->first + i, line, lines, parts);
         b->rows[i] = p->rows(p->ctx, b->first + i);
-        b->tame[i] = j->kernels->paired->left(b->rows[i].count, count, parts, p->b->numbers[0],
+        b->tame[i] = j->kernels->paired->left(b->rows[i].count, count, parts, j->b->numbers[0],
                                               to + HEAD, j->a_step, to, to + FACTORS) == 0;
     }
 }
@@ -304,16 +296,16 @@ static void sum_plainly(const sni_cpu_kernels *k, int rows, const sni_paired_til
 }
 
 /* One tile; `t` is all but its end. */
-static void run_tile(const job *j, const sni_paired_place *place, bool tame, sni_paired_tile *t) {
+static void run_tile(const job *j, const sni_product_place *place, bool tame, sni_paired_tile *t) {
     const sni_cpu_kernels *k = j->kernels;
-    const sni_paired *p = j->p;
+    const sni_product *p = j->p;
     _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
     bool half = 2 * place->columns == k->nr, whole = half || place->columns == k->nr;
     bool more = false;
     if (tame && whole)
         more = p->end(p->ctx, place, &t->end);
     else
-        t->end = (sni_paired_end){.y = sums, .row = k->nr, .vector = k->nr / 2};
+        t->end = (sni_product_end){.y = sums, .row = k->nr, .vector = k->nr / 2};
     if (tame)
         (half ? k->paired->half : k->paired->tile)[place->rows.count](t);
     else
@@ -324,8 +316,8 @@ static void run_tile(const job *j, const sni_paired_place *place, bool tame, sni
 /* Has the tiles of a block and a panel of columns fetch what comes next: a panel of B after this
  * one, or where B stays near, while the first panel of its columns is met, rows of A. */
 static void plan_fetch(const job *j, const block *a, int64_t column, sni_paired_tile *t) {
-    const sni_paired *product = j->p;
-    const sni_paired_b *b = product->b;
+    const sni_product *product = j->p;
+    const sni_paired_b *b = j->b;
     int nr = j->kernels->nr;
     t->each = t->fetch_step = 0;
     t->fetch = t->b;
@@ -342,12 +334,12 @@ static void plan_fetch(const job *j, const block *a, int64_t column, sni_paired_
 
 /* A block by one panel of columns. */
 static void run_panel(const job *j, const block *a, int64_t column) {
-    const sni_paired_b *b = j->p->b;
+    const sni_paired_b *b = j->b;
     int nr = j->kernels->nr;
-    sni_paired_place place = {.column = column,
-                              .columns = sni_smaller(nr, a->n1 - column),
-                              .first = a->p == 0,
-                              .last = a->p + a->kc == b->k};
+    sni_product_place place = {.column = column,
+                               .columns = sni_smaller(nr, a->n1 - column),
+                               .first = a->p == 0,
+                               .last = a->p + a->kc == b->k};
     sni_paired_tile t = {.k = a->kc,
                          .a_step = j->a_step,
                          .b = sni_gemm_packed_panel(b->panels, b->n, nr, a->p, a->kc, column),
@@ -389,7 +381,7 @@ static void run_rows(const job *j, const stretch *r, int64_t from, int64_t to, f
 /* Where it is not: many row panels are packed, and it passes by. */
 static void run_blocks(job *j, int part, const stretch *r, float *scratch) {
     const share *s = r->s;
-    int64_t rows = s->i1 - s->i0, blocks = sni_ceil_div(rows, block_panels(j->p));
+    int64_t rows = s->i1 - s->i0, blocks = sni_ceil_div(rows, block_panels(j->b));
     for (int64_t q = 0; q < blocks && !stops(j); q++) {
         block a = {.first = s->i0 + rows * q / blocks, .p = r->p, .kc = r->kc};
         a.count = s->i0 + rows * (q + 1) / blocks - a.first;
@@ -402,8 +394,8 @@ static void run_blocks(job *j, int part, const stretch *r, float *scratch) {
 
 /* One k-block after the other, which meets all rows. */
 static void run_share(job *j, int part, const share *s, float *scratch) {
-    for (int64_t p = 0; p < j->p->b->k && !stops(j); p += j->depth) {
-        stretch r = {.s = s, .p = p, .kc = sni_smaller(j->depth, j->p->b->k - p)};
+    for (int64_t p = 0; p < j->b->k && !stops(j); p += j->depth) {
+        stretch r = {.s = s, .p = p, .kc = sni_smaller(j->depth, j->b->k - p)};
         if (j->near)
             sni_team_do(&j->team, part, &r, sni_ceil_div(s->i1 - s->i0, ROWS_TOGETHER));
         else
@@ -433,13 +425,13 @@ static void help_columns(void *ctx, int part, const void *work, int64_t unit) {
     run_panel(j, a, a->n0 + unit * j->kernels->nr);
 }
 
-static size_t part_size(const sni_paired *p) {
-    int64_t size = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(p->b->k));
-    return (size_t)(sni_smaller(block_panels(p), p->panels) * size);
+static size_t part_size(const sni_product *p, const sni_paired_b *b) {
+    int64_t size = panel_size(sni_cpu_kernels_get(), sni_gemm_depth(b->k));
+    return (size_t)(sni_smaller(block_panels(b), p->panels) * size);
 }
 
-size_t sni_paired_scratch_size(const sni_paired *p, int threads) {
-    return part_size(p) * (size_t)(threads < 1 ? 1 : threads);
+size_t sni_paired_scratch_size(const sni_product *p, const sni_paired_b *b, int threads) {
+    return part_size(p, b) * (size_t)(threads < 1 ? 1 : threads);
 }
 
 /* Rows where there are many, so that each is packed once; else the side that gives the most equal
@@ -456,7 +448,7 @@ static void cut(job *j, int threads) {
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     job *j = ctx;
-    int64_t units = j->by_rows ? j->p->panels : j->col_panels, n = j->p->b->n;
+    int64_t units = j->by_rows ? j->p->panels : j->col_panels, n = j->b->n;
     for (int part = (int)begin; part < (int)end; part++) {
         int64_t from = part * units / j->parts, to = (part + 1) * units / j->parts;
         share s = {.i0 = j->by_rows ? from : 0,
@@ -468,18 +460,19 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_paired_run(const sni_paired *p, int threads, float *scratch) {
+void sni_paired_run(const sni_product *p, const sni_paired_b *b, int threads, float *scratch) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     job j; /* a team has much room, most of which is not used */
     j.p = p;
+    j.b = b;
     j.kernels = kernels;
-    j.depth = sni_gemm_depth(p->b->k);
+    j.depth = sni_gemm_depth(b->k);
     j.a_step = sni_gemm_left_panel(kernels, SNI_LEFT_STEPS);
-    j.near = is_near(p->b);
-    j.factors = column_factors(p->b);
-    j.col_panels = (int64_t)sni_paired_flags(p->b->n);
+    j.near = is_near(b);
+    j.factors = column_factors(b);
+    j.col_panels = (int64_t)sni_paired_flags(b->n);
     j.scratch = scratch;
-    j.scratch_part = part_size(p);
+    j.scratch_part = part_size(p, b);
     cut(&j, threads < 1 ? 1 : threads);
     sni_team_init(&j.team, j.parts, j.near ? help_rows : help_columns, &j);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);

@@ -23,7 +23,7 @@
 #ifndef SNI_CPU_PAIRED_H
 #define SNI_CPU_PAIRED_H
 
-#include "cpu/kernels.h"
+#include "cpu/product.h"
 
 #include <stddef.h>
 
@@ -56,28 +56,6 @@ typedef struct sni_paired_panel {
 /* Brings its columns to one size. False: some column has to be multiplied plainly. */
 bool sni_paired_scale_panel(const sni_paired_panel *panel);
 
-/* Lines of the left operand, SNI_LEFT_STEPS numbers each: those of row i follow each other at
- * step[i] elements from from[i] on, `lines` of them. */
-typedef struct sni_paired_part {
-    int64_t lines;
-    const float *from[SNI_MAX_MR];
-    int64_t step[SNI_MAX_MR];
-    const float *factors; /* of the numbers of each line, line after line; NULL: 1 */
-} sni_paired_part;
-enum { SNI_PAIRED_PARTS = 64 }; /* most of them for a k-block, which has no more lines */
-
-/* Where results of a tile go, row by row and vector by vector, and what is done to them before. */
-typedef struct sni_paired_end {
-    float *y;
-    int64_t row, vector;   /* elements of y to the next row and to the next vector of a row */
-    bool add;              /* to what y has, first */
-    const float *bias;     /* of columns; NULL: none */
-    const float *residual; /* added, with distances of its own; NULL: none */
-    int64_t residual_row, residual_vector;
-    bool bounded; /* at last, by these: */
-    float low, high;
-} sni_paired_end;
-
 /* A tile of products by pairs of terms: A, k terms (a multiple of SNI_LEFT_STEPS), whose rows'
  * lines of so many lie side by side and a_step elements after one another, by a panel of B, less
  * what is too much, times factors. Meanwhile `each` lines of 64 bytes from `fetch` on come to the
@@ -91,7 +69,7 @@ typedef struct sni_paired_tile {
     const float *column_less, *column_factors; /* the factors may be NULL: 1 */
     const float *fetch;
     int64_t fetch_step, each;
-    sni_paired_end end;
+    sni_product_end end;
 } sni_paired_tile;
 typedef void (*sni_paired_tile_fn)(const sni_paired_tile *t);
 
@@ -104,7 +82,7 @@ struct sni_paired_kernels {
      * two that makes the square of its length about `size`. Writes what is too much in the sums of
      * each, and the factors that lead back; a row of zeros has 0. Returns which rows have to be
      * multiplied plainly, a bit each. */
-    uint32_t (*left)(int rows, int parts, const sni_paired_part *part, float size, float *to,
+    uint32_t (*left)(int rows, int parts, const sni_product_part *part, float size, float *to,
                      int64_t to_step, float *less, float *factors);
     /* The same for rows that lie so already, `lines` lines of them. */
     uint32_t (*scale)(int rows, int64_t lines, float size, float *at, int64_t step, float *less,
@@ -113,41 +91,6 @@ struct sni_paired_kernels {
      * their sums to `less`; k is a multiple of SNI_LEFT_STEPS. */
     void (*columns)(int64_t k, const float *b, double *squares, double *less);
 };
-
-/* A panel of rows: how many, and where the first one's results are, for whom it may concern. */
-typedef struct sni_paired_rows {
-    int count;
-    int64_t at;
-} sni_paired_rows;
-
-/* A tile of results: some columns of a panel of rows. */
-typedef struct sni_paired_place {
-    sni_paired_rows rows;
-    int64_t column, columns;
-    bool first, last; /* of the k-blocks: nothing is there yet, all is there now */
-} sni_paired_place;
-
-/* A product: rows in panels of at most sni_paired_most(). */
-typedef struct sni_paired {
-    const sni_paired_b *b;
-    int64_t panels;
-    const void *ctx;
-    sni_paired_rows (*rows)(const void *ctx, int64_t panel);
-    /* Lines [line, line + lines) of a panel's rows, in order. Returns the number of parts. */
-    int (*left)(const void *ctx, int64_t panel, int64_t line, int64_t lines,
-                sni_paired_part *parts);
-    /* Line `line` of a panel whose rows' lines lie side by side; *step leads to the next line. For
-     * fetching alone: the panel may be one too many. NULL: their lines do not lie so. */
-    const float *(*ahead)(const void *ctx, int64_t panel, int64_t line, int64_t *step);
-    /* Where a tile of one or two whole vectors goes. True: finish() is to be called after it. */
-    bool (*end)(const void *ctx, const sni_paired_place *place, sni_paired_end *end);
-    /* What is left to do to results that are in place or, if `sums` is not NULL, to sums that are
-     * not: they are nr in a row there. */
-    void (*finish)(const void *ctx, const sni_paired_place *place, const float *sums);
-    /* Asked between blocks by every thread; true: the rest is left undone. NULL: never. */
-    bool (*stop)(const void *ctx);
-    const void *stop_ctx;
-} sni_paired;
 
 /* True where products by pairs are the quicker ones, and there are kernels for them. */
 bool sni_paired_pays(void);
@@ -158,11 +101,10 @@ int sni_paired_most(void);
 /* Whether m rows by (k,n) are worth the packing: by sizes alone. */
 bool sni_paired_suits(int64_t m, int64_t n, int64_t k);
 
-/* Lets results be bounded if that is all an activation does; else false. */
-bool sni_paired_bound(sni_act act, float p0, float p1, sni_paired_end *end);
-
 /* Floats of scratch for so many threads, aligned to 64 bytes. */
-size_t sni_paired_scratch_size(const sni_paired *p, int threads);
-void sni_paired_run(const sni_paired *p, int threads, float *scratch);
+size_t sni_paired_scratch_size(const sni_product *p, const sni_paired_b *b, int threads);
+
+/* Runs a product whose row panels have at most sni_paired_most() rows. */
+void sni_paired_run(const sni_product *p, const sni_paired_b *b, int threads, float *scratch);
 
 #endif

@@ -150,7 +150,7 @@ static INLINE void add_lying(int rows, int vectors, const float *from, int64_t r
 
 /* Sums, which began with what is too much, to results. */
 static INLINE void end_paired(const sni_paired_tile *t, int rows, int vectors, vf sum[MR][NV]) {
-    const sni_paired_end *e = &t->end;
+    const sni_product_end *e = &t->end;
     vf factor[NV], bias[NV];
     UNROLL
     for (int j = 0; j < vectors; j++) {
@@ -247,7 +247,7 @@ typedef struct row_lines {
     int64_t step[ROWS_AT_ONCE];
 } row_lines;
 
-static INLINE row_lines lines_of(const sni_paired_part *part, int i, int rows) {
+static INLINE row_lines lines_of(const sni_product_part *part, int i, int rows) {
     row_lines l;
     UNROLL
     for (int r = 0; r < rows; r++) {
@@ -290,7 +290,7 @@ static INLINE void copy_lines(row_lines *from, int rows, const float *factors, c
 
 /* How rows are packed: `there` says that they lie in place. */
 typedef struct packing {
-    const sni_paired_part *part;
+    const sni_product_part *part;
     int parts;
     float size;
     bool there; /* a constant at every call */
@@ -312,7 +312,7 @@ static INLINE int64_t copy_rows(const packing *p, int i, int rows, float *square
     for (int h = 0; h < 2; h++) UNROLL
     for (int v = 0; v < LINE_VECTORS; v++)
         signs[h][v] = load(term_signs + h * SNI_LEFT_STEPS + v * LANES);
-    for (const sni_paired_part *part = p->part; part < p->part + p->parts; part++) {
+    for (const sni_product_part *part = p->part; part < p->part + p->parts; part++) {
         row_lines from = lines_of(part, i, rows);
         const float *factors = part->factors;
         for (const int64_t end = line + part->lines; line < end; to += p->to_step) {
@@ -421,14 +421,14 @@ static INLINE uint32_t pack_all(const packing *p, int rows, float *less, float *
     return wild;
 }
 
-static uint32_t pack_left(int rows, int parts, const sni_paired_part *part, float size, float *to,
+static uint32_t pack_left(int rows, int parts, const sni_product_part *part, float size, float *to,
                           int64_t to_step, float *less, float *factors) {
     return pack_all(&(packing){part, parts, size, false, to, to_step}, rows, less, factors);
 }
 
 static uint32_t scale_left(int rows, int64_t lines, float size, float *at, int64_t step,
                            float *less, float *factors) {
-    sni_paired_part part = {.lines = lines};
+    sni_product_part part = {.lines = lines};
     for (int i = 0; i < rows; i++) {
         part.from[i] = at + i * SNI_LEFT_STEPS;
         part.step[i] = step;

@@ -15,7 +15,9 @@
 
 #include "base/team.h"
 #include "base/threadpool.h"
+#include "cpu/digits.h"
 #include "cpu/paired.h"
+
 #include "cpu/winograd_paired.h"
 #include "cpu/winograd_parts.h"
 
@@ -233,16 +235,22 @@ static double both(double work, double stream) {
     return work > stream ? work + 0.35 * stream : stream + 0.35 * work;
 }
 
-static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, bool pair) {
+static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, bool pair,
+                          bool digits) {
     double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    if (pair && g->groups == 1 && g->in_channels % k->block == 0 && sni_paired_pays() &&
-        sni_paired_suits(g->out_h * g->out_w, g->out_channels, (int64_t)taps))
+    bool one = g->groups == 1 && g->in_channels % k->block == 0;
+    int64_t pixels = g->out_h * g->out_w;
+    if (pair && one && sni_paired_pays() &&
+        sni_paired_suits(pixels, g->out_channels, (int64_t)taps))
         rate = 1.25; /* by pairs of terms */
+    double work = vector_cost(outs * taps) / rate;
+    if (digits && one && sni_digits_suits(pixels, g->out_channels, (int64_t)taps))
+        work = sni_digits_cost(g->n * pixels, g->out_channels, (int64_t)taps);
     /* Weights are not fetched ahead. */
-    return both(vector_cost(outs * taps) / rate, 1.5 * stream_cost(k, weights, 0));
+    return both(work, 1.5 * stream_cost(k, weights, 0));
 }
 
 /* Products of a form of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
@@ -258,7 +266,7 @@ static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, co
 
 double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (!f) return direct_cost(g, k, false);
+    if (!f) return direct_cost(g, k, false, false);
     cut c = cut_of(g, f, k, 1);
     double tiles = (double)c.tiles, rows = (double)c.rows;
     /* Vectors that the transforms move. */
@@ -278,13 +286,13 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
 
 enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
 
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form) {
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_wino_form *form) {
     static const int points[] = {4, 6, 8, 10};
     sni_conv_geometry known = *g;
     if (known.n < 1) known.n = 1;
     if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
         known.in_h = known.in_w = known.out_h = known.out_w = 40;
-    double best = direct_cost(&known, sni_cpu_kernels_get(), pair) * 0.95;
+    double best = direct_cost(&known, sni_cpu_kernels_get(), pair, digits) * 0.95;
     bool found = false;
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         sni_wino_form f;

@@ -115,8 +115,9 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
 /* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
  * not depend on threads, because results do on the form; it does on the number of images, which
  * share the weights. Sizes that are not known (below 1) are taken to be those of one middling
- * picture. `pair`: products are made by pairs where that pays. */
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, sni_wino_form *form);
+ * picture. `pair`: products are made by pairs where that pays; `split`: the direct way is by parts
+ * of floats (cpu/split.h) where that pays. */
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_wino_form *form);
 
 /* Floats of packed weights. */
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);

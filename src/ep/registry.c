@@ -31,6 +31,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_expand_depthwise,
     &sni_cpu_squeeze,
     &sni_cpu_conv_phases,
+    &sni_cpu_conv_digits,
     &sni_cpu_conv_paired,
     &sni_cpu_conv_direct,
     &sni_cpu_conv_listed,

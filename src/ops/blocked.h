@@ -57,10 +57,11 @@ sni_origin sni_picked_origin(const sni_picked *p, int64_t i);
  * they come from, and further inputs are the others. Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
  * 0: it may not; 1: if estimates say that it pays; 16 h + w: by tiles of h x w points. `paired`:
- * the same of products by pairs of terms (cpu/paired.h), if winograd does not pay. */
+ * the same of products by pairs of terms (cpu/paired.h), if winograd does not pay; `digits`:
+ * of those by digits (cpu/digits.h). */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
-    int64_t block, winograd, paired;
+    int64_t block, winograd, paired, digits;
     sni_picked picked;
 } sni_blocked_conv_params;
 enum { SNI_BLOCKED_CONV_MORE = 6 }; /* the first of the further inputs */

@@ -165,6 +165,7 @@ const sni_op sni_op_sinter_BlockedConv = {
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
         {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)},
         {"paired", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, paired)},
+        {"digits", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, digits)},
         SNI_PICKED_FIELDS(sni_blocked_conv_params, false)),
     .params_size = sizeof(sni_blocked_conv_params),
     .inplace = 1u << 3,

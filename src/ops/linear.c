@@ -97,7 +97,8 @@ const sni_op sni_op_sinter_Linear = {
     .params = SNI_PARAMS(
         {"trans_w", SNI_ATTR_INT, FIELD(trans_w)}, {"activation", SNI_ATTR_STRING, FIELD(name)},
         {"activation_params", SNI_ATTR_FLOATS, FIELD(coefficients)},
-        {"strassen", SNI_ATTR_INT, FIELD(strassen)}, {"paired", SNI_ATTR_INT, FIELD(paired)}),
+        {"strassen", SNI_ATTR_INT, FIELD(strassen)}, {"paired", SNI_ATTR_INT, FIELD(paired)},
+        {"digits", SNI_ATTR_INT, FIELD(digits)}),
     .params_size = sizeof(sni_linear_params),
     .flags = SNI_OP_SPELLED,
     .prepare = linear_prepare,

@@ -1,7 +1,8 @@
-/* fewer_products.c - lets nodes be computed with fewer products than their definition has, and
- * somewhat larger rounding errors, where that pays: blocked convolutions with wide kernels by
- * Winograd's method (cpu/winograd.h), dense layers by Strassen's (cpu/gemm_seven.c). Leaving these
- * passes out keeps the direct sums. */
+/* fewer_products.c - lets nodes be computed otherwise than by their definition, with somewhat
+ * larger rounding errors, where that pays: blocked convolutions with wide kernels by Winograd's
+ * method (cpu/winograd.h), dense layers by Strassen's (cpu/gemm_seven.c), both by pairs of terms
+ * (cpu/paired.h) and as products of digits (cpu/digits.h). Leaving these passes out keeps the
+ * direct sums. */
 #include "ops/blocked.h"
 #include "ops/fused.h"
 #include "opt/opt.h"
@@ -38,15 +39,27 @@ static bool can_be_strassen(const sni_graph *g, const sni_node *n) {
            w->type.dims[0] >= LEAST_SIDE && w->type.dims[1] >= LEAST_SIDE;
 }
 
-static bool can_be_paired(const sni_graph *g, const sni_node *n) {
+/* A dense layer with a constant matrix, or a convolution without groups. */
+static bool is_matrix_product(const sni_graph *g, const sni_node *n) {
     if (is_sinter(n, "Linear")) {
-        const sni_linear_params *p = n->params;
         const sni_value *w = sni_graph_value(g, n->in[1]);
-        return !p->paired && w->constant && w->type.has_shape && w->type.rank == 2;
+        return w->constant && w->type.has_shape && w->type.rank == 2;
     }
     if (!is_sinter(n, "BlockedConv")) return false;
     const sni_blocked_conv_params *p = n->params;
-    return !p->paired && p->fused.conv.group == 1;
+    return p->fused.conv.group == 1;
+}
+
+static bool can_be_paired(const sni_graph *g, const sni_node *n) {
+    if (!is_matrix_product(g, n)) return false;
+    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->paired
+                                  : !((const sni_blocked_conv_params *)n->params)->paired;
+}
+
+static bool can_be_digits(const sni_graph *g, const sni_node *n) {
+    if (!is_matrix_product(g, n)) return false;
+    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->digits
+                                  : !((const sni_blocked_conv_params *)n->params)->digits;
 }
 
 /* Sets attribute `name` of the nodes that can have it. */
@@ -68,6 +81,10 @@ sn_status sni_pass_winograd(sni_rewrite *r) {
 
 sn_status sni_pass_paired(sni_rewrite *r) {
     return allow(r, "paired", can_be_paired);
+}
+
+sn_status sni_pass_digits(sni_rewrite *r) {
+    return allow(r, "digits", can_be_digits);
 }
 
 sn_status sni_pass_strassen(sni_rewrite *r) {

@@ -87,6 +87,7 @@ sn_status sni_pass_layout(sni_rewrite *r);
 sn_status sni_pass_winograd(sni_rewrite *r);
 sn_status sni_pass_strassen(sni_rewrite *r);
 sn_status sni_pass_paired(sni_rewrite *r);
+sn_status sni_pass_digits(sni_rewrite *r);
 sn_status sni_pass_expand(sni_rewrite *r);
 sn_status sni_pass_conv_factors(sni_rewrite *r);
 sn_status sni_pass_depthwise_means(sni_rewrite *r);

@@ -27,6 +27,7 @@ static const sni_pass passes[] = {
     {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
     {"strassen", 3, sni_pass_strassen, SNI_STAGE_LAYOUT},
     {"paired", 3, sni_pass_paired, SNI_STAGE_LAYOUT},
+    {"digits", 3, sni_pass_digits, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},

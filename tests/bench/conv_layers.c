@@ -260,7 +260,7 @@ static void measure(const layer *l, int threads, double milliseconds, int64_t im
     double expected = sni_wino_cost(&g, NULL), best = direct;
     double macs = (double)(l->in * l->out * l->kernel_h * l->kernel_w * pixels);
     sni_wino_form form, chosen = {0};
-    sni_wino_choose(&g, true, &chosen);
+    sni_wino_choose(&g, true, true, &chosen);
     int points = chosen.t_h > chosen.t_w ? chosen.t_h : chosen.t_w, quickest = 0;
     printf("%-19s %3d %3d %3d %dx%d %8.3f ms %5.0f GMAC/s, %4.1f cycles", l->network, (int)l->in,
            (int)l->out, (int)l->size, (int)l->kernel_h, (int)l->kernel_w, direct,

@@ -1,13 +1,14 @@
 /* gemm_layers.c - matrix products on packed weights beside the machine's peak: square ones, and the
  * layers of well-known transformers with weights that are not in any cache.
  *
- *     bench_gemm [threads] [milliseconds per measurement] [network] [direct|seven|paired]
+ *     bench_gemm [threads] [milliseconds per measurement] [network] [direct|seven|paired|digits]
  *
- * Products are made by pairs of terms where that pays, else by seven for eight; "direct" makes all
- * of them.
+ * Products are made by digits where there are tiles, by pairs of terms where that pays, else by
+ * seven for eight; "direct" makes all of them.
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
+#include "cpu/digits.h"
 #include "cpu/gemm.h"
 #include "cpu/machine.h"
 #include "cpu/paired.h"
@@ -83,13 +84,16 @@ static float *floats(size_t count) {
     return p;
 }
 
-typedef enum way { DIRECT, SEVEN, PAIRED } way;
+typedef enum way { DIRECT, SEVEN, PAIRED, DIGITS } way;
+
+static const char *const ways[] = {"direct", "seven", "paired", "digits"};
 
 /* What the product is told of its weights; of all copies the same, results are not looked at. */
 typedef struct facts {
     uint8_t *even, *tame;
     float *numbers;
     sni_paired_b paired;
+    sni_digits_b digits;
 } facts;
 
 static void tell(facts *f, way how, float *weights, sni_gemm_f32 *g) {
@@ -100,6 +104,10 @@ static void tell(facts *f, way how, float *weights, sni_gemm_f32 *g) {
     if (!f->even || !f->tame) exit(1);
     memset(f->even, 1, even);
     if (even && how == SEVEN) g->even = f->even;
+    if (how == DIGITS && sni_digits_can(g->k, g->n)) {
+        f->digits = sni_digits_of(g->k, g->n, false, weights);
+        g->digits = &f->digits;
+    }
     if (how != PAIRED || g->k % SNI_LEFT_STEPS) return;
     sni_paired_measure(weights, g->k, g->n, false, f->numbers, f->tame);
     f->paired = (sni_paired_b){.k = g->k, .n = g->n, .numbers = f->numbers, .tame = f->tame};
@@ -114,6 +122,7 @@ static double measure(sni_gemm_f32 *g, facts *f, float *weights, size_t size, si
         double at = now();
         for (size_t i = 0; i < copies; i++) {
             g->packed_b = f->paired.panels = weights + i * size;
+            f->digits = sni_digits_of(g->k, g->n, false, weights + i * size);
             sni_gemm_f32_run(g, threads, scratch);
         }
         at = (now() - at) / (double)copies;
@@ -161,8 +170,9 @@ int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
-    way how = sni_paired_pays() ? PAIRED : SEVEN;
-    if (argc > 4) how = argv[4][0] == 'd' ? DIRECT : argv[4][0] == 's' ? SEVEN : PAIRED;
+    way how = sni_digits_kernels_get() ? DIGITS : sni_paired_pays() ? PAIRED : SEVEN;
+    for (way w = DIRECT; argc > 4 && w <= DIGITS; w++)
+        if (strcmp(argv[4], ways[w]) == 0) how = w;
     sni_machine_peak machine = {0};
     if (sni_machine_measure(threads, &machine, NULL) != SN_OK) return 1;
     double peak = machine.flops * 1e-9;

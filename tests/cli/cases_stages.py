@@ -40,7 +40,7 @@ def optimize_writes_onnx(folder):
 @test
 def fewer_products_can_be_left_out(folder):
     path = network(folder, width=128)
-    for name in ("paired", "strassen"):
+    for name in ("digits", "paired", "strassen"):
         result = sinter("inspect", path, "--stage", "opt")
         check_code(result, 0, "%s = 1" % name)
         result = sinter("inspect", path, "--stage", "opt", "--disable-rule", name)

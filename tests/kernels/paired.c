@@ -59,14 +59,14 @@ static void paired_columns(check *c) {
 /* Rows of the left operand: where element p of row i is. */
 typedef struct rows_of {
     int rows, parts;
-    sni_paired_part part[4];
+    sni_product_part part[4];
     int64_t k;
     float *memory;
 } rows_of;
 
 static const float *row_at(const rows_of *r, int64_t i, int64_t p) {
     int64_t line = p / SNI_LEFT_STEPS;
-    const sni_paired_part *part = r->part;
+    const sni_product_part *part = r->part;
     while (line >= part->lines) line -= part++->lines;
     return part->from[i] + line * part->step[i] + p % SNI_LEFT_STEPS;
 }
@@ -80,7 +80,7 @@ static rows_of random_rows(check *c, int rows, bool whole) {
     float *zeros = unset_floats(c, SNI_LEFT_STEPS);
     memset(zeros, 0, SNI_LEFT_STEPS * sizeof *zeros);
     for (int q = 0; q < r.parts; q++) {
-        sni_paired_part *part = &r.part[q];
+        sni_product_part *part = &r.part[q];
         part->lines = c->bench ? most : between(c, 1, most);
         r.k += part->lines * SNI_LEFT_STEPS;
         float *from = numbers(c, rows * part->lines * step, whole);
@@ -155,7 +155,7 @@ static void paired_left_odd(check *c) {
     float less[SNI_MAX_MR], factors[SNI_MAX_MR], *to = unset_floats(c, left_size(c, k));
     if (which < 6) row[below(c, k)] = odd[which];
     for (int64_t p = 0; p < k && which >= 6; p++) row[p] = (p % 2 ? -1.0f : 0.7f) * tiny[which - 6];
-    sni_paired_part part = {.lines = lines};
+    sni_product_part part = {.lines = lines};
     for (int r = 0; r < rows; r++) {
         part.from[r] = from + r * k;
         part.step[r] = SNI_LEFT_STEPS;
@@ -184,7 +184,7 @@ static void paired_scale(check *c) {
     double *want = zero_doubles(c, lines * step);
     if (!c->bench && below(c, 4) == 0) from[below(c, rows * SNI_LEFT_STEPS)] = 1e30f;
     float *at = copy_floats(c, from, lines * step), *to = copy_floats(c, from, lines * step);
-    sni_paired_part part = {.lines = lines};
+    sni_product_part part = {.lines = lines};
     for (int r = 0; r < rows; r++) {
         part.from[r] = from + r * SNI_LEFT_STEPS;
         part.step[r] = step;
@@ -259,7 +259,7 @@ static int64_t distances(check *c, int rows, int lanes, int vectors, int64_t *ro
 /* What is done with the sums. */
 static void make_end(check *c, tile_case *q, int rows, bool whole) {
     int lanes = c->k->nr / 2, vectors = q->columns / lanes;
-    sni_paired_end *e = &q->t.end;
+    sni_product_end *e = &q->t.end;
     q->count = distances(c, rows, lanes, vectors, &e->row, &e->vector);
     e->y = numbers(c, q->count, whole);
     e->add = !c->bench && below(c, 2);
@@ -273,7 +273,7 @@ static void make_end(check *c, tile_case *q, int rows, bool whole) {
 }
 
 static double plain_result(const tile_case *q, int nr, int i, int j) {
-    const sni_paired_end *e = &q->t.end;
+    const sni_product_end *e = &q->t.end;
     int64_t lanes = nr / 2, vector = j / lanes, lane = j % lanes;
     double sum = 0;
     for (int64_t p = 0; p < q->t.k; p++)
@@ -294,7 +294,7 @@ static void any_tile(check *c, const sni_paired_tile_fn *tiles, int columns) {
     tile_case q = {.columns = columns};
     make_operands(c, &q, rows, whole);
     make_end(c, &q, rows, whole);
-    const sni_paired_end *e = &q.t.end;
+    const sni_product_end *e = &q.t.end;
     double *want = zero_doubles(c, q.count);
     double *written = zero_doubles(c, q.count);
     for (int64_t i = 0; i < q.count; i++) want[i] = (double)e->y[i];

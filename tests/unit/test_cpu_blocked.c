@@ -4,6 +4,7 @@
 #include "versus.h"
 
 #include "cpu/conv.h"
+#include "cpu/digits.h"
 #include "cpu/paired.h"
 #include "ep/cpu/cpu_ep.h"
 #include "ops/blocked.h"
@@ -130,7 +131,8 @@ enum {
     MEANS = 128,
     ONTO = 256,
     PAIRED = 512,
-    FORCED = 1024 /* by pairs, whether that pays or not */
+    DIGITS = 1024,
+    FORCED = 2048 /* by pairs or digits, whether that pays or not */
 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
@@ -169,13 +171,14 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, sni_attr_of_int("block", block));
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
     if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
-    if (mode & FORCED) v.use = &sni_cpu_conv_paired;
+    if (mode & DIGITS) eval_attr(&v.e, sni_attr_of_int("digits", 1));
+    if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_digits : &sni_cpu_conv_paired;
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
     /* 8 points along both axes: 5e-5 of the largest result, which is more than this root. */
     if (mode & PLAIN && mode & WINOGRAD && error < 5e-5 * sqrt(terms)) error = 5e-5 * sqrt(terms);
-    if (mode & PAIRED) error = 2e-6 * sqrt(terms);
+    if (mode & (PAIRED | DIGITS)) error = 2e-6 * sqrt(terms);
     versus_run(&v, mode & MEANS ? 2 : 1, error);
     assert_true(s->refused || v.impl);
 }
@@ -572,7 +575,7 @@ static void phases_match(void **state) {
     assert_true(used >= 12);
 }
 
-/* Pointwise convolutions that may be computed by pairs: tiles of all sizes, halves of panels and
+/* Convolutions that may be computed by pairs or by digits: tiles of all sizes, halves of panels and
  * less, several images, strides, pads that see nothing, odd numbers of lines and several k-blocks.
  */
 static const shape pairable[] = {
@@ -588,6 +591,10 @@ static const shape pairable[] = {
     {1, 256, 512, 1, 20, 21, {1, 1}, {1, 1}, {0}, {1, 1}},
     {1, 64, 70, 1, 1, 500, {1, 1}, {1, 1}, {0}, {1, 1}},
     {0, 64, 64, 1, 9, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
+    {1, 48, 40, 1, 9, 10, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {2, 64, 48, 1, 11, 9, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+    {1, 160, 33, 1, 8, 7, {2, 5}, {1, 1}, {0, 2, 0, 2}, {1, 1}},
+    {1, 32, 64, 1, 12, 12, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}},
     /* What would not pay. */
     {5, 64, 100, 1, 3, 4, {1, 1}, {1, 1}, {0}, {1, 1}},
     {2, 32, 17, 1, 1, 1, {1, 1}, {1, 1}, {0}, {1, 1}},
@@ -600,27 +607,44 @@ static bool forces_pairs(void) {
     return sni_paired_most() > 0 && sni_cpu_kernels_get()->block == SNI_LEFT_STEPS;
 }
 
+static void product_matches(const shape *s, int turn, int how) {
+    static const char *const activations[] = {NULL, "Relu", "HardSwish", "LeakyRelu"};
+    for (int mode = 0; mode < 4; mode++) {
+        int way = mode | how | FORCED;
+        conv_case(s, way, activations[(turn + mode) % 4]);
+        conv_case(s, way, activations[(turn + mode + 1) % 4]);
+        conv_case(s, way | SLOPES, NULL);
+        if (!(mode & ADDED)) continue;
+        conv_case(s, way | ONTO, activations[(turn + mode) % 2]);
+        conv_case(s, way | ONTO, activations[2 + (turn + mode) % 2]);
+        conv_case(s, way | ONTO | SLOPES, NULL);
+    }
+}
+
 static void pairs_match(void **state) {
     (void)state;
-    static const char *const activations[] = {NULL, "Relu", "HardSwish", "LeakyRelu"};
     if (!forces_pairs()) skip();
-    for (int i = 0; i < PAIRABLE; i++)
-        for (int mode = 0; mode < 4; mode++) {
-            int way = mode | PAIRED | FORCED;
-            conv_case(&pairable[i], way, activations[(i + mode) % 4]);
-            conv_case(&pairable[i], way, activations[(i + mode + 1) % 4]);
-            conv_case(&pairable[i], way | SLOPES, NULL);
-            if (!(mode & ADDED)) continue;
-            conv_case(&pairable[i], way | ONTO, activations[(i + mode) % 2]);
-            conv_case(&pairable[i], way | ONTO, activations[2 + (i + mode) % 2]);
-            conv_case(&pairable[i], way | ONTO | SLOPES, NULL);
-        }
+    for (int i = 0; i < PAIRABLE; i++) product_matches(&pairable[i], i, PAIRED);
+}
+
+/* Digits, by kernels in plain C where there are no tiles. */
+static void digits_match(void **state) {
+    (void)state;
+    bool tiles = sni_digits_kernels_get() != NULL;
+    if (sni_cpu_kernels_get()->block != SNI_LEFT_STEPS) skip();
+    if (!tiles) sni_digits_assume(&sni_digits_kernels_plain);
+    for (int i = 0; i < PAIRABLE; i++) {
+        const shape *s = &pairable[i];
+        int64_t terms = s->in * s->kernel[0] * s->kernel[1];
+        if (!sni_digits_can(terms, s->out)) continue;
+        if (tiles || s->h * s->w * terms * s->out < 1 << 19) product_matches(s, i, DIGITS);
+    }
+    sni_digits_assume(NULL);
 }
 
 /* What is not finite is where it belongs, in the picture, in what is added and in weights. (Whether
  * weights that are not finite meet pads is not decided.) */
-static void pairs_keep_odd_numbers(void **state) {
-    (void)state;
+static void check_odd_numbers(int how) {
     static const shape pictures[] = {
         {2, 64, 80, 1, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
         {1, 112, 64, 1, 13, 13, {1, 1}, {2, 2}, {0}, {1, 1}},
@@ -628,10 +652,9 @@ static void pairs_keep_odd_numbers(void **state) {
         {1, 64, 48, 1, 7, 9, {1, 1}, {1, 1}, {1, 0, 2, 1}, {1, 1}},
     };
     static const char *const activations[] = {NULL, "Relu", "LeakyRelu"};
-    if (!forces_pairs()) skip();
     for (int i = 0; i < 4; i++)
         for (int turn = 0; turn < 24; turn++) {
-            int mode = (turn & 3) | PAIRED | FORCED;
+            int mode = (turn & 3) | how | FORCED;
             odd_every = turn & 4 ? 487 : 0;
             odd_weights = turn & 4 || i == 3 ? 0 : 701;
             conv_case(&pictures[i], mode, activations[turn / 8]);
@@ -639,6 +662,33 @@ static void pairs_keep_odd_numbers(void **state) {
         }
     odd_every = 0;
     odd_weights = 0;
+}
+
+static void pairs_keep_odd_numbers(void **state) {
+    (void)state;
+    if (!forces_pairs()) skip();
+    check_odd_numbers(PAIRED);
+}
+
+static void digits_keep_odd_numbers(void **state) {
+    (void)state;
+    if (!sni_digits_can(64, 64)) skip();
+    check_odd_numbers(DIGITS);
+}
+
+/* Digits are chosen where they are allowed and there are tiles, and nowhere else. */
+static void digits_are_chosen(void **state) {
+    (void)state;
+    int used = 0;
+    for (int i = 0; i < PAIRABLE; i++) {
+        const shape *s = &pairable[i];
+        if (s->in % SNI_LEFT_STEPS) continue;
+        conv_case(s, BIAS | PAIRED, "Relu");
+        assert_true(!v.impl || strcmp(v.impl, "conv_digits_f32") != 0);
+        conv_case(s, BIAS | DIGITS, "Relu");
+        used += v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
+    }
+    assert_true(sni_digits_kernels_get() ? used >= 8 : used == 0);
 }
 
 /* Pairs are chosen where they are allowed and pay, and nowhere else. */
@@ -669,7 +719,8 @@ int main(void) {
         cmocka_unit_test(moves_match),         cmocka_unit_test(picked_matches),
         cmocka_unit_test(winograd_matches),    cmocka_unit_test(phases_match),
         cmocka_unit_test(pairs_match),         cmocka_unit_test(pairs_keep_odd_numbers),
-        cmocka_unit_test(pairs_are_chosen),
+        cmocka_unit_test(pairs_are_chosen),    cmocka_unit_test(digits_match),
+        cmocka_unit_test(digits_are_chosen),   cmocka_unit_test(digits_keep_odd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static bool phases_choose(const sni_choice *c, phases_choice *out) {
         g->out_h < 1 || g->out_w < 1)
         return false;
     *phases = phases_of(g);
-    if (!sni_wino_choose(phases, false, &out->form)) return false;
+    if (!sni_wino_choose(phases, false, false, &out->form)) return false;
     double copied =
         (double)g->n * (double)phases->in_channels * (double)(phases->in_h * phases->in_w);
     return sni_wino_cost(phases, &out->form) + copied < sni_wino_cost(g, NULL);

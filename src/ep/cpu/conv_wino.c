@@ -41,7 +41,7 @@ static bool has_form(const sni_conv_geometry *g) {
 /* The form for a choice: the one that its node names, or the quickest by estimate. */
 static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
     const sni_blocked_conv_params *p = c->params;
-    if (p->winograd == 1) return sni_wino_choose(g, p->paired != 0, form);
+    if (p->winograd == 1) return sni_wino_choose(g, p->paired != 0, p->digits != 0, form);
     if (p->winograd == TAPS) return sni_wino_form_of_taps(g, form);
     if (p->winograd <= 0 || p->winograd >= TAPS ||
         !sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form))

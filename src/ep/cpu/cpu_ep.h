@@ -17,6 +17,7 @@ extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_conv_phases;
 extern const sni_impl sni_cpu_conv_paired;
+extern const sni_impl sni_cpu_conv_digits;
 extern const sni_impl sni_cpu_blocked_depthwise;
 extern const sni_impl sni_cpu_conv_listed;
 extern const sni_impl sni_cpu_expand_depthwise;

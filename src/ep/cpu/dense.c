@@ -2,6 +2,7 @@
 #include "ep/cpu/dense.h"
 
 #include "base/checked.h"
+#include "base/lengths.h"
 #include "base/threadpool.h"
 
 #include <stdlib.h>
@@ -165,18 +166,94 @@ static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_
     return ways & SNI_DENSE_SEVEN ? pack_even(c, p, err) : SN_OK;
 }
 
+/* ---- Digits ---- */
+
+/* Packs what `s` gives, of which a compiled model has brought nothing. */
+static sn_status make_digits(const sni_choice *c, const sni_digits_source *s, sni_digits_b *out,
+                             sn_error *err) {
+    int32_t *sizes = malloc((size_t)sni_round_up(s->n, SNI_DIGITS_COLUMNS) * sizeof *sizes);
+    void *data;
+    bool filled;
+    if (!sizes) return sni_fail_memory(err);
+    bool floats = !sni_digits_measure(s, sizes);
+    sn_status status = sni_pack_alloc(c, sni_digits_size(s->k, s->n, floats), &data, &filled, err);
+    if (status == SN_OK) {
+        if (!filled) sni_digits_pack(s, sizes, floats, data);
+        *out = sni_digits_of(s->k, s->n, floats, data);
+    }
+    free(sizes);
+    return status;
+}
+
+sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sni_digits_b *out,
+                           sn_error *err) {
+    size_t given = sni_pack_given(c);
+    bool floats = given == sni_digits_size(from->k, from->n, true), filled;
+    void *data;
+    if (floats || given == sni_digits_size(from->k, from->n, false)) {
+        SN_TRY(sni_pack_alloc(c, given, &data, &filled, err));
+        *out = sni_digits_of(from->k, from->n, floats, data);
+        return SN_OK;
+    }
+    sni_digits_source s = {.k = from->k, .n = from->n};
+    SN_TRY(from->open(from->ctx, &s, err));
+    return make_digits(c, &s, out, err);
+}
+
+/* A matrix of the model. */
+typedef struct matrix {
+    const sni_choice *c;
+    int i;
+    bool turned;
+    const sni_loan *loan;
+    int64_t k, n;
+} matrix;
+
+static void fill_matrix(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
+                        float *panel) {
+    const matrix *m = ctx;
+    const sni_loose_float *w = m->loan->tensor.data;
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    if (m->turned)
+        k->pack_turned(w + n0 * m->k + k0, m->k, cols, nr, rows, panel);
+    else
+        k->pack_straight(w + k0 * m->n + n0, m->n, cols, nr, rows, panel);
+}
+
+static sn_status open_matrix(void *ctx, sni_digits_source *s, sn_error *err) {
+    matrix *m = ctx;
+    s->fill = fill_matrix;
+    s->ctx = m;
+    return sni_pack_borrow(m->c, m->i, true, &m->loan, err);
+}
+
+static sn_status pack_digits(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
+    matrix m = {.c = c, .i = i, .turned = turned, .k = p->k, .n = p->n};
+    sni_dense_origin from = {p->k, p->n, open_matrix, &m};
+    SN_TRY(sni_dense_digits(c, &from, &p->digits, err));
+    if (m.loan) drop_weights(m.loan, m.loan->tensor.data, (size_t)(p->k * p->n) * sizeof(float));
+    return SN_OK;
+}
+
+/* ---- All of them ---- */
+
+static sn_status pack_any(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
+                          sni_dense *p, sn_error *err) {
+    const sni_loan *loan = NULL;
+    bool coded;
+    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && sni_digits_can(p->k, p->n))
+        return pack_digits(c, i, turned, p, err);
+    SN_TRY(decide(c, i, alpha, p, &coded, &loan, err));
+    if (coded) return pack_coded(c, i, turned, loan, p, err);
+    SN_TRY(pack_floats(c, i, turned, alpha, loan, p, err));
+    return pack_ways(c, ways, p, err);
+}
+
 sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
                          void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
-    const sni_loan *loan = NULL;
-    bool coded;
-    SN_TRY(decide(c, i, alpha, &p, &coded, &loan, err));
-    if (coded)
-        SN_TRY(pack_coded(c, i, turned, loan, &p, err));
-    else
-        SN_TRY(pack_floats(c, i, turned, alpha, loan, &p, err));
-    if (!coded) SN_TRY(pack_ways(c, ways, &p, err));
+    SN_TRY(pack_any(c, i, turned, alpha, ways, &p, err));
     struct {
         sni_dense dense;
         atomic_uint turns;
@@ -192,6 +269,7 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, u
 uint64_t sni_dense_bytes(const void *state) {
     const sni_dense *w = state;
     if (w->panels) return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+    if (w->digits.k) return sni_digits_size(w->k, w->n, w->digits.floats != NULL);
     return sni_gemm_coded_b_size(w->k, w->n) + w->coded.n_more;
 }
 
@@ -201,7 +279,8 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->packed_b = w->panels;
     g->even = w->even;
     g->paired = w->paired.panels ? &w->paired : NULL;
-    g->coded_b = w->panels ? NULL : &w->coded;
+    g->digits = w->digits.k ? &w->digits : NULL;
+    g->coded_b = w->panels || g->digits ? NULL : &w->coded;
 }
 
 /* ---- Products ---- */

@@ -199,7 +199,8 @@ static bool linear_accepts(const sni_choice *c) {
 static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_linear_params *p = c->params;
     if (!sni_dense_is_weight(c, 1)) return SN_OK;
-    unsigned ways = (p->strassen ? SNI_DENSE_SEVEN : 0) | (p->paired ? SNI_DENSE_PAIRED : 0);
+    unsigned ways = (p->strassen ? SNI_DENSE_SEVEN : 0) | (p->paired ? SNI_DENSE_PAIRED : 0) |
+                    (p->digits ? SNI_DENSE_DIGITS : 0);
     return sni_dense_pack(c, 1, p->trans_w != 0, 1, ways, state, err);
 }
 

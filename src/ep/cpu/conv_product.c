@@ -1,10 +1,13 @@
-/* conv_paired.c - blocked convolution as a matrix product by pairs of terms (cpu/paired.h): rows
- * are pixels of the output, and their terms are the channels of one tap after the other. */
+/* conv_product.c - blocked convolution as a matrix product by pairs of terms (cpu/paired.h) or by
+ * digits (cpu/digits.h): rows are pixels of the output, and their terms are the channels of
+ * one tap after the other. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/digits.h"
 #include "cpu/gemm.h"
 #include "cpu/paired.h"
 #include "ep/cpu/blocked.h"
+#include "ep/cpu/dense.h"
 #include "ops/compute.h"
 
 #include <stdlib.h>
@@ -15,12 +18,13 @@ typedef struct run {
     int64_t block, count;
 } run;
 
-typedef struct paired_weights {
-    sni_paired_b b;
+typedef struct product_weights {
+    sni_paired_b b;       /* by pairs, or */
+    sni_digits_b digits;  /* by digits */
     float *bias, *slopes; /* may be NULL */
     int64_t count;        /* of runs */
     run runs[];
-} paired_weights;
+} product_weights;
 
 /* ---- Weights ---- */
 
@@ -69,11 +73,23 @@ static bool geometry_of(const sni_choice *c, sni_conv_geometry *g) {
     return true;
 }
 
+/* Whether the convolution can be described as a product. */
+static bool can_be_product(const sni_choice *c) {
+    sni_conv_geometry g;
+    return c->node->n_out == 1 && geometry_of(c, &g) &&
+           (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
+}
+
 static bool paired_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
+    return p->paired && sni_paired_pays() && can_be_product(c);
+}
+
+static bool digits_accepts(const sni_choice *c) {
+    const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
-    return p->paired && sni_paired_pays() && c->node->n_out == 1 && geometry_of(c, &g) &&
-           (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
+    return p->digits && can_be_product(c) && geometry_of(c, &g) &&
+           sni_digits_can(terms_of(&g), g.out_channels);
 }
 
 /* Part of the taps along an axis that lie in the picture, over all outputs. */
@@ -89,16 +105,24 @@ static double inside(int64_t in, int64_t out, int64_t kernel, int64_t stride, in
     return (double)count / (double)(out * kernel);
 }
 
-/* Direct sums leave out taps that lie beside the picture; pairs sum zeros in their place. */
-static bool paired_pays(const sni_choice *c) {
+/* Direct sums leave out taps that lie beside the picture; products sum zeros in their place. */
+static bool is_inside(const sni_conv_geometry *g) {
     static const double LEAST_INSIDE = 0.75;
-    sni_conv_geometry g;
-    if (!geometry_of(c, &g) || g.out_h < 1 || g.out_w < 1 ||
-        !sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)))
-        return false;
-    return inside(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) *
-               inside(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left) >=
+    return inside(g->in_h, g->out_h, g->kernel_h, g->stride_h, g->dilation_h, g->pad_top) *
+               inside(g->in_w, g->out_w, g->kernel_w, g->stride_w, g->dilation_w, g->pad_left) >=
            LEAST_INSIDE;
+}
+
+static bool paired_pays(const sni_choice *c) {
+    sni_conv_geometry g;
+    return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
+           sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
+}
+
+static bool digits_pays(const sni_choice *c) {
+    sni_conv_geometry g;
+    return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
+           sni_digits_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
 }
 
 typedef struct filters {
@@ -118,8 +142,10 @@ static void fill_filters(const void *ctx, int64_t k0, int64_t rows, int64_t n0, 
     }
 }
 
-static sn_status pack_weights(const sni_choice *c, const sni_conv_geometry *g, sni_paired_b *b,
-                              sn_error *err) {
+static sn_status pack_paired(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
+                             sn_error *err) {
+    sni_paired_b *b = &w->b;
+    *b = (sni_paired_b){.k = terms_of(g), .n = g->out_channels, .scaled = true};
     size_t sizes[3] = {sni_gemm_packed_b_size(b->k, b->n) * sizeof(float),
                        sni_paired_numbers(b->k, b->n, true) * sizeof(float),
                        sni_paired_flags(b->n)};
@@ -140,23 +166,45 @@ static sn_status pack_weights(const sni_choice *c, const sni_conv_geometry *g, s
     return SN_OK;
 }
 
-static sn_status fill(const sni_choice *c, const sni_conv_geometry *g, paired_weights *w,
-                      sn_error *err) {
+/* Filters of a choice that are asked for. */
+typedef struct filters_asked {
+    const sni_choice *c;
+    filters f;
+} filters_asked;
+
+static sn_status open_filters(void *ctx, sni_digits_source *s, sn_error *err) {
+    filters_asked *a = ctx;
+    s->fill = fill_filters;
+    s->ctx = &a->f;
+    return sni_cpu_loose(a->c, 1, &a->f.w, err);
+}
+
+static sn_status pack_digits(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
+                             sn_error *err) {
+    filters_asked a = {c, {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w}};
+    sni_dense_origin from = {terms_of(g), g->out_channels, open_filters, &a};
+    return sni_dense_digits(c, &from, &w->digits, err);
+}
+
+typedef sn_status (*pack_fn)(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
+                             sn_error *err);
+
+static sn_status fill(const sni_choice *c, const sni_conv_geometry *g, pack_fn pack,
+                      product_weights *w, sn_error *err) {
     const sni_blocked_conv_params *p = c->params;
-    w->b = (sni_paired_b){.k = terms_of(g), .n = g->out_channels, .scaled = true};
     w->count = find_runs(&p->picked, g->in_channels, SNI_LEFT_STEPS, w->runs);
-    SN_TRY(pack_weights(c, g, &w->b, err));
+    SN_TRY(pack(c, g, w, err));
     SN_TRY(sni_blocked_bias(c, &w->bias, err));
     return sni_blocked_slopes(c, &w->slopes, err);
 }
 
-static sn_status paired_prepare(const sni_choice *c, void **state, sn_error *err) {
+static sn_status prepare(const sni_choice *c, pack_fn pack, void **state, sn_error *err) {
     sni_conv_geometry g;
-    if (!geometry_of(c, &g)) return sni_fail(err, SN_INTERNAL, "no convolution by pairs");
+    if (!geometry_of(c, &g)) return sni_fail(err, SN_INTERNAL, "no convolution as a product");
     size_t most = (size_t)(g.in_channels / SNI_LEFT_STEPS);
-    paired_weights *w = calloc(1, sizeof *w + most * sizeof *w->runs);
+    product_weights *w = calloc(1, sizeof *w + most * sizeof *w->runs);
     if (!w) return sni_fail_memory(err);
-    sn_status status = fill(c, &g, w, err);
+    sn_status status = fill(c, &g, pack, w, err);
     if (status == SN_OK)
         *state = w;
     else
@@ -164,11 +212,19 @@ static sn_status paired_prepare(const sni_choice *c, void **state, sn_error *err
     return status;
 }
 
+static sn_status paired_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, pack_paired, state, err);
+}
+
+static sn_status digits_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, pack_digits, state, err);
+}
+
 /* ---- Runs ---- */
 
 typedef struct conv_job {
     const sni_kernel *kernel;
-    const paired_weights *weights;
+    const product_weights *weights;
     sni_conv_geometry g;
     const sni_blocked_call *call;
     const float *factors;            /* of input channels; NULL: none */
@@ -182,13 +238,13 @@ static int64_t first_pixel(const conv_job *j, int64_t in_image) {
     return j->pixels / j->panels * in_image + sni_smaller(in_image, j->pixels % j->panels);
 }
 
-static sni_paired_rows rows_of(const void *ctx, int64_t panel) {
+static sni_product_rows rows_of(const void *ctx, int64_t panel) {
     const conv_job *j = ctx;
     int64_t image = panel / j->panels, in_image = panel % j->panels;
     int64_t first = first_pixel(j, in_image);
-    return (sni_paired_rows){.count = (int)(first_pixel(j, in_image + 1) - first),
-                             .at = image * sni_blocks(j->g.out_channels, j->block) * j->y_plane +
-                                   first * j->block};
+    return (sni_product_rows){.count = (int)(first_pixel(j, in_image + 1) - first),
+                              .at = image * sni_blocks(j->g.out_channels, j->block) * j->y_plane +
+                                    first * j->block};
 }
 
 /* The plane of block `b` of a run, of one image. */
@@ -198,7 +254,8 @@ static const float *plane_of(const conv_job *j, const run *r, int64_t image, int
 }
 
 /* Pixels of the input that a panel's rows see by one tap: elements of a plane; -1: none. */
-static void place_rows(const conv_job *j, int64_t panel, int64_t tap, int64_t at[SNI_MAX_MR]) {
+static void place_rows(const conv_job *j, int64_t panel, int64_t tap,
+                       int64_t at[SNI_PRODUCT_ROWS]) {
     const sni_conv_geometry *g = &j->g;
     int64_t pixel = first_pixel(j, panel % j->panels);
     int64_t rows = first_pixel(j, panel % j->panels + 1) - pixel;
@@ -217,7 +274,7 @@ static void place_rows(const conv_job *j, int64_t panel, int64_t tap, int64_t at
 
 /* Blocks [b, b + count) of a run for rows at these places; rows that see nothing have zeros. */
 static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b, int64_t count,
-                      const int64_t *at, int rows, sni_paired_part *part) {
+                      const int64_t *at, int rows, sni_product_part *part) {
     static const float zeros[SNI_LEFT_STEPS] = {0};
     const float *x = plane_of(j, r, image, b);
     part->lines = count;
@@ -232,9 +289,9 @@ static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b,
 
 /* Lines [from, to) of one tap. Returns the number of parts. */
 static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from, int64_t to,
-                     sni_paired_part *parts) {
-    const paired_weights *w = j->weights;
-    int64_t at[SNI_MAX_MR], begin = 0;
+                     sni_product_part *parts) {
+    const product_weights *w = j->weights;
+    int64_t at[SNI_PRODUCT_ROWS], begin = 0;
     int count = 0, rows = rows_of(j, panel).count;
     place_rows(j, panel, tap, at);
     for (const run *r = w->runs; r < w->runs + w->count; begin += r++->count) {
@@ -247,7 +304,7 @@ static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from
 }
 
 static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
-                   sni_paired_part *parts) {
+                   sni_product_part *parts) {
     const conv_job *j = ctx;
     int64_t blocks = j->g.in_channels / j->block;
     int count = 0;
@@ -267,25 +324,25 @@ static const float *ahead_of(const void *ctx, int64_t panel, int64_t line, int64
 }
 
 /* Element of the output with which a tile begins. */
-static int64_t output_at(const conv_job *j, const sni_paired_place *p) {
+static int64_t output_at(const conv_job *j, const sni_product_place *p) {
     return p->rows.at + p->column / j->block * j->y_plane;
 }
 
-static bool end_of(const void *ctx, const sni_paired_place *p, sni_paired_end *end) {
+static bool end_of(const void *ctx, const sni_product_place *p, sni_product_end *end) {
     const conv_job *j = ctx;
     const sni_conv_epilogue *e = &j->call->epilogue;
     int64_t at = output_at(j, p);
-    *end = (sni_paired_end){
+    *end = (sni_product_end){
         .y = j->call->y + at, .row = j->block, .vector = j->y_plane, .add = !p->first || j->onto};
     if (!p->last) return false;
     if (e->bias) end->bias = e->bias + p->column;
     if (e->residual && !j->onto) end->residual = e->residual + at;
     end->residual_row = j->block;
     end->residual_vector = j->y_plane;
-    return e->slopes || !sni_paired_bound(e->act, e->p0, e->p1, end);
+    return e->slopes || !sni_product_bound(e->act, e->p0, e->p1, end);
 }
 
-static void finish(const void *ctx, const sni_paired_place *p, const float *sums) {
+static void finish(const void *ctx, const sni_product_place *p, const float *sums) {
     const conv_job *j = ctx;
     const sni_conv_epilogue *all = &j->call->epilogue;
     for (int64_t c = 0; c < p->columns; c += j->block) {
@@ -309,38 +366,60 @@ static bool stopping(const void *kernel) {
     return sni_stopping(kernel);
 }
 
-static sn_status paired_run(sni_kernel *k) {
-    const paired_weights *w = k->state;
-    sni_blocked_call call;
-    if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
-    const sni_conv_geometry *g = &call.geometry;
-    conv_job j = {
-        .kernel = k, .weights = w, .g = *g, .call = &call, .block = sni_cpu_kernels_get()->block};
+/* Fills `j` and describes the product, with rows in panels of at most `most`. */
+static sn_status describe(sni_kernel *k, int64_t most, sni_blocked_call *call, conv_job *j,
+                          sni_product *product) {
+    const product_weights *w = k->state;
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, call));
+    const sni_conv_geometry *g = &call->geometry;
+    *j = (conv_job){
+        .kernel = k, .weights = w, .g = *g, .call = call, .block = sni_cpu_kernels_get()->block};
     const sni_tensor *factors = sni_in(k, 5);
     if (factors) {
-        j.factors = factors->data;
-        j.image_factors = factors->dims[0] > 1 ? factors->dims[1] * factors->dims[4] : 0;
+        j->factors = factors->data;
+        j->image_factors = factors->dims[0] > 1 ? factors->dims[1] * factors->dims[4] : 0;
     }
-    j.onto = call.epilogue.residual == call.y;
-    j.pixels = g->out_h * g->out_w;
-    j.panels = sni_ceil_div(j.pixels, sni_paired_most());
-    j.x_plane = g->in_h * g->in_w * j.block;
-    j.y_plane = j.pixels * j.block;
-    sni_paired product = {.b = &w->b,
-                          .panels = g->n * j.panels,
-                          .ctx = &j,
-                          .rows = rows_of,
-                          .left = left_of,
-                          .ahead = sni_conv_is_flat(g) && w->count == 1 ? ahead_of : NULL,
-                          .end = end_of,
-                          .finish = finish,
-                          .stop = stopping,
-                          .stop_ctx = k};
-    size_t size = sni_paired_scratch_size(&product, k->threads);
+    j->onto = call->epilogue.residual == call->y;
+    j->pixels = g->out_h * g->out_w;
+    j->panels = sni_ceil_div(j->pixels, most);
+    j->x_plane = g->in_h * g->in_w * j->block;
+    j->y_plane = j->pixels * j->block;
+    *product = (sni_product){.panels = g->n * j->panels,
+                             .ctx = j,
+                             .rows = rows_of,
+                             .left = left_of,
+                             .ahead = sni_conv_is_flat(g) && w->count == 1 ? ahead_of : NULL,
+                             .end = end_of,
+                             .finish = finish,
+                             .stop = stopping,
+                             .stop_ctx = k};
+    return SN_OK;
+}
+
+static sn_status paired_run(sni_kernel *k) {
+    const product_weights *w = k->state;
+    sni_blocked_call call;
+    conv_job j;
+    sni_product product;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(describe(k, sni_paired_most(), &call, &j, &product));
+    size_t size = sni_paired_scratch_size(&product, &w->b, k->threads);
     float *scratch = sni_scratch(k, size * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_paired_run(&product, k->threads, scratch);
+    sni_paired_run(&product, &w->b, k->threads, scratch);
+    return sni_poll(k);
+}
+
+static sn_status digits_run(sni_kernel *k) {
+    const product_weights *w = k->state;
+    sni_blocked_call call;
+    conv_job j;
+    sni_product product;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(describe(k, SNI_DIGITS_ROWS, &call, &j, &product));
+    void *scratch = sni_scratch(k, sni_digits_scratch_size(&product, &w->digits, k->threads));
+    if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    sni_digits_run(&product, &w->digits, k->threads, scratch);
     return sni_poll(k);
 }
 
@@ -355,4 +434,17 @@ const sni_impl sni_cpu_conv_paired = {
     .release = free,
     .packs = 1u << 1 | 1u << 2 | 1u << 4,
     .run = paired_run,
+};
+
+const sni_impl sni_cpu_conv_digits = {
+    .name = "conv_digits_f32",
+    .op = "BlockedConv",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = digits_accepts,
+    .pays = digits_pays,
+    .by_shape = true,
+    .prepare = digits_prepare,
+    .release = free,
+    .packs = 1u << 1 | 1u << 2 | 1u << 4,
+    .run = digits_run,
 };
