@@ -227,6 +227,13 @@ static sn_status open_matrix(void *ctx, sni_digits_source *s, sn_error *err) {
     return sni_pack_borrow(m->c, m->i, true, &m->loan, err);
 }
 
+/* Few rows, if there are never more, read floats quicker where caches keep all of them. */
+static bool suits_digits(const sni_choice *c, const sni_dense *p) {
+    enum { FEW_ROWS = 4 };
+    return sni_digits_can(p->k, p->n) &&
+           (rows_of(c->left, p->k) > FEW_ROWS || c->matrix_bytes > 2 * sni_cpu_cache(2));
+}
+
 static sn_status pack_digits(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
     matrix m = {.c = c, .i = i, .turned = turned, .k = p->k, .n = p->n};
     sni_dense_origin from = {p->k, p->n, open_matrix, &m};
@@ -241,7 +248,7 @@ static sn_status pack_any(const sni_choice *c, int i, bool turned, float alpha, 
                           sni_dense *p, sn_error *err) {
     const sni_loan *loan = NULL;
     bool coded;
-    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && sni_digits_can(p->k, p->n))
+    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && suits_digits(c, p))
         return pack_digits(c, i, turned, p, err);
     SN_TRY(decide(c, i, alpha, p, &coded, &loan, err));
     if (coded) return pack_coded(c, i, turned, loan, p, err);
