@@ -264,8 +264,7 @@ static void sum_plainly(const job *j, int64_t panel, int row, int64_t strip, flo
     }
 }
 
-/* A tile of results, and where they go: if its columns are not whole, to sums, SNI_MAX_NR in a row.
- */
+/* A tile of results, and where they go: if its columns are not whole, to sums, nr in a row. */
 typedef struct tile {
     sni_product_place place;
     int64_t strip;

@@ -150,6 +150,35 @@ static inline void check_ends(multiply_fn multiply, int way) {
     }
 }
 
+/* ---- Layers ---- */
+
+/* A Linear of m rows, n columns and k terms that may be computed in one way or, in half of the
+ * modes, two. */
+static inline void check_layer(versus *v, const int64_t size[3], int mode, int turn,
+                               const char *way, const char *beside) {
+    static const char *const activations[] = {NULL, "Relu", "Gelu", "HardSwish"};
+    int64_t m = size[0], n = size[1], k = size[2];
+    bool slopes = mode == 6, turned = mode & 1;
+    versus_start(v, "ai.sinter", "Linear");
+    versus_tensor(v, SN_FLOAT32, 2, (int64_t[]){m, k}, NULL);
+    versus_weight(v, SN_FLOAT32, 2, (int64_t[]){turned ? n : k, turned ? k : n}, NULL);
+    if (mode & 1)
+        versus_weight(v, SN_FLOAT32, 1, &n, NULL);
+    else
+        versus_without(v);
+    if (mode & 2)
+        versus_tensor(v, SN_FLOAT32, 2, (int64_t[]){m, n}, NULL);
+    else
+        versus_without(v);
+    if (slopes) versus_weight(v, SN_FLOAT32, 1, &n, NULL);
+    eval_attr(&v->e, sni_attr_of_int("trans_w", turned));
+    eval_attr(&v->e, sni_attr_of_int(way, 1));
+    if (mode & 4) eval_attr(&v->e, sni_attr_of_int(beside, 1));
+    const char *act = slopes ? NULL : activations[(turn + mode) % 4];
+    if (act) eval_attr(&v->e, sni_attr_of_string("activation", act));
+    versus_run(v, 1, 3e-6 * sqrt((double)k));
+}
+
 /* ---- Kinds of operands ---- */
 
 /* What operands are like. */

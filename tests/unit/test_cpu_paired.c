@@ -17,30 +17,9 @@ static void layers_match(void **state) {
     static const int64_t sizes[][3] = {{14, 48, 48},   {41, 130, 160},  {98, 300, 768},
                                        {27, 63, 1600}, {128, 64, 2304}, {13, 48, 48},
                                        {40, 47, 64},   {60, 96, 100},   {200, 1000, 512}};
-    static const char *const activations[] = {NULL, "Relu", "Gelu", "HardSwish"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int mode = 0; mode < 8; mode++) {
-            int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
-            bool slopes = mode == 6, turned = mode & 1;
-            versus_start(&v, "ai.sinter", "Linear");
-            versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, k}, NULL);
-            versus_weight(&v, SN_FLOAT32, 2, (int64_t[]){turned ? n : k, turned ? k : n}, NULL);
-            if (mode & 1)
-                versus_weight(&v, SN_FLOAT32, 1, &n, NULL);
-            else
-                versus_without(&v);
-            if (mode & 2)
-                versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, n}, NULL);
-            else
-                versus_without(&v);
-            if (slopes) versus_weight(&v, SN_FLOAT32, 1, &n, NULL);
-            eval_attr(&v.e, sni_attr_of_int("trans_w", turned));
-            eval_attr(&v.e, sni_attr_of_int("paired", 1));
-            if (mode & 4) eval_attr(&v.e, sni_attr_of_int("strassen", 1));
-            const char *act = slopes ? NULL : activations[(i + (size_t)mode) % 4];
-            if (act) eval_attr(&v.e, sni_attr_of_string("activation", act));
-            versus_run(&v, 1, 3e-6 * sqrt((double)k));
-        }
+        for (int mode = 0; mode < 8; mode++)
+            check_layer(&v, sizes[i], mode, (int)i, "paired", "strassen");
 }
 
 /* ---- Products ---- */
