@@ -227,11 +227,16 @@ static sn_status open_matrix(void *ctx, sni_digits_source *s, sn_error *err) {
     return sni_pack_borrow(m->c, m->i, true, &m->loan, err);
 }
 
-/* Few rows, if there are never more, read floats quicker where caches keep all of them. */
+/* Few rows, if there are never more, read floats quicker where caches keep all of them. A compiled
+ * model has decided it. */
 static bool suits_digits(const sni_choice *c, const sni_dense *p) {
     enum { FEW_ROWS = 4 };
-    return sni_digits_can(p->k, p->n) &&
-           (rows_of(c->left, p->k) > FEW_ROWS || c->matrix_bytes > 2 * sni_cpu_cache(2));
+    size_t given = sni_pack_given(c);
+    if (!sni_digits_can(p->k, p->n)) return false;
+    if (given)
+        return given == sni_digits_size(p->k, p->n, false) ||
+               given == sni_digits_size(p->k, p->n, true);
+    return rows_of(c->left, p->k) > FEW_ROWS || c->matrix_bytes > 2 * sni_cpu_cache(2);
 }
 
 static sn_status pack_digits(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
