@@ -676,19 +676,25 @@ static void digits_keep_odd_numbers(void **state) {
     check_odd_numbers(DIGITS);
 }
 
-/* Digits are chosen where they are allowed and there are tiles, and nowhere else. */
+/* Digits are chosen where they are allowed and estimates say that they pay, and nowhere else; some
+ * convolutions are large enough for that. */
 static void digits_are_chosen(void **state) {
     (void)state;
-    int used = 0;
-    for (int i = 0; i < PAIRABLE; i++) {
-        const shape *s = &pairable[i];
-        if (s->in % SNI_LEFT_STEPS) continue;
+    static const shape large[] = {{1, 256, 256, 1, 14, 14, {1, 1}, {1, 1}, {0}, {1, 1}},
+                                  {1, 128, 512, 1, 20, 20, {1, 1}, {2, 2}, {0}, {1, 1}},
+                                  {1, 128, 128, 1, 21, 21, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}}};
+    enum { LARGE = sizeof large / sizeof *large };
+    bool tiles = sni_digits_kernels_get() != NULL;
+    for (int i = 0; i < PAIRABLE + LARGE; i++) {
+        const shape *s = i < PAIRABLE ? &pairable[i] : &large[i - PAIRABLE];
         conv_case(s, BIAS | PAIRED, "Relu");
         assert_true(!v.impl || strcmp(v.impl, "conv_digits_f32") != 0);
         conv_case(s, BIAS | DIGITS, "Relu");
-        used += v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
+        bool used = v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
+        int64_t terms = s->in * s->kernel[0] * s->kernel[1];
+        assert_true(!used || sni_digits_suits(s->h * s->w, s->out, terms));
+        if (i >= PAIRABLE) assert_int_equal(used, tiles);
     }
-    assert_true(sni_digits_kernels_get() ? used >= 5 : used == 0);
 }
 
 /* Pairs are chosen where they are allowed and pay, and nowhere else. */
