@@ -186,7 +186,8 @@ void sni_digits_pack(const sni_digits_source *s, const int32_t *sizes, bool floa
 
 /* The digits of a panel of rows. */
 typedef struct row_digits {
-    uint32_t wild; /* rows that have to be multiplied plainly, a bit each */
+    uint32_t wild; /* rows that have to be multiplied plainly, a bit each, */
+    uint32_t lost; /* and those of them that have NaN, as all of their results are then */
     _Alignas(64) float factors[SNI_DIGITS_ROWS];
 } row_digits;
 
@@ -215,6 +216,15 @@ static int lines_at(const job *j, int64_t panel, int64_t line, sni_product_part 
     return j->p->left(j->p->ctx, panel, line, sni_smaller(left, LINES_TOGETHER), parts);
 }
 
+/* Which of these rows have NaN, by the sizes of their numbers. */
+static uint32_t lost_rows(uint32_t wild, const int32_t *sizes) {
+    enum { INFINITE = 255 << 23 }; /* as bits; greater ones are NaN */
+    uint32_t lost = 0;
+    for (int i = 0; wild && i < SNI_DIGITS_ROWS * SNI_LEFT_STEPS; i++)
+        if (sizes[i] > INFINITE) lost |= 1u << i / SNI_LEFT_STEPS;
+    return lost;
+}
+
 static void split_panel(const job *j, int64_t index, row_digits *p, char *to) {
     enum { BYTES = LINES_TOGETHER * SNI_LEFT_STEPS / SNI_DIGITS_TERMS * SNI_DIGITS_STEP };
     sni_product_part parts[SNI_PRODUCT_PARTS];
@@ -227,6 +237,7 @@ static void split_panel(const job *j, int64_t index, row_digits *p, char *to) {
         j->digits->measure(rows, count, parts, sizes);
     }
     p->wild = j->digits->powers(rows, sizes, powers, p->factors);
+    p->lost = lost_rows(p->wild, sizes);
     for (int64_t line = 0; line < lines; line += LINES_TOGETHER, to += BYTES) {
         if (lines > LINES_TOGETHER) count = lines_at(j, index, line, parts);
         j->digits->left(rows, count, parts, powers, to);
@@ -245,31 +256,41 @@ static const float *floats_of(const job *j, int64_t strip, int64_t step, float *
     return room;
 }
 
-/* Numbers of one row of a panel, a step's. */
-static void row_of(const job *j, int64_t panel, int row, int64_t step, int64_t terms, float *to) {
-    sni_product_part parts[SNI_DIGITS_TERMS / SNI_LEFT_STEPS];
-    int count = j->p->left(j->p->ctx, panel, step * SNI_DIGITS_TERMS / SNI_LEFT_STEPS,
-                           terms / SNI_LEFT_STEPS, parts);
+/* A step's numbers of one row, zeros behind them. */
+static void row_of(int count, const sni_product_part *parts, int row, float *to) {
+    const float *end = to + SNI_DIGITS_TERMS;
     for (const sni_product_part *part = parts; part < parts + count; part++)
         for (int64_t line = 0; line < part->lines; line++, to += SNI_LEFT_STEPS)
             for (int q = 0; q < SNI_LEFT_STEPS; q++)
                 to[q] = part->from[row][line * part->step[row] + q] *
                         (part->factors ? part->factors[line * SNI_LEFT_STEPS + q] : 1);
+    while (to < end) *to++ = 0;
 }
 
-/* Sums of one row of a panel and a strip without digits. */
-static void sum_plainly(const job *j, int64_t panel, int row, int64_t strip, float *sums) {
-    float left[SNI_DIGITS_TERMS], room[SNI_DIGITS_TERMS * SNI_DIGITS_COLUMNS];
-    for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) sums[c] = 0;
-    for (int64_t step = 0; step < j->steps; step++) {
-        int64_t terms = sni_smaller(SNI_DIGITS_TERMS, j->b->k - step * SNI_DIGITS_TERMS);
-        const float *right = floats_of(j, strip, step, room);
-        float some[SNI_DIGITS_COLUMNS] = {0};
-        row_of(j, panel, row, step, terms, left);
-        for (int64_t p = 0; p < terms; p++, right += SNI_DIGITS_COLUMNS)
-            for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) some[c] += left[p] * right[c];
-        for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) sums[c] += some[c];
+/* Adds a step of these rows of a panel and a strip to `sums`, without digits. */
+static void add_plainly(const job *j, int64_t panel, uint32_t rows, int64_t strip, int64_t step,
+                        float (*sums)[SNI_DIGITS_COLUMNS]) {
+    enum { LINES = SNI_DIGITS_TERMS / SNI_LEFT_STEPS };
+    sni_product_part parts[LINES];
+    _Alignas(64) float left[SNI_DIGITS_TERMS], room[SNI_DIGITS_TERMS * SNI_DIGITS_COLUMNS];
+    const float *right = floats_of(j, strip, step, room);
+    int64_t lines = sni_smaller(LINES, j->b->k / SNI_LEFT_STEPS - step * LINES);
+    int count = j->p->left(j->p->ctx, panel, step * LINES, lines, parts);
+    for (int i = 0; i < SNI_DIGITS_ROWS; i++) {
+        if (!(rows >> i & 1)) continue;
+        row_of(count, parts, i, left);
+        j->digits->plain(left, right, sums[i]);
     }
+}
+
+/* Sums of these rows without digits; those of `lost` are NaN. */
+static void sum_plainly(const job *j, int64_t panel, uint32_t rows, uint32_t lost, int64_t strip,
+                        float (*sums)[SNI_DIGITS_COLUMNS]) {
+    for (int i = 0; i < SNI_DIGITS_ROWS; i++)
+        for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) sums[i][c] = lost >> i & 1 ? NAN : 0;
+    rows &= ~lost;
+    for (int64_t step = 0; rows && step < j->steps; step++)
+        add_plainly(j, panel, rows, strip, step, sums);
 }
 
 /* A tile of results, and where they go: if its columns are not whole, to sums, nr in a row. */
@@ -298,15 +319,16 @@ static void find_tile(const job *j, int64_t panel, int64_t strip, float *sums, t
 /* A panel's rows, of which some are multiplied plainly. */
 static void finish_some(const job *j, int64_t index, const row_digits *p, const tile *t,
                         const sni_digits_sums *sums) {
-    float plain[SNI_DIGITS_COLUMNS];
-    for (int i = 0; i < t->place.rows.count; i++) {
-        if (j->b->floats || p->wild >> i & 1) {
-            sum_plainly(j, index, i, t->strip, plain);
-            j->digits->finish_row(i, plain, &t->end);
-        } else {
+    float plain[SNI_DIGITS_ROWS][SNI_DIGITS_COLUMNS];
+    int rows = t->place.rows.count;
+    uint32_t wild = j->b->floats ? (1u << rows) - 1 : p->wild;
+    sum_plainly(j, index, wild, p->lost, t->strip, plain);
+    for (int i = 0; i < rows; i++) {
+        if (wild >> i & 1)
+            j->digits->finish_row(i, plain[i], &t->end);
+        else
             j->digits->finish(i, i + 1, sums, p->factors,
                               j->b->factors + t->strip * SNI_DIGITS_COLUMNS, &t->end);
-        }
     }
 }
 
@@ -334,15 +356,10 @@ static bool stops(const job *j) {
 
 /* ---- Threads, where B is near: each takes rows ---- */
 
-/* Groups of PANELS_TOGETHER panels, from `from` on. */
-typedef struct share {
-    int64_t from;
-} share;
-
 static void run_group(void *ctx, int part, const void *work, int64_t unit) {
     const job *j = ctx;
-    const share *s = work;
-    int64_t first = (s->from + unit) * j->together;
+    const int64_t *from = work; /* group of panels */
+    int64_t first = (*from + unit) * j->together;
     int64_t count = sni_smaller(j->together, j->p->panels - first);
     char *digits = j->scratch + part * j->together * j->panel_size;
     row_digits panels[PANELS_TOGETHER];
@@ -362,13 +379,14 @@ static void run_group(void *ctx, int part, const void *work, int64_t unit) {
 
 /* ---- Threads, where it is not: each takes columns ---- */
 
-/* Panels whose digits are there, and strips from `from` on. */
+/* Panels whose digits are there. */
 typedef struct block {
     job *j;
     int64_t first, count;
     row_digits panels[MOST_PANELS];
 } block;
 
+/* Strips from `from` on, which they meet. */
 typedef struct columns {
     const block *b;
     int64_t from;
@@ -412,8 +430,8 @@ static void run_rows(void *ctx, int64_t begin, int64_t end) {
     int64_t units = groups_of(j);
     begin_tiles(j);
     for (int part = (int)begin; part < (int)end; part++) {
-        share s = {.from = part * units / j->parts};
-        sni_team_do(&j->team, part, &s, (part + 1) * units / j->parts - s.from);
+        int64_t from = part * units / j->parts;
+        sni_team_do(&j->team, part, &from, (part + 1) * units / j->parts - from);
         sni_team_help(&j->team, part);
     }
     j->digits->end();

@@ -165,15 +165,32 @@ static void column_factors(const int32_t *sizes, float *factors) {
     store(factors, factor_of(*(const vf *)sizes));
 }
 
+/* Byte l of each lane, with its sign. */
+static INLINE vi byte_of(vi x, int l) {
+    return left_by(x, 24 - 8 * l) >> 24;
+}
+
 static void numbers_of(const char *digits, const float *factors, float *to) {
-    const int8_t *d[SNI_DIGITS];
-    for (int i = 0; i < SNI_DIGITS; i++) d[i] = (const int8_t *)digits + i * SNI_DIGITS_TILE;
-    for (int p = 0; p < SNI_DIGITS_TERMS; p++)
-        for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) {
-            int at = p % SNI_LEFT_STEPS * LINE + c * LINES + p / SNI_LEFT_STEPS;
-            int q = d[0][at] * (1 << 16) + d[1][at] * (1 << 8) + d[2][at];
-            to[p * SNI_DIGITS_COLUMNS + c] = (float)q * 0x1p-16f * factors[c];
+    const vf factor = load(factors);
+    for (int r = 0; r < SNI_LEFT_STEPS; r++, digits += LINE, to += SNI_DIGITS_COLUMNS) {
+        vi high = *(const vi *)digits, middle = *(const vi *)(digits + SNI_DIGITS_TILE);
+        vi low = *(const vi *)(digits + 2 * SNI_DIGITS_TILE);
+        UNROLL
+        for (int l = 0; l < LINES; l++) {
+            vi q = byte_of(high, l) * 65536 + byte_of(middle, l) * 256 + byte_of(low, l);
+            store(to + l * SNI_LEFT_STEPS * SNI_DIGITS_COLUMNS,
+                  __builtin_convertvector(q, vf) * splat(0x1p-16f) * factor);
         }
+    }
+}
+
+static void add_plainly(const float *left, const float *right, float *sums) {
+    enum { CHAINS = 4 }; /* that do not wait for each other */
+    vf sum[CHAINS] = {load(sums)};
+    for (int p = 0; p < SNI_DIGITS_TERMS; p += CHAINS) UNROLL
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] += splat(left[p + i]) * load(right + (p + i) * SNI_DIGITS_COLUMNS);
+    store(sums, (sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 /* ---- Products ----
@@ -299,4 +316,5 @@ const sni_digits_kernels PASTE(sni_digits_kernels_, TIER) = {
     .finish = finish,
     .finish_row = finish_row,
     .numbers = numbers_of,
+    .plain = add_plainly,
 };

@@ -131,6 +131,13 @@ static void numbers(const char *digits, const float *factors, float *to) {
     }
 }
 
+static void add_plainly(const float *row, const float *step, float *sums) {
+    float some[SNI_DIGITS_COLUMNS] = {0};
+    for (int i = 0; i < SNI_DIGITS_TERMS * SNI_DIGITS_COLUMNS; i++)
+        some[i % SNI_DIGITS_COLUMNS] += row[i / SNI_DIGITS_COLUMNS] * step[i];
+    for (int c = 0; c < SNI_DIGITS_COLUMNS; c++) sums[c] += some[c];
+}
+
 /* ---- Products ---- */
 
 static void product(int64_t steps, const char *a, const char *b, const char *fetch, int64_t each,
@@ -187,4 +194,5 @@ const sni_digits_kernels sni_digits_kernels_plain = {
     .finish = finish,
     .finish_row = end_row,
     .numbers = numbers,
+    .plain = add_plainly,
 };

@@ -17,7 +17,6 @@
 #include "base/threadpool.h"
 #include "cpu/digits.h"
 #include "cpu/paired.h"
-
 #include "cpu/winograd_paired.h"
 #include "cpu/winograd_parts.h"
 

@@ -96,6 +96,20 @@ static void rows_match(void **state) {
     }
 }
 
+/* Sums of a row by numbers of columns, whose greatest ones are 127 factors. */
+static void check_plain(const sni_digits_kernels *k, const float *numbers, const float *factors) {
+    float *row = product_floats(SNI_DIGITS_TERMS, 77), sums[2][STRIP] = {{1, 2}, {1, 2}};
+    k->plain(row, numbers, sums[0]);
+    plain->plain(row, numbers, sums[1]);
+    for (int i = 0; i < STRIP; i++) {
+        double most = 2 + SNI_DIGITS_TERMS * 127 * (double)factors[i];
+        double off = fabs((double)sums[0][i] - (double)sums[1][i]);
+        bool overflows = most > 3e38; /* whether it does depends on the order */
+        assert_true(overflows || off <= 1e-6 * most);
+    }
+    free(row);
+}
+
 static void columns_match(void **state) {
     (void)state;
     static const float scales[] = {1, 0, 1e-3f, 1e-33f, 1e-40f, 1e30f, 3e38f, 1e-31f};
@@ -121,6 +135,7 @@ static void columns_match(void **state) {
         assert_memory_equal(digits[0], digits[1], sizeof digits[0]);
         assert_memory_equal(factors[0], factors[1], sizeof factors[0]);
         assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
+        check_plain(k, numbers[0], factors[0]);
         for (int i = 0; i < SNI_DIGITS_TERMS * STRIP; i++) { /* as near as 24 bits can be */
             double most = (double)factors[0][i % STRIP] * 127;
             assert_true(fabs((double)numbers[0][i] - (double)from[i]) <= most * 0x1p-22 + 0x1p-142);
