@@ -192,6 +192,7 @@ sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sn
     void *data;
     if (floats || given == sni_digits_size(from->k, from->n, false)) {
         SN_TRY(sni_pack_alloc(c, given, &data, &filled, err));
+        if (!filled) return sni_fail(err, SN_INTERNAL, "packed weights: digits that were there");
         *out = sni_digits_of(from->k, from->n, floats, data);
         return SN_OK;
     }
