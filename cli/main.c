@@ -1,5 +1,5 @@
 /* main.c - the sinter program: picks a command and runs it. */
-#include "commands.h"
+#include "cli/cmd/commands.h"
 
 #include <stdio.h>
 #include <string.h>

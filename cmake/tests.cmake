@@ -20,7 +20,7 @@ endfunction()
 
 find_library(CMOCKA cmocka)
 find_path(CMOCKA_INCLUDE cmocka.h)
-file(GLOB UNIT_SOURCES CONFIGURE_DEPENDS ${TESTS}/unit/test_*.c)
+file(GLOB_RECURSE UNIT_SOURCES CONFIGURE_DEPENDS ${TESTS}/unit/test_*.c)
 if(CMOCKA AND CMOCKA_INCLUDE)
   foreach(source ${UNIT_SOURCES})
     get_filename_component(program ${source} NAME_WE)

@@ -1,16 +1,16 @@
 /* serve.c - starts the server's parts in order, waits for signals, and stops them in order. */
 #include "server/serve.h"
-#include "auth.h"
-#include "cache.h"
-#include "h2.h"
-#include "loader.h"
-#include "log.h"
-#include "net.h"
-#include "repository.h"
-#include "routes.h"
-#include "scheduler.h"
-#include "state.h"
-#include "trace.h"
+#include "server/ops/auth.h"
+#include "server/engine/cache.h"
+#include "server/net/h2.h"
+#include "server/engine/loader.h"
+#include "server/ops/log.h"
+#include "server/net/net.h"
+#include "server/engine/repository.h"
+#include "server/api/routes.h"
+#include "server/engine/scheduler.h"
+#include "server/engine/state.h"
+#include "server/ops/trace.h"
 
 #include <errno.h>
 #include <malloc.h>

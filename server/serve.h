@@ -2,7 +2,7 @@
 #ifndef SERVER_SERVE_H
 #define SERVER_SERVE_H
 
-#include "server/limits.h"
+#include "server/ops/limits.h"
 
 #define SRV_RULES 32
 

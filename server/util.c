@@ -1,5 +1,5 @@
 /* util.c - what every part of the server shares: growing text, the clock, aligned memory. */
-#include "util.h"
+#include "server/util.h"
 
 #include "base/checked.h"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # check_includes.sh - includes go one way: base <- graph <- ops <- {model, opt, ep <- plan} <- exec
-# <- api; cpu and codecs see base only, api sees cpu, too; ort sees the public headers only. The one
+# <- api; cpu, the engine behind ep, sees ep and below, plan and api see it, too; codecs see base only; ort sees the public headers only. The one
 # header of ort that others may see is ort_abi.h, which stands alone. The program (cli) sees the public
-# headers, its own, common, server/serve.h and server/load.h. The server sees the public headers, its own, common,
+# headers, its own, common, server/serve.h and server/load/load.h. The server sees the public headers, its own, common,
 # base, and the protobuf reader and writer (model/wire.h, model/wire_write.h). common sees itself alone.
 . "$(dirname "$0")/source_files.sh"
 
@@ -11,12 +11,12 @@ allowed() { # the rooms that a room may include
     base) echo "base" ;;
     graph) echo "base graph" ;;
     ops) echo "base codecs graph ops" ;;
-    cpu) echo "base cpu" ;;
+    cpu) echo "base graph ops ep cpu" ;;
     codecs) echo "base codecs" ;;
-    ep) echo "base cpu graph ops ep" ;;
+    ep) echo "base graph ops ep" ;;
     model) echo "base graph ops model" ;;
     opt) echo "base graph ops opt" ;;
-    plan) echo "base graph ops ep plan" ;;
+    plan) echo "base graph ops ep cpu plan" ;;
     exec) echo "base graph ops ep model opt plan exec" ;;
     api) echo "base cpu graph ops ep model opt plan exec api" ;;
     ort) echo "ort" ;;
@@ -26,7 +26,7 @@ allowed() { # the rooms that a room may include
 # What rooms outside src/ may include of other rooms, by pattern.
 outside() {
     case "$1" in
-    cli) echo "common/*|server/serve.h|server/load.h" ;;
+    cli) echo "common/*|cli/*|server/serve.h|server/load/load.h" ;;
     server) echo "common/*|server/*|base/*|model/wire.h|model/wire_write.h" ;;
     common) echo "common/*" ;;
     *) echo "" ;;

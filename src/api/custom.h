@@ -6,7 +6,7 @@
 #define SNI_API_CUSTOM_H
 
 #include "api/value.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "sinter_op.h"
 
 typedef struct sni_custom {

@@ -1,7 +1,7 @@
 /* describe.c - what a model says of itself: ports, operators, weights, cost. */
 #include "api/model.h"
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "api/model.h"
 #include "graph/part.h"
 #include "model/names.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include "sinter_part.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/threadpool.h"
-#include "cpu/machine.h"
+#include "cpu/core/machine.h"
 
 sn_status sn_machine_measure(int threads, sn_machine *out, sn_error *err) {
     if (!out || threads < 0)

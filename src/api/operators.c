@@ -1,5 +1,5 @@
 /* operators.c - the operators of this build, and its version. */
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include <pthread.h>
 #include <stdarg.h>

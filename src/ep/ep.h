@@ -3,7 +3,7 @@
 #ifndef SNI_EP_EP_H
 #define SNI_EP_EP_H
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 /* What an implementation can know of a node when it is chosen. Shapes may be partly unknown. */
 typedef struct sni_choice {

@@ -2,7 +2,7 @@
 #ifndef SNI_EXEC_FACTS_H
 #define SNI_EXEC_FACTS_H
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 typedef struct sni_step_facts {
     uint64_t input_bytes, output_bytes;

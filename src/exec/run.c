@@ -4,9 +4,9 @@
 #include "base/checked.h"
 #include "base/pages.h"
 #include "exec/facts.h"
-#include "ops/blocked.h"
-#include "ops/call.h"
-#include "ops/tensor_util.h"
+#include "ops/sinter/blocked.h"
+#include "ops/core/call.h"
+#include "ops/core/tensor_util.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 typedef struct sni_graph sni_graph;
 typedef struct sni_node sni_node;
 typedef struct sni_value sni_value;
-struct sni_op;      /* ops/op.h */
+struct sni_op;      /* ops/core/op.h */
 struct sni_mapping; /* base/mapping.h */
 
 #define SNI_NO_ID (-1)
@@ -151,8 +151,8 @@ struct sni_value {
      * of them (1 for a scalar); NULL if not known. */
     const sni_dim *shape_value;
     int32_t shape_count;
-    /* Of a value in blocked layout (ops/blocked.h): the name of the plain one that it stands for,
-     * and the channels of that; n 0: none. */
+    /* Of a value in blocked layout (ops/sinter/blocked.h): the name of the plain one that it stands
+     * for, and the channels of that; n 0: none. */
     sni_str stands_for;
     int64_t channels;
     sni_use *uses;

@@ -1,7 +1,7 @@
 /* dot.c - graphs as Graphviz's DOT language: a box for each node with what it does, its weights and
  * attributes; fused nodes with their parts below each other; edges with their types. */
 #include "model/model.h"
-#include "ops/group.h"
+#include "ops/sinter/group.h"
 
 #include <stdio.h>
 

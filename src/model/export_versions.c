@@ -2,7 +2,7 @@
 #include "model/export.h"
 #include "model/spell.h"
 #include "model/text.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include <inttypes.h>
 #include <locale.h>

@@ -1,7 +1,7 @@
 /* finish.c - the last part of every import: raw nodes become canonical operators with types. */
 #include "model/import.h"
 #include "model/text.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include <stdlib.h>
 

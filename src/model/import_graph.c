@@ -1,7 +1,7 @@
 /* import_graph.c - GraphProto, at the top and inside attributes. */
 #include "model/import.h"
 #include "model/onnx_fields.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 typedef sn_status (*field_fn)(sni_importer *imp, sni_scope *scope, sni_wire *inner);
 

@@ -17,7 +17,8 @@ typedef struct sni_pair {
 
 typedef struct sni_model {
     sni_store *store; /* holds everything below; one reference is the model's */
-    sni_graph *graph; /* resolved (ops/op.h), sorted, verified, types inferred; functions inlined */
+    sni_graph
+        *graph; /* resolved (ops/core/op.h), sorted, verified, types inferred; functions inlined */
     const sni_type *output_types; /* as declared, one per graph output */
     int64_t ir_version;
     int64_t model_version;

@@ -2,7 +2,7 @@
 #include "model/spell.h"
 
 #include "base/checked.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

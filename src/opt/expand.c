@@ -4,8 +4,8 @@
  * input of it: they can be those of the weights, which are often fewer than the numbers of the
  * picture. The means of a depthwise one's channels become a result of it, and the two products that
  * make factors of means one node. */
-#include "ops/blocked.h"
-#include "ops/reduce.h"
+#include "ops/sinter/blocked.h"
+#include "ops/math/reduce.h"
 #include "opt/opt.h"
 
 static const sni_blocked_conv_params *blocked_conv(const sni_node *n) {

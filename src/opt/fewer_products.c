@@ -1,10 +1,10 @@
 /* fewer_products.c - lets nodes be computed otherwise than by their definition, with somewhat
  * larger rounding errors, where that pays: blocked convolutions with wide kernels by Winograd's
- * method (cpu/winograd.h), dense layers by Strassen's (cpu/gemm_seven.c), both by pairs of terms
- * (cpu/paired.h) and as products of digits (cpu/digits.h). Leaving these passes out keeps the
- * direct sums. */
-#include "ops/blocked.h"
-#include "ops/fused.h"
+ * method (cpu/conv/winograd/winograd.h), dense layers by Strassen's (cpu/gemm/gemm_seven.c), both
+ * by pairs of terms (cpu/gemm/paired.h) and as products of digits (cpu/gemm/digits.h). Leaving
+ * these passes out keeps the direct sums. */
+#include "ops/sinter/blocked.h"
+#include "ops/nn/fused.h"
 #include "opt/opt.h"
 
 static bool is_sinter(const sni_node *n, const char *type) {

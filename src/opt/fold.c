@@ -1,8 +1,8 @@
 /* fold.c - nodes whose inputs are all part of the model are computed once, here. */
 #include "base/checked.h"
 #include "base/clock.h"
-#include "ops/call.h"
-#include "ops/tensor_util.h"
+#include "ops/core/call.h"
+#include "ops/core/tensor_util.h"
 #include "opt/opt.h"
 
 #include <stdlib.h>

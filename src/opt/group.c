@@ -1,12 +1,12 @@
-/* group.c - elementwise nodes that hang together become one Group (ops/group.h), which goes over
- * memory once. It runs when nothing else fires any more, so it never takes work away from fusions
- * that know more.
+/* group.c - elementwise nodes that hang together become one Group (ops/sinter/group.h), which goes
+ * over memory once. It runs when nothing else fires any more, so it never takes work away from
+ * fusions that know more.
  *
  * All members of a group make values of one shape, that of the group; what is smaller comes in from
  * outside and is broadcast. Members are taken in as long as there is a place in the list of nodes
  * that lies behind everything the group reads and before everything that reads it: then it can
  * stand there, and there is no cycle. At last one reduction of rows may come in. */
-#include "ops/group.h"
+#include "ops/sinter/group.h"
 
 #include "opt/opt.h"
 

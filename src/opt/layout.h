@@ -9,7 +9,7 @@
 #define SNI_OPT_LAYOUT_H
 
 #include "opt/opt.h"
-#include "ops/blocked.h"
+#include "ops/sinter/blocked.h"
 
 typedef struct sni_channel {
     int32_t value;   /* a blocked value */

@@ -1,6 +1,6 @@
 /* layout_last.c - conversions between blocked layout and channels that are the last axis: a
  * Transpose after FromBlocked, or before ToBlocked, becomes part of it. */
-#include "ops/blocked.h"
+#include "ops/sinter/blocked.h"
 #include "opt/opt.h"
 
 static bool is_sinter(const sni_node *n, const char *type) {

@@ -2,7 +2,7 @@
 #include "opt/layout.h"
 
 #include "base/lengths.h"
-#include "ops/resize.h"
+#include "ops/nn/resize.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef SNI_OPT_OPT_H
 #define SNI_OPT_OPT_H
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 typedef struct sni_pass sni_pass;
 typedef struct sni_rule sni_rule;

@@ -1,6 +1,6 @@
 /* pick.c - channels that are gathered for pointwise convolutions alone are not copied: the
  * convolutions read them where they are. */
-#include "ops/blocked.h"
+#include "ops/sinter/blocked.h"
 #include "opt/opt.h"
 
 /* Weights beyond so many come from behind the caches, and are fetched ahead by kernels that take

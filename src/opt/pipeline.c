@@ -1,6 +1,6 @@
 /* pipeline.c - which passes there are, and their order. */
 #include "base/clock.h"
-#include "ops/group.h"
+#include "ops/sinter/group.h"
 #include "opt/rewrite.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* build.c - steps and shapes of a plan. Nodes are walked once, in order. Each output gets the shape
  * that inference finds for the sizes at hand; integers that shapes are computed from are worked out
  * here and now, so that shape arithmetic leaves no steps. */
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>

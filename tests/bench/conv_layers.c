@@ -6,8 +6,8 @@
  * --cold has everything leave the caches before each run, as it does in a large model.
  * Expected times are in cycles of one thread; "x" columns are ratios to the direct way, expected
  * and measured, so that both can be read side by side. */
-#include "cpu/winograd.h"
-#include "ep/cpu/blocked.h"
+#include "cpu/conv/winograd/winograd.h"
+#include "cpu/conv/blocked.h"
 #include "graph/store.h"
 
 #include <stdio.h>

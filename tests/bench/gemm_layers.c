@@ -8,10 +8,10 @@
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
-#include "cpu/digits.h"
-#include "cpu/gemm.h"
-#include "cpu/machine.h"
-#include "cpu/paired.h"
+#include "cpu/gemm/digits.h"
+#include "cpu/gemm/gemm.h"
+#include "cpu/core/machine.h"
+#include "cpu/gemm/paired.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
  * becomes of the rest (see below), byte 2 the call's timeout. The server runs in this process, with
  * the demonstration's model. Nothing may crash or leak, and a call that is whole must be
  * answered. */
-#include "server/auth.h"
-#include "server/h2.h"
-#include "server/limits.h"
-#include "server/loader.h"
-#include "server/log.h"
-#include "server/repository.h"
-#include "server/scheduler.h"
+#include "server/ops/auth.h"
+#include "server/net/h2.h"
+#include "server/ops/limits.h"
+#include "server/engine/loader.h"
+#include "server/ops/log.h"
+#include "server/engine/repository.h"
+#include "server/engine/scheduler.h"
 
 #include <poll.h>
 #include <semaphore.h>

@@ -2,11 +2,11 @@
  *
  * The first byte says in how many pieces the rest is sent. The server runs in this process, with
  * the demonstration's model; nothing of it may crash, leak or hang, whatever comes. */
-#include "server/http.h"
-#include "server/limits.h"
-#include "server/repository.h"
-#include "server/routes.h"
-#include "server/scheduler.h"
+#include "server/net/http.h"
+#include "server/ops/limits.h"
+#include "server/engine/repository.h"
+#include "server/api/routes.h"
+#include "server/engine/scheduler.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* fuzz_json.c - any bytes as a JSON request and as a model configuration, in both its forms. */
-#include "server/config.h"
-#include "server/json_in.h"
-#include "server/tensor_json.h"
+#include "server/engine/config.h"
+#include "server/api/json_in.h"
+#include "server/api/tensor_json.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * use it, too. Names choose kernels that contain one of them. */
 #include "check.h"
 
-#include "cpu/machine.h"
+#include "cpu/core/machine.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef KERNELS_CHECK_H
 #define KERNELS_CHECK_H
 
-#include "cpu/kernels.h"
+#include "cpu/core/kernels.h"
 
 #include <stddef.h>
 

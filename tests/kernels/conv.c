@@ -1,8 +1,8 @@
 /* conv.c - kernels of convolutions of blocked tensors: direct, depthwise, Winograd. */
 #include "check.h"
 
-#include "cpu/depthwise.h"
-#include "cpu/winograd.h"
+#include "cpu/conv/depthwise/depthwise.h"
+#include "cpu/conv/winograd/winograd.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* gemm.c - kernels of matrix products, packing, and what follows a product. */
 #include "check.h"
 
-#include "cpu/gemm.h"
-#include "cpu/paired.h"
+#include "cpu/gemm/gemm.h"
+#include "cpu/gemm/paired.h"
 
 #include <math.h>
 #include <string.h>

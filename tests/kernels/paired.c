@@ -2,8 +2,8 @@
  * left() and columns() say is too much is right if tiles give the product then. */
 #include "check.h"
 
-#include "cpu/gemm.h"
-#include "cpu/paired.h"
+#include "cpu/gemm/gemm.h"
+#include "cpu/gemm/paired.h"
 
 #include <math.h>
 #include <string.h>

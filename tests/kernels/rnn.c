@@ -1,7 +1,7 @@
 /* rnn.c - steps of recurrent cells. */
 #include "check.h"
 
-#include "cpu/rnn.h"
+#include "cpu/rnn/rnn.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* trees.c - walks through decision trees. */
 #include "check.h"
 
-#include "cpu/trees.h"
+#include "cpu/ml/trees.h"
 
 #include <math.h>
 #include <string.h>

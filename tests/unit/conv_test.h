@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "cpu/conv.h"
+#include "cpu/conv/conv.h"
 
 #include <math.h>
 #include <stdio.h>

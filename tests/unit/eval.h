@@ -13,7 +13,7 @@
 
 #include "unit.h"
 
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 enum { EVAL_MOST = 12, EVAL_MOST_ATTRS = 16 };
 

@@ -1,12 +1,12 @@
-/* gemm_products.h - what tests of ways to make matrix products (cpu/gemm.h) share: operands, and a
- * way's results with threads and ends of all kinds. */
+/* gemm_products.h - what tests of ways to make matrix products (cpu/gemm/gemm.h) share: operands,
+ * and a way's results with threads and ends of all kinds. */
 #ifndef GEMM_PRODUCTS_H
 #define GEMM_PRODUCTS_H
 
 #include "products.h"
 #include "versus.h"
 
-#include "cpu/gemm.h"
+#include "cpu/gemm/gemm.h"
 
 /* Makes product g with B (k,n), which is packed first, in some way. */
 typedef void (*multiply_fn)(sni_gemm_f32 g, const float *b, int way, int threads);

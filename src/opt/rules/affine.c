@@ -1,6 +1,6 @@
 /* affine.c - scales and shifts by channel, folded into the weights and bias before them. */
 #include "base/floats.h"
-#include "ops/scale.h"
+#include "ops/nn/scale.h"
 #include "opt/rules/rules.h"
 
 #include <math.h>

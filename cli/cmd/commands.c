@@ -1,0 +1,386 @@
+/* commands.c - the table of commands: names, options and all help texts. */
+#include "cli/cmd/commands.h"
+
+#define END_OF_OPTIONS \
+    { 0, 0, NULL, NULL, NULL }
+
+/* Options that several commands share. */
+#define OPTION_THREADS(default_text) \
+    { OPT_THREADS, 0, "threads", "N", "threads of one run (default: " default_text ")" }
+#define OPTION_OPTIMIZE \
+    { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
+#define OPTION_DISABLE_RULE \
+    { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
+#define OPTION_CACHE \
+    { OPT_CACHE, 0, "cache", "DIR", "keep the compiled model in DIR, and use it from there" }
+#define OPTION_CACHE_LIMIT \
+    { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
+#define OPTION_OP_LIBRARY \
+    { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTION_SHAPE \
+    { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
+#define OPTION_DIM \
+    { OPT_DIM, 0, "dim", "SYMBOL=N", "a named dimension of the inputs, such as batch=4" }
+#define OPTION_SEED \
+    { OPT_SEED, 0, "seed", "N", "of the random inputs (default: 0)" }
+#define OPTION_INPUT \
+    { OPT_INPUT, 'i', "input", "[NAME=]FILE", "an input; the name may lack if there is one only" }
+#define OPTION_CONVERT \
+    { OPT_CONVERT, 0, "convert", NULL, "convert inputs of another number type, if they fit" }
+#define OPTIONS_IMAGE                                                                           \
+    {OPT_SCALE, 0, "scale", "S", "of pictures (default: 1/255 for floating point, else 1)"},    \
+        {OPT_MEAN, 0, "mean", "M[,M,M]", "of pictures, subtracted after scaling (default: 0)"}, \
+        {OPT_STD, 0, "std", "D[,D,D]", "of pictures, divides at last (default: 1)"},            \
+        {OPT_LAYOUT, 0, "layout", "nchw|nhwc", "of pictures (default: where 1 or 3 stands)"}, { \
+        OPT_COLOR, 0, "color", "rgb|bgr|gray", "of pictures (default: by the channels)"         \
+    }
+
+static const cli_option test_options[] = {
+    {OPT_JOBS, 'j', "jobs", "N", "cases at once (default: the CPUs this process may use)"},
+    {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one case (default: 60)"},
+    {OPT_MATCH, 'm', "match", "TEXT", "only cases whose name contains TEXT"},
+    {OPT_EXPECT_FAIL, 0, "expect-fail", "FILE", "cases that are known to fail, one name a line"},
+    {OPT_JSON, 0, "json", "FILE", "write every case's verdict to FILE"},
+    OPTION_THREADS("1; 0: all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
+    {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
+    END_OF_OPTIONS,
+};
+
+static const char test_notes[] =
+    "Each DIR is searched for folders with a model.onnx and test_data_set_*/input_*.pb and\n"
+    "output_*.pb, the layout of the ONNX backend tests. A data.json beside the model may set\n"
+    "\"rtol\" and \"atol\" for its case. Every case runs in a process of its own: a crash or a "
+    "hang\n"
+    "is a failure of that case alone. Cases without data sets are skipped.\n"
+    "\n"
+    "A case passes when each output has the expected type and shape and every number satisfies\n"
+    "|got - want| <= atol + rtol * |want|; strings must be equal.\n"
+    "\n"
+    "The file of --expect-fail holds names as this command shows them, or more of their path, and\n"
+    "comments after '#'. A listed case that fails counts as passed; one that passes is a failure,\n"
+    "so that the list can only shrink. A name after '?' is of a case that chance decides: it is\n"
+    "run and counts as skipped.";
+
+static const cli_option run_options[] = {
+    OPTION_INPUT,
+    {OPT_OUTPUT, 'o', "output", "DIR", "save each output to a file in DIR"},
+    {OPT_FORMAT, 0, "format", "npy|pb", "of saved outputs (default: npy)"},
+    {OPT_TOP, 0, "top", "K", "show the K largest class scores"},
+    {OPT_RANDOM, 0, "random", NULL, "make random values for inputs that are not given"},
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTION_CACHE,
+    OPTION_CACHE_LIMIT,
+    OPTION_OP_LIBRARY,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char run_notes[] =
+    "Inputs are read by the ending of their name:\n"
+    "  .npy, .npz      numpy; an .npz without NAME= gives every input of its members' names\n"
+    "  .pb             ONNX TensorProto, SequenceProto or OptionalProto\n"
+    "  .json           nested arrays of numbers, bools or strings\n"
+    "  .png .jpg       a picture, resized to the input's height and width;\n"
+    "                  a number is (pixel * scale - mean) / std, pixels go from 0 to 255\n"
+    "  .bin .raw       bare elements, little endian, in the input's type and shape\n"
+    "Dimensions that neither the model nor an option fixes are 1 in random inputs. Random\n"
+    "floating-point numbers lie between 0 and 1, random integers are 0 or 1.";
+
+static const cli_option inspect_options[] = {
+    {OPT_STAGE, 's', "stage", "STAGE",
+     "print the graph: as imported (import), optimised (opt) or "
+     "planned (plan)"},
+    {OPT_JSON, 0, "json", NULL, "print the facts as JSON"},
+    {OPT_WEIGHTS, 'w', "weights", "N", "show the N largest weights (default: 5)"},
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTION_OP_LIBRARY,
+    END_OF_OPTIONS,
+};
+
+static const char inspect_notes[] =
+    "The weights themselves are not read. Operators that this build cannot run are marked\n"
+    "UNSUPPORTED. The stage plan runs the model once with random inputs, whose free dimensions\n"
+    "are 1 unless --shape or --dim says otherwise.";
+
+static const cli_option bench_options[] = {
+    {OPT_RUNS, 'n', "runs", "N", "measure N runs"},
+    {OPT_SECONDS, 't', "seconds", "S", "measure for S seconds (default: 3), at least 5 runs"},
+    {OPT_WARMUP, 0, "warm-up", "N", "runs before the measured ones (default: 3, at least 1)"},
+    {OPT_JSON, 0, "json", NULL, "print the figures as JSON"},
+    {OPT_SHAPES, 0, "shapes", "LIST",
+     "several shapes in rotation: T=16;T=32, N=1,T=8;N=4,T=8, T=1..64"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTION_CACHE,
+    OPTION_CACHE_LIMIT,
+    OPTION_OP_LIBRARY,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char bench_notes[] =
+    "Inputs that are not given are random. A warning tells when the figures are unsteady: when\n"
+    "the 90th percentile lies more than 20 % above the median, or the last third of the runs is\n"
+    "more than 10 % slower or faster than the first.\n"
+    "\n"
+    "With --shapes each shape runs once and then N times (-n, default 5), in an order that "
+    "changes\n"
+    "from round to round: the table has the cost of its first run and of the later ones.";
+
+static const cli_option profile_options[] = {
+    {OPT_RUNS, 'n', "runs", "N", "watch N runs"},
+    {OPT_SECONDS, 't', "seconds", "S", "watch for S seconds (default: 2), at least 3 runs"},
+    {OPT_TOP, 0, "top", "K", "show the K longest steps (default: 20)"},
+    {OPT_JSON, 0, "json", NULL, "print every step as JSON"},
+    {OPT_TRACE, 0, "trace", "FILE", "write the quickest run for chrome://tracing or Perfetto"},
+    {OPT_HTML, 0, "html", "FILE", "write a page with bars, a roofline and every step"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTION_OP_LIBRARY,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char profile_notes[] =
+    "A step's time is the smallest of all runs, without that of steps in its subgraphs; a step in\n"
+    "a loop's body stands for all turns. Peak and memory speed of the machine are measured first.\n"
+    "\"roof\" is the least time that the machine needs for a step's multiplications, or for its\n"
+    "bytes if that is more, as part of the time it took; what lies in cache can pass 100 %.";
+
+static const cli_option compile_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the compiled model, such as model.sinter"},
+    {OPT_TUNE, 0, "tune", NULL, "measure ways to compute each convolution and keep the quickest"},
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char compile_notes[] =
+    "The file holds the optimised graph, the weights, and the weights packed for this CPU. Every\n"
+    "command takes it in place of the model: it is mapped, ready at once, and processes that use\n"
+    "it share its memory. It is for the version of sinter and the kind of CPU that made it; "
+    "others\n"
+    "refuse it. The model is run once with random inputs to see what has to be packed; free\n"
+    "dimensions are 1 unless --shape or --dim says otherwise, and may differ later. With --tune it "
+    "is\n"
+    "run some tens of times; what is quicker than estimated is told, and holds for every shape.";
+
+static const cli_option optimize_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the optimised model, such as model.opt.onnx"},
+    {OPT_OPTIMIZE, 'O', "level", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)"},
+    {OPT_EXPLAIN, 0, "explain", NULL, "tell which rule fired at which node"},
+    OPTION_DISABLE_RULE,
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_THREADS("all CPUs"),
+    END_OF_OPTIONS,
+};
+
+static const char optimize_notes[] =
+    "The file is an ONNX model of ai.onnx's and com.microsoft's operators; rewrites that only\n"
+    "sinter can read are left out (sinter compile keeps them). Both models are run on the same\n"
+    "random inputs, whose free dimensions are 1 unless --shape or --dim says otherwise: the exit\n"
+    "code is 1 if their outputs differ by more than 1e-3, and 1e-4 of the largest number.";
+
+static const cli_option graph_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE",
+     "the picture: .svg, .png, .pdf; or .dot for Graphviz's text"},
+    {OPT_STAGE, 's', "stage", "STAGE",
+     "as imported (import), optimised (opt, default) or planned (plan)"},
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_OPTIMIZE,
+    OPTION_DISABLE_RULE,
+    END_OF_OPTIONS,
+};
+
+static const char graph_notes[] =
+    "Nodes are boxes with their attributes and the shapes of their weights; what the optimiser\n"
+    "fused is orange, with its parts below each other. A planned graph says who runs each node "
+    "and\n"
+    "where its result stands in memory. Needs the program dot of Graphviz, but for .dot.";
+
+static const cli_option diff_options[] = {
+    {OPT_LEVEL, 'l', "level", "LEVEL", "of optimisation, given twice (default: 0 and 3)"},
+    {OPT_AGAINST, 0, "against", "LIBRARY",
+     "compare with a libonnxruntime.so.1 instead of a second level"},
+    {OPT_RTOL, 0, "rtol", "R", "of a value's largest number (default: 1e-4)"},
+    {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "show every value, not the first that differs alone"},
+    OPTION_DISABLE_RULE,
+    OPTION_INPUT,
+    OPTION_SEED,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    END_OF_OPTIONS,
+};
+
+static const char diff_notes[] =
+    "Runs the model twice on the same inputs and compares every value that both runs make under\n"
+    "the same name, in the order of the first run: the first one that differs is where to look.\n"
+    "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
+    "the number of float32 values between two. Exit code 1: something differs.\n"
+    "\n"
+    "With --against the second run is that of another library with ONNX Runtime's interface, such "
+    "as\n"
+    "/usr/lib/libonnxruntime.so.1, node by node, without its optimisations; the first is at the\n"
+    "level of --level (default: 0, node by node).";
+
+static const cli_option reduce_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the small model, such as small.onnx"},
+    {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
+    OPTION_OP_LIBRARY,
+    END_OF_OPTIONS,
+};
+
+static const char reduce_notes[] =
+    "Runs COMMAND with the path of a model as its last argument: first for the whole model, then\n"
+    "for parts of it. A part with which the command ends with the same exit code is cut further,\n"
+    "until no node and no output can be left out; values that left-out nodes made are inputs of\n"
+    "the part, weights that it does not need are gone. A command that a signal ends has exit code\n"
+    "128 and the signal's number; the timeout is signal 14. Such as:\n"
+    "\n"
+    "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
+
+static const cli_option ops_options[] = {
+    {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
+    END_OF_OPTIONS,
+};
+
+static const cli_option serve_options[] = {
+    {OPT_HTTP, 0, "http", "PORT", "HTTP port (default: 8000; 0: any free one; off: none)"},
+    {OPT_GRPC, 0, "grpc", "PORT", "gRPC port (default: none; 0: any free one)"},
+    {OPT_METRICS, 0, "metrics", "PORT", "port of /metrics (default: 8002; off: none)"},
+    {OPT_HOST, 0, "host", "ADDRESS", "numeric address to listen on (default: 127.0.0.1)"},
+    {OPT_MODEL, 0, "model", "NAME", "load only this model at the start; may be repeated"},
+    {OPT_EXPLICIT, 0, "explicit", NULL, "load nothing but what --model or a request names"},
+    {OPT_POLL, 0, "poll", "S",
+     "look at the folder again every S seconds (default: on SIGHUP only)"},
+    {OPT_TRIM, 0, "trim", "S",
+     "give memory of runs back after S seconds without one (default: 60; 0: never)"},
+    {OPT_ADMIN, 0, "admin", NULL, "open the repository, trace and logging endpoints"},
+    {OPT_AUTH, 0, "auth", "RULE", "tokens that open endpoints: [GROUP,...=]FILE; may be repeated"},
+    {OPT_TLS_CERT, 0, "tls-cert", "FILE", "certificate chain, PEM"},
+    {OPT_TLS_KEY, 0, "tls-key", "FILE", "its private key, PEM"},
+    {OPT_TLS_CLIENT_CA, 0, "tls-client-ca", "FILE", "demand client certificates of these CAs"},
+    OPTION_THREADS("all CPUs; for all models together"),
+    {OPT_IO_THREADS, 0, "io-threads", "N", "event loops (default: as many as CPUs, 4 at most)"},
+    {OPT_DRAIN, 0, "drain", "S", "seconds that a graceful stop may take (default: 30)"},
+    {OPT_TRACE, 0, "trace", "FILE", "write Chrome trace events of requests"},
+    {OPT_TRACE_RATE, 0, "trace-rate", "N", "trace one request in N (default: 1)"},
+    {OPT_LOG_JSON, 0, "log-json", NULL, "log lines as JSON objects"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "log every request"},
+    {OPT_QUIET, 'q', "quiet", NULL, "log errors and warnings only"},
+    {OPT_CACHE, 0, "cache", "MIB", "size of the response cache (default: 64)"},
+    {OPT_MAX_BODY, 0, "max-body", "MIB", "largest request body, unpacked (default: 128)"},
+    {OPT_MAX_HEADER, 0, "max-header", "BYTES", "largest request head (default: 16384)"},
+    {OPT_MAX_DEPTH, 0, "max-depth", "N", "JSON arrays and objects in each other (default: 32)"},
+    {OPT_MAX_MEMORY, 0, "max-memory", "MIB", "bodies and tensors of all requests (default: 1024)"},
+    {OPT_MAX_QUEUE, 0, "max-queue", "N", "requests waiting for one model (default: 1024)"},
+    {OPT_MAX_CONNECTIONS, 0, "max-connections", "N", "connections at once (default: 4096)"},
+    {OPT_MAX_PER_ADDRESS, 0, "max-per-address", "N", "of one address (default: 1024)"},
+    {OPT_HEAD_SECONDS, 0, "head-timeout", "S", "time for a request's head (default: 10)"},
+    {OPT_BODY_SECONDS, 0, "body-timeout", "S", "between two pieces of a body (default: 30)"},
+    {OPT_BODY_RATE, 0, "body-rate", "BYTES",
+     "bytes a second that a body must bring (default: 1024)"},
+    {OPT_IDLE_SECONDS, 0, "idle-timeout", "S", "between two requests (default: 75)"},
+    {OPT_RUN_MEMORY, 0, "run-memory", "MIB", "tensors of one run (default: 0, no limit)"},
+    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 0, no limit)"},
+    END_OF_OPTIONS,
+};
+
+static const char serve_notes[] =
+    "DIR holds one folder for each model, with a folder for each version: "
+    "DIR/resnet/1/model.onnx.\n"
+    "A config.json or config.pbtxt beside the versions is optional. DIR may also be one .onnx "
+    "file.\n"
+    "The server speaks the Open Inference Protocol (v2). SIGHUP loads what has changed, SIGTERM\n"
+    "finishes what is under way and ends. docs/SERVING.md tells the rest.";
+
+static const cli_option load_options[] = {
+    {OPT_MODEL, 'm', "model", "NAME", "the model to ask; always needed"},
+    {OPT_VERSION_OF, 0, "model-version", "N", "its version (default: the newest)"},
+    {OPT_CONCURRENCY, 'c', "concurrency", "N",
+     "requests under way at once, each on a connection of its own (default: 1)"},
+    {OPT_RATE, 'r', "rate", "N",
+     "begin N requests a second, however long they take; latency then counts from when a\n"
+     "request was due (default: each connection asks again when it is answered)"},
+    {OPT_SECONDS, 't', "seconds", "S", "measure for S seconds (default: 10)"},
+    {OPT_WARMUP, 'w', "warmup", "S", "seconds before that (default: 1)"},
+    {OPT_RAMP, 0, "ramp", "S", "seconds over which concurrency or rate grows (default: 0)"},
+    {OPT_OPEN, 'b', "batch", "N", "size of dimensions that the model leaves open (default: 1)"},
+    {OPT_SHAPE, 's', "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224; repeated"},
+    {OPT_JSON_TENSORS, 0, "json-tensors", NULL, "HTTP: send tensors as JSON, not binary"},
+    {OPT_TOKEN, 0, "token", "TOKEN", "bearer token"},
+    {OPT_JSON, 0, "json", NULL, "print the report as one JSON object"},
+    {OPT_QUIET, 'q', "quiet", NULL, "no line for each second"},
+    END_OF_OPTIONS,
+};
+
+static const char load_notes[] =
+    "URL is http://HOST:PORT or grpc://HOST:PORT of a server that speaks the Open Inference\n"
+    "Protocol. The model is asked for its inputs, which are filled with made-up numbers.";
+
+const cli_command cli_commands[] = {
+    {"run", "Run a model once and show or save its outputs.", "MODEL", run_options, run_notes,
+     cli_cmd_run},
+    {"inspect", "Show what a model is made of.", "MODEL", inspect_options, inspect_notes,
+     cli_cmd_inspect},
+    {"bench", "Measure how fast a model runs.", "MODEL", bench_options, bench_notes, cli_cmd_bench},
+    {"profile", "Show where the time of a run goes, step by step.", "MODEL", profile_options,
+     profile_notes, cli_cmd_profile},
+    {"test", "Run ONNX backend test folders and compare the results.", "DIR...", test_options,
+     test_notes, cli_cmd_test},
+    {"optimize", "Write the optimised model as ONNX and tell what was done.", "MODEL -o FILE",
+     optimize_options, optimize_notes, cli_cmd_optimize},
+    {"graph", "Draw a model.", "MODEL -o FILE", graph_options, graph_notes, cli_cmd_graph},
+    {"diff", "Find the first value that two levels, or two libraries, make differently.", "MODEL",
+     diff_options, diff_notes, cli_cmd_diff},
+    {"reduce", "Make a model smaller as long as a command still ends in the same way.",
+     "MODEL -o FILE -- COMMAND...", reduce_options, reduce_notes, cli_cmd_reduce},
+    {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
+     compile_notes, cli_cmd_compile},
+    {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
+    {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
+    {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,
+     cli_cmd_load},
+    {0},
+};

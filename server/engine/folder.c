@@ -1,0 +1,212 @@
+/* folder.c - where models lie on disk. */
+#include "server/engine/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_NAMES 4096
+#define MOST_CONFIG (1 << 16)
+
+static sni_str stem_of(const char *path) {
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    size_t length = strlen(base);
+    if (length > 5 && strcmp(base + length - 5, ".onnx") == 0) length -= 5;
+    return (sni_str){base, length};
+}
+
+sn_status srv_folder_open(srv_folder *folder, const char *path, sn_error *err) {
+    struct stat info;
+    *folder = (srv_folder){0};
+    if (stat(path, &info) != 0) {
+        return sni_fail(err, errno == ENOENT ? SN_NOT_FOUND : SN_IO, "%s: %s", path,
+                        strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        folder->root = strdup(path);
+        return folder->root ? SN_OK : sni_fail_memory(err);
+    }
+    sni_str stem = stem_of(path);
+    if (!srv_folder_valid_name(stem)) {
+        return sni_fail(err, SN_INVALID_ARGUMENT, "'%.*s' cannot be a model's name", SNI_FMT(stem));
+    }
+    const char *slash = strrchr(path, '/');
+    folder->single = srv_strndup(stem.p, stem.n);
+    folder->file = strdup(path);
+    folder->root = slash ? srv_strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+    if (folder->single && folder->file && folder->root) return SN_OK;
+    srv_folder_close(folder);
+    return sni_fail_memory(err);
+}
+
+void srv_folder_close(srv_folder *folder) {
+    free(folder->root);
+    free(folder->single);
+    free(folder->file);
+    *folder = (srv_folder){0};
+}
+
+bool srv_folder_valid_name(sni_str name) {
+    if (name.n == 0 || name.n > 128 || name.p[0] == '.') return false;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '-' || c == '_' || c == '.';
+        if (!good) return false;
+    }
+    return true;
+}
+
+static char *join(const char *a, const char *b, const char *c) {
+    size_t size = strlen(a) + strlen(b) + strlen(c) + 3;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s%s%s", a, b, c[0] ? "/" : "", c);
+    return path;
+}
+
+static bool look_at(const char *path, srv_fingerprint *print) {
+    struct stat info;
+    if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    *print = (srv_fingerprint){
+        .device = (uint64_t)info.st_dev,
+        .inode = (uint64_t)info.st_ino,
+        .size = (uint64_t)info.st_size,
+        .mtime_ns = (uint64_t)info.st_mtim.tv_sec * 1000000000u + (uint64_t)info.st_mtim.tv_nsec,
+    };
+    return true;
+}
+
+bool srv_folder_has(const srv_folder *folder, sni_str name) {
+    if (!srv_folder_valid_name(name)) return false;
+    if (folder->single) return sni_str_is(name, folder->single);
+    char text[200];
+    memcpy(text, name.p, name.n);
+    text[name.n] = 0;
+    struct stat info;
+    char *path = join(folder->root, text, "");
+    bool there = path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    free(path);
+    return there;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bool srv_folder_names(const srv_folder *folder, srv_name_list *out) {
+    char **items = calloc(MOST_NAMES, sizeof *items);
+    size_t count = 0;
+    if (!items) return false;
+    if (folder->single) {
+        items[count++] = strdup(folder->single);
+    } else {
+        DIR *dir = opendir(folder->root);
+        if (!dir) {
+            free(items);
+            return false;
+        }
+        for (struct dirent *at; (at = readdir(dir)) != NULL && count < MOST_NAMES;) {
+            if (!srv_folder_has(folder, sni_str_of(at->d_name))) continue;
+            items[count] = strdup(at->d_name);
+            if (items[count]) count++;
+        }
+        closedir(dir);
+    }
+    if (count) qsort(items, count, sizeof *items, by_text);
+    *out = (srv_name_list){items, count};
+    return true;
+}
+
+void srv_name_list_free(srv_name_list *list) {
+    for (size_t i = 0; i < list->count; i++) free(list->items[i]);
+    free(list->items);
+    *list = (srv_name_list){0};
+}
+
+char *srv_folder_model_path(const srv_folder *folder, const char *name, int64_t version) {
+    if (folder->single) return strdup(folder->file);
+    char inner[64];
+    snprintf(inner, sizeof inner, "%lld/model.onnx", (long long)version);
+    return join(folder->root, name, inner);
+}
+
+static void insert(srv_found_version *list, size_t *count, size_t most, srv_found_version found) {
+    size_t at = *count;
+    while (at > 0 && list[at - 1].number < found.number) at--;
+    if (at >= most) return;
+    if (*count < most) (*count)++;
+    memmove(list + at + 1, list + at, (*count - at - 1) * sizeof *list);
+    list[at] = found;
+}
+
+static bool config_path(const srv_folder *folder, const char *name, bool json, char **out) {
+    srv_fingerprint ignored;
+    if (folder->single) return false;
+    *out = join(folder->root, name, json ? "config.json" : "config.pbtxt");
+    if (look_at(*out, &ignored)) return true;
+    free(*out);
+    *out = NULL;
+    return false;
+}
+
+size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
+                           size_t most, srv_fingerprint *config) {
+    size_t count = 0;
+    char *path = NULL;
+    if (config_path(folder, name, true, &path) || config_path(folder, name, false, &path)) {
+        look_at(path, config);
+        free(path);
+    }
+    if (folder->single) {
+        srv_found_version only = {.number = 1};
+        if (look_at(folder->file, &only.print)) insert(out, &count, most, only);
+        return count;
+    }
+    char *inside = join(folder->root, name, "");
+    DIR *dir = inside ? opendir(inside) : NULL;
+    for (struct dirent *at; dir && (at = readdir(dir)) != NULL;) {
+        uint64_t number;
+        srv_found_version found = {0};
+        if (at->d_name[0] == '0') continue; /* 01 would be a second name of 1 */
+        if (!srv_parse_uint(sni_str_of(at->d_name), INT64_MAX, &number)) continue;
+        found.number = (int64_t)number;
+        path = srv_folder_model_path(folder, name, found.number);
+        if (look_at(path, &found.print)) insert(out, &count, most, found);
+        free(path);
+    }
+    if (dir) closedir(dir);
+    free(inside);
+    return count;
+}
+
+sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text *out, bool *json,
+                            sn_error *err) {
+    char *path = NULL;
+    *json = config_path(folder, name, true, &path);
+    if (!*json && !config_path(folder, name, false, &path)) return SN_OK;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    free(path);
+    if (file < 0) return sni_fail(err, SN_IO, "its configuration: %s", strerror(errno));
+    sn_status status = SN_OK;
+    for (;;) {
+        char *room = srv_text_room(out, 4096);
+        ssize_t got = room ? read(file, room, 4096) : -1;
+        if (got < 0) status = sni_fail(err, SN_IO, "its configuration cannot be read");
+        if (got <= 0) break;
+        out->length += (size_t)got;
+        out->data[out->length] = 0;
+        if (out->length > MOST_CONFIG) {
+            status =
+                sni_fail(err, SN_LIMIT, "its configuration has more than %d bytes", MOST_CONFIG);
+            break;
+        }
+    }
+    close(file);
+    if (status == SN_OK && out->data) out->data[out->length] = 0;
+    return status;
+}

@@ -1,0 +1,52 @@
+/* folder.h - where models lie on disk. Nothing else in the server makes paths. */
+#ifndef SERVER_FOLDER_H
+#define SERVER_FOLDER_H
+
+#include "server/util.h"
+
+typedef struct srv_folder {
+    char *root;   /* the folder; of a single file, the one it lies in */
+    char *single; /* the name of the only model, when the repository is one .onnx file */
+    char *file;   /* and that file */
+} srv_folder;
+
+/* Tells whether a file is still the one that was loaded. All bytes are set: compare with memcmp. */
+typedef struct srv_fingerprint {
+    uint64_t device, inode, size, mtime_ns;
+} srv_fingerprint;
+
+typedef struct srv_found_version {
+    int64_t number;
+    srv_fingerprint print;
+    bool chosen; /* the caller's */
+} srv_found_version;
+
+typedef struct srv_name_list {
+    char **items; /* sorted */
+    size_t count;
+} srv_name_list;
+
+sn_status srv_folder_open(srv_folder *folder, const char *path, sn_error *err);
+void srv_folder_close(srv_folder *folder);
+
+/* Whether a name may be a model's: letters, digits, '-', '_', '.', not beginning with a dot. */
+bool srv_folder_valid_name(sni_str name);
+/* Whether a model of that name lies here. */
+bool srv_folder_has(const srv_folder *folder, sni_str name);
+/* Every model's name; false when the folder cannot be read. */
+bool srv_folder_names(const srv_folder *folder, srv_name_list *out);
+void srv_name_list_free(srv_name_list *list);
+
+/* The versions of a model that have a model.onnx, largest first, at most `most`; and what its
+ * configuration file is now (zeros when there is none). */
+size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
+                           size_t most, srv_fingerprint *config);
+
+/* The text of config.json (`*json`) or config.pbtxt; `out` stays empty when there is neither. */
+sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text *out, bool *json,
+                            sn_error *err);
+
+/* The path of a version's model; free() it. NULL without memory. */
+char *srv_folder_model_path(const srv_folder *folder, const char *name, int64_t version);
+
+#endif

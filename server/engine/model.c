@@ -1,0 +1,241 @@
+/* model.c - one loaded version of a model: its session, its inputs and outputs. */
+#include "server/engine/model.h"
+#include "server/ops/limits.h"
+#include "server/engine/scheduler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define AUTO_BATCH 32 /* rows gathered for a model whose configuration does not say */
+
+static atomic_uint_least64_t serials;
+
+/* ---- Texts -------------------------------------------------------------------------------- */
+
+void srv_dims_text(int rank, const int64_t *dims, char *out, size_t size) {
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; i < rank && at < size; i++) {
+        int n = snprintf(out + at, size - at, i ? ",%lld" : "[%lld", (long long)dims[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (at < size) snprintf(out + at, size - at, rank ? "]" : "[]");
+}
+
+static char *hidden[2];
+
+void srv_hide_root(const char *folder) {
+    free(hidden[0]);
+    free(hidden[1]);
+    hidden[0] = realpath(folder, NULL);
+    hidden[1] = strdup(folder);
+}
+
+void srv_hide_paths(char *text) {
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = hidden[i] ? strlen(hidden[i]) : 0;
+        if (length < 2) continue;
+        for (char *at; (at = strstr(text, hidden[i])) != NULL;) {
+            size_t cut = length + (at[length] == '/' ? 1 : 0);
+            memmove(at, at + cut, strlen(at + cut) + 1);
+        }
+    }
+}
+
+/* ---- Inputs and outputs ------------------------------------------------------------------- */
+
+int srv_io_find(const srv_io *list, size_t count, sni_str name) {
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].dtype != SN_UNDEFINED && sni_str_is(name, list[i].name)) return (int)i;
+    }
+    return -1;
+}
+
+static void free_io(srv_io *list, size_t count) {
+    for (size_t i = 0; list && i < count; i++) {
+        free(list[i].name);
+        for (int j = 0; j < SN_MAX_RANK; j++) free(list[i].symbols[j]);
+    }
+    free(list);
+}
+
+static bool copy_io(srv_io *io, const sn_value_info *info) {
+    *io = (srv_io){.name = strdup(info->name), .has_shape = info->has_shape, .rank = info->rank};
+    if (info->kind == SN_KIND_TENSOR) io->dtype = info->dtype;
+    if (!io->name) return false;
+    for (int i = 0; i < info->rank; i++) {
+        io->dims[i] = info->dims[i];
+        if (info->symbols[i] && info->symbols[i][0]) {
+            io->symbols[i] = strdup(info->symbols[i]);
+            if (!io->symbols[i]) return false;
+        }
+    }
+    return true;
+}
+
+static sn_status read_ios(srv_model *model, const sn_model *source, sn_error *err) {
+    size_t inputs = sn_model_input_count(source), outputs = sn_model_output_count(source);
+    model->inputs = calloc(inputs ? inputs : 1, sizeof *model->inputs);
+    model->outputs = calloc(outputs ? outputs : 1, sizeof *model->outputs);
+    if (!model->inputs || !model->outputs) return sni_fail_memory(err);
+    sn_value_info info;
+    for (size_t i = 0; i < inputs; i++) {
+        SN_TRY(sn_model_input(source, i, &info, err));
+        model->input_count++;
+        if (!copy_io(&model->inputs[i], &info)) return sni_fail_memory(err);
+        model->inputs[i].optional = sn_model_input_is_optional(source, i);
+        if (info.kind != SN_KIND_TENSOR && !model->inputs[i].optional) {
+            return sni_fail(err, SN_UNSUPPORTED, "input '%s' is %s, not a tensor", info.name,
+                            info.type_text);
+        }
+    }
+    for (size_t i = 0; i < outputs; i++) {
+        SN_TRY(sn_model_output(source, i, &info, err));
+        model->output_count++;
+        if (!copy_io(&model->outputs[i], &info)) return sni_fail_memory(err);
+    }
+    return SN_OK;
+}
+
+static sn_status check_declared(const srv_io *ios, size_t count, const srv_config_io *declared,
+                                size_t declared_count, const char *what, sn_error *err) {
+    for (size_t i = 0; i < declared_count; i++) {
+        int index = srv_io_find(ios, count, sni_str_of(declared[i].name));
+        if (index < 0) {
+            return sni_fail(err, SN_INVALID_MODEL,
+                            "its configuration names an %s '%s', which the model does not have",
+                            what, declared[i].name);
+        }
+        if (declared[i].dtype != SN_UNDEFINED && declared[i].dtype != ios[index].dtype) {
+            return sni_fail(err, SN_INVALID_MODEL, "%s '%s' is %s in its configuration but %s",
+                            what, declared[i].name, srv_type_name(declared[i].dtype),
+                            srv_type_name(ios[index].dtype));
+        }
+    }
+    return SN_OK;
+}
+
+/* ---- Batching ----------------------------------------------------------------------------- */
+
+/* The first input or output whose first dimension is not free; NULL when all are. */
+static const srv_io *fixed_rows(const srv_io *list, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].optional || list[i].dtype == SN_UNDEFINED || !list[i].has_shape) continue;
+        if (list[i].rank == 0 || list[i].dims[0] >= 0) return &list[i];
+    }
+    return NULL;
+}
+
+/* Whether the model may be batched without anybody having said so: every input and output has a
+ * known rank and the inputs' first dimension goes by one name. */
+static bool looks_batched(const srv_model *model) {
+    if (model->input_count == 0 || fixed_rows(model->inputs, model->input_count) ||
+        fixed_rows(model->outputs, model->output_count)) {
+        return false;
+    }
+    const char *symbol = NULL;
+    for (size_t i = 0; i < model->input_count; i++) {
+        const srv_io *io = &model->inputs[i];
+        if (io->optional) continue;
+        if (!io->has_shape || io->dtype == SN_STRING) return false;
+        const char *name = io->symbols[0] ? io->symbols[0] : "";
+        if (symbol && strcmp(symbol, name) != 0) return false;
+        symbol = name;
+    }
+    for (size_t i = 0; i < model->output_count; i++) {
+        if (!model->outputs[i].has_shape || model->outputs[i].dtype == SN_UNDEFINED) return false;
+    }
+    return symbol != NULL;
+}
+
+static sn_status choose_batch(srv_model *model, sn_error *err) {
+    int64_t asked = model->config.max_batch_size;
+    if (asked > 0) {
+        const srv_io *fixed = fixed_rows(model->inputs, model->input_count);
+        if (!fixed) fixed = fixed_rows(model->outputs, model->output_count);
+        if (fixed) {
+            return sni_fail(err, SN_INVALID_MODEL,
+                            "max_batch_size is %lld, but the first dimension of '%s' is not free",
+                            (long long)asked, fixed->name);
+        }
+        model->max_batch = asked;
+        model->batch_declared = true;
+    } else if (asked < 0 && !model->config.batching_off && looks_batched(model)) {
+        model->max_batch = AUTO_BATCH;
+    }
+    return SN_OK;
+}
+
+/* ---- Life --------------------------------------------------------------------------------- */
+
+static void destroy(srv_model *model) {
+    sn_session_destroy(model->session);
+    free_io(model->inputs, model->input_count);
+    free_io(model->outputs, model->output_count);
+    srv_config_free(&model->config);
+    pthread_mutex_destroy(&model->stats_lock);
+    free(model->name);
+    free(model);
+}
+
+srv_model *srv_model_retain(srv_model *model) {
+    atomic_fetch_add(&model->refs, 1);
+    return model;
+}
+
+void srv_model_release(srv_model *model) {
+    if (model && atomic_fetch_sub(&model->refs, 1) == 1) destroy(model);
+}
+
+static sn_status make_session(srv_model *model, const char *path, sn_error *err) {
+    sn_model *source = NULL;
+    sn_session_options options;
+    sn_status status = sn_model_load(path, NULL, &source, err);
+    if (status != SN_OK) return status;
+    sn_session_options_init(&options, sizeof options);
+    const srv_config *config = &model->config;
+    options.memory_limit = config->memory_limit ? config->memory_limit : srv_limits()->run_memory;
+    options.time_limit_ns = config->time_limit_ns ? config->time_limit_ns : srv_limits()->time_ns;
+    options.threads = config->threads;
+    if (config->optimize >= 0) options.optimize = config->optimize;
+    status = read_ios(model, source, err);
+    if (status == SN_OK) {
+        status = check_declared(model->inputs, model->input_count, config->inputs,
+                                config->input_count, "input", err);
+    }
+    if (status == SN_OK) {
+        status = check_declared(model->outputs, model->output_count, config->outputs,
+                                config->output_count, "output", err);
+    }
+    if (status == SN_OK) status = choose_batch(model, err);
+    if (status == SN_OK) status = sn_session_create(source, &options, &model->session, err);
+    sn_model_destroy(source);
+    return status;
+}
+
+sn_status srv_model_load(const char *path, const char *name, int64_t version, srv_config *config,
+                         srv_model **out, sn_error *err) {
+    srv_model *model = calloc(1, sizeof *model);
+    if (!model) return sni_fail_memory(err);
+    atomic_init(&model->refs, 1);
+    pthread_mutex_init(&model->stats_lock, NULL);
+    model->name = strdup(name);
+    model->version = version;
+    model->serial = atomic_fetch_add(&serials, 1) + 1;
+    srv_config given = *config;
+    model->config = given;
+    uint64_t start = srv_now_ns();
+    sn_status status = model->name ? make_session(model, path, err) : sni_fail_memory(err);
+    if (status != SN_OK) {
+        model->config = (srv_config){0}; /* still the caller's */
+        srv_model_release(model);
+        return status;
+    }
+    *config = (srv_config){0};
+    model->instances = given.instances > 0 ? given.instances : srv_scheduler_threads();
+    srv_model_warm(model);
+    model->queue.busy = srv_now_ns();
+    model->loaded_ns = model->queue.busy - start;
+    *out = model;
+    return SN_OK;
+}

@@ -1,0 +1,53 @@
+/* repository.h - the folder of models: what is there, what is loaded, what takes its place.
+ *
+ *     DIR/resnet/config.pbtxt      or config.json; may be missing
+ *     DIR/resnet/1/model.onnx      versions are numbers
+ *     DIR/resnet/2/model.onnx
+ *
+ * or one .onnx file, which is version 1 of a model named after the file. A version that is changed
+ * on disk is loaded beside the one in use and takes its place in one step; requests that have the
+ * old one keep it until they are done. */
+#ifndef SERVER_REPOSITORY_H
+#define SERVER_REPOSITORY_H
+
+#include "server/engine/model.h"
+
+typedef struct srv_repository_options {
+    const char *path;
+    const char *const *startup; /* names of the models to load at the start; */
+    size_t startup_count;       /* 0: all of them */
+    bool explicit_only;         /* load nothing unless named in `startup` or asked for */
+} srv_repository_options;
+
+/* Looks at the folder and loads what it should. Models that cannot be loaded are logged and listed
+ * as unavailable; only a folder that cannot be read fails. */
+sn_status srv_repository_open(const srv_repository_options *options, sn_error *err);
+void srv_repository_close(void);
+
+/* The version asked for (0: the newest one that is loaded), retained; otherwise why not. */
+srv_code srv_repository_find(sni_str name, int64_t version, srv_model **out, char *why,
+                             size_t why_size);
+
+/* True when every model that should be loaded is. */
+bool srv_repository_ready(void);
+
+/* Looks at the folder again: loads what is new, replaces what has changed, drops what is gone.
+ * Only one thread may do this or the next two at a time: see loader.h. */
+void srv_repository_scan(void);
+/* Loads (or loads again) a model's versions; `config` is a JSON configuration instead of the
+ * file's, or NULL. */
+srv_code srv_repository_load(sni_str name, const char *config, char *why, size_t why_size);
+srv_code srv_repository_unload(sni_str name, char *why, size_t why_size);
+
+/* One line of the index. Borrowed for the call. */
+typedef struct srv_index_entry {
+    const char *name;
+    int64_t version;   /* 0: none is known */
+    const char *state; /* "READY", "LOADING", "UNAVAILABLE" */
+    const char *reason;
+    srv_model *model; /* NULL unless READY */
+} srv_index_entry;
+typedef void (*srv_index_fn)(void *ctx, const srv_index_entry *entry);
+void srv_repository_each(srv_index_fn fn, void *ctx);
+
+#endif

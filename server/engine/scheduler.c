@@ -1,0 +1,553 @@
+/* scheduler.c - takes requests in, gathers them into batches and runs them. */
+#include "server/engine/scheduler.h"
+#include "server/engine/batch.h"
+#include "server/engine/cache.h"
+#include "server/ops/limits.h"
+#include "server/ops/trace.h"
+
+#include "base/threadpool.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define LOOK_AHEAD 1024 /* waiting requests looked at for one batch */
+#define SHORT_NS 100000 /* a run that is over sooner than it takes to hand it over and back */
+#define LONG_NS 5000000 /* the most that a run expected to be short may block its caller */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work;     /* for the threads */
+    pthread_cond_t deadline; /* for the timekeeper */
+    pthread_t *threads;
+    pthread_t timekeeper;
+    int count;
+    int idle;
+    int running;
+    size_t pending;          /* requests that wait or run */
+    srv_model *first, *last; /* models with waiting requests */
+    uint64_t next_deadline;  /* the earliest of waiting requests; 0: none */
+    bool stopping;
+} s = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int srv_scheduler_threads(void) {
+    return s.count;
+}
+
+size_t srv_scheduler_load(void) {
+    pthread_mutex_lock(&s.lock);
+    size_t load = s.pending;
+    pthread_mutex_unlock(&s.lock);
+    return load;
+}
+
+void srv_scheduler_queue(const srv_model *model, uint64_t *waiting, uint64_t *running) {
+    pthread_mutex_lock(&s.lock);
+    *waiting = model->queue.count;
+    *running = (uint64_t)model->queue.running;
+    pthread_mutex_unlock(&s.lock);
+}
+
+bool srv_scheduler_rests(srv_model *model, uint64_t ns) {
+    srv_queue *q = &model->queue;
+    uint64_t now = srv_now_ns();
+    pthread_mutex_lock(&s.lock);
+    bool rests = !q->rested && !q->count && !q->running && now >= q->busy && now - q->busy >= ns;
+    if (rests) q->rested = true;
+    pthread_mutex_unlock(&s.lock);
+    return rests;
+}
+
+/* ---- Finishing ---------------------------------------------------------------------------- */
+
+/* Hands requests (linked by `next`) back; not under the lock. */
+static void finish(srv_request *list) {
+    size_t count = 0;
+    while (list) {
+        srv_request *r = list;
+        list = r->next;
+        r->next = NULL;
+        if (!r->times.finished) r->times.finished = srv_now_ns();
+        srv_model *model = r->model;
+        pthread_mutex_lock(&model->stats_lock);
+        srv_stats_request(&model->stats, r);
+        pthread_mutex_unlock(&model->stats_lock);
+        srv_trace_request(r);
+        r->done(r);
+        count++;
+    }
+    pthread_mutex_lock(&s.lock);
+    s.pending -= count;
+    pthread_mutex_unlock(&s.lock);
+}
+
+/* ---- Queues (all under the lock) ---------------------------------------------------------- */
+
+static void list_model(srv_model *model) {
+    srv_queue *q = &model->queue;
+    if (q->listed) return;
+    q->listed = true;
+    q->next = NULL;
+    if (s.last) {
+        s.last->queue.next = model;
+    } else {
+        s.first = model;
+    }
+    s.last = model;
+}
+
+static void unlist_model(srv_model *model) {
+    srv_model *before = NULL;
+    for (srv_model *m = s.first; m; before = m, m = m->queue.next) {
+        if (m != model) continue;
+        if (before) {
+            before->queue.next = m->queue.next;
+        } else {
+            s.first = m->queue.next;
+        }
+        if (s.last == m) s.last = before;
+        m->queue.listed = false;
+        return;
+    }
+}
+
+static void enqueue(srv_request *r) {
+    srv_queue *q = &r->model->queue;
+    r->next = NULL;
+    r->queued = true;
+    if (q->last[r->level]) {
+        q->last[r->level]->next = r;
+    } else {
+        q->first[r->level] = r;
+    }
+    q->last[r->level] = r;
+    q->count++;
+    list_model(r->model);
+}
+
+/* Takes `r` out, which follows `before` (NULL: it is the first). */
+static void take_out(srv_queue *q, srv_request *before, srv_request *r) {
+    if (before) {
+        before->next = r->next;
+    } else {
+        q->first[r->level] = r->next;
+    }
+    if (q->last[r->level] == r) q->last[r->level] = before;
+    r->next = NULL;
+    r->queued = false;
+    q->count--;
+}
+
+/* Takes every request whose time is up out of the queue and puts it before `*list`; the earliest
+ * deadline left is returned (0: none). Where the policy is to delay, they go last instead. */
+static uint64_t expire(srv_model *model, uint64_t now, srv_request **list) {
+    srv_queue *q = &model->queue;
+    uint64_t earliest = 0;
+    for (uint32_t level = 0; level < model->config.priority_levels; level++) {
+        srv_request *before = NULL, *next;
+        for (srv_request *r = q->first[level]; r; r = next) {
+            next = r->next;
+            if (r->deadline && now >= r->deadline) {
+                take_out(q, before, r);
+                if (model->config.timeout_delays) {
+                    r->deadline = 0;
+                    r->level = model->config.priority_levels - 1;
+                    enqueue(r);
+                    continue;
+                }
+                srv_request_fail(r, SRV_DEADLINE, "its time was up while it waited");
+                r->next = *list;
+                *list = r;
+                continue;
+            }
+            if (r->deadline && (!earliest || r->deadline < earliest)) earliest = r->deadline;
+            before = r;
+        }
+    }
+    if (q->count == 0) unlist_model(model);
+    return earliest;
+}
+
+static bool precedes(uint64_t a, uint64_t b) {
+    return a && (!b || a < b);
+}
+
+/* A run begins or ends (under the lock). */
+static void begin_run(srv_model *model) {
+    s.running++;
+    model->queue.running++;
+}
+
+static void end_run(srv_model *model) {
+    s.running--;
+    model->queue.running--;
+    model->queue.rested = false;
+    model->queue.busy = srv_now_ns();
+}
+
+/* ---- Forming a batch (under the lock) ----------------------------------------------------- */
+
+static srv_request *first_waiting(const srv_queue *q) {
+    for (int level = 0; level < SRV_PRIORITIES; level++) {
+        if (q->first[level]) return q->first[level];
+    }
+    return NULL;
+}
+
+/* Rows that requests like the first one have, up to `most`; with `batch`, moves them there. */
+static int64_t gather(srv_model *model, int64_t most, srv_batch *batch) {
+    srv_queue *q = &model->queue;
+    srv_request *head = first_waiting(q), **tail = batch ? &batch->first : NULL;
+    int64_t rows = 0;
+    int looked = 0;
+    for (int level = 0; level < SRV_PRIORITIES; level++) {
+        srv_request *before = NULL, *next;
+        for (srv_request *r = q->first[level]; r && looked < LOOK_AHEAD; r = next, looked++) {
+            next = r->next;
+            bool fits = rows == 0 || (rows + r->rows <= most && srv_batch_alike(head, r));
+            if (!fits) {
+                before = r;
+                continue;
+            }
+            rows += r->rows > 0 ? r->rows : 1;
+            if (batch) {
+                take_out(q, before, r);
+                r->batch = batch;
+                *tail = r;
+                tail = &r->next;
+                batch->count++;
+            } else {
+                before = r;
+            }
+            if (rows >= most) return rows;
+        }
+    }
+    return rows;
+}
+
+static int runs_at_once(const srv_model *model) {
+    return model->instances < s.count ? model->instances : s.count;
+}
+
+/* What is queued, divided by the instances that can run at once: one that took everything would
+ * leave the next one that frees with nothing to do. */
+static int64_t fair_share(srv_model *model) {
+    int64_t instances = runs_at_once(model);
+    int64_t there = gather(model, model->max_batch * instances, NULL);
+    int64_t share = (there + instances - 1) / instances;
+    if (share > model->max_batch) share = model->max_batch;
+    return srv_tune_rows(&model->queue.tuning, first_waiting(&model->queue)->signature, share);
+}
+
+/* How many rows to take now, or 0 when it is worth waiting until `*until`. */
+static int64_t rows_now(srv_model *model, uint64_t now, uint64_t *until) {
+    const srv_config *config = &model->config;
+    int64_t most = model->max_batch;
+    if (most <= 1) return 1;
+    if (config->queue_delay_ns == 0 && config->preferred_count == 0) return fair_share(model);
+    int64_t there = gather(model, most, NULL), preferred = 0, largest = 0;
+    for (int i = 0; i < config->preferred_count; i++) {
+        int64_t size = config->preferred[i] < most ? config->preferred[i] : most;
+        if (size <= there && size > preferred) preferred = size;
+        if (size > largest) largest = size;
+    }
+    if (there >= most || (largest && there >= largest)) return preferred ? preferred : there;
+    uint64_t end = first_waiting(&model->queue)->times.queued + config->queue_delay_ns;
+    if (now >= end) return preferred ? preferred : there;
+    if (precedes(end, *until)) *until = end;
+    return 0;
+}
+
+/* The next batch to run; false when there is none before `*until` (0: before something comes). */
+static bool next_batch(srv_batch *batch, uint64_t *until, srv_request **expired) {
+    uint64_t now = srv_now_ns();
+    *until = 0;
+    srv_model *next;
+    for (srv_model *model = s.first; model; model = next) {
+        next = model->queue.next;
+        if (model->queue.running >= model->instances) continue;
+        expire(model, now, expired);
+        if (model->queue.count == 0) continue;
+        int64_t rows = rows_now(model, now, until);
+        if (rows == 0) continue;
+        batch->model = model;
+        batch->rows = gather(model, rows, batch);
+        batch->live = batch->count;
+        begin_run(model);
+        unlist_model(model); /* others have their turn first */
+        if (model->queue.count) list_model(model);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+/* The time that the run may take: until the last of the requests' deadlines, if all have one. */
+static uint64_t time_limit(const srv_batch *batch, uint64_t now) {
+    uint64_t latest = 0;
+    uint64_t limit = batch->model->config.time_limit_ns ? batch->model->config.time_limit_ns
+                                                        : srv_limits()->time_ns;
+    for (const srv_request *r = batch->first; r; r = r->next) {
+        if (!r->deadline) return limit;
+        if (r->deadline > latest) latest = r->deadline;
+    }
+    uint64_t left = latest > now ? latest - now : 1;
+    return limit && limit < left ? limit : left;
+}
+
+static void count_run(srv_batch *batch) {
+    srv_model *model = batch->model;
+    srv_times times = batch->first->times;
+    for (srv_request *r = batch->first; r; r = r->next) {
+        if (r->code == SRV_OK && r->deadline && r->times.finished > r->deadline) {
+            srv_request_fail(r, SRV_DEADLINE, "its time was up before the run was over");
+        }
+        srv_cache_store(r);
+    }
+    pthread_mutex_lock(&model->stats_lock);
+    srv_stats_run(&model->stats, &times, batch->rows);
+    pthread_mutex_unlock(&model->stats_lock);
+}
+
+/* Counts the run's time (under the lock). */
+static void count_cost(const srv_batch *batch, bool busy) {
+    const srv_request *r = batch->first;
+    if (r->code != SRV_OK) return;
+    srv_tune_add(&batch->model->queue.tuning, r->signature, batch->count, batch->rows,
+                 batch->threads, busy, r->times.finished - r->times.started);
+}
+
+/* Runs one batch; called and returns with the lock held. */
+static void run(srv_batch *batch) {
+    srv_model *model = srv_model_retain(batch->model);
+    int share = s.count / s.running;
+    bool busy = s.running >= runs_at_once(model);
+    batch->threads = model->config.threads > 0 ? model->config.threads : share > 0 ? share : 1;
+    sn_cancel_reset(batch->cancel);
+    size_t live = 0;
+    for (srv_request *r = batch->first; r; r = r->next) live += r->cancelled ? 0 : 1;
+    batch->live = live;
+    pthread_mutex_unlock(&s.lock);
+    uint64_t now = srv_now_ns();
+    for (srv_request *r = batch->first; r; r = r->next) r->times.started = now;
+    batch->time_limit_ns = time_limit(batch, now);
+    srv_batch_run(batch);
+    count_run(batch);
+    pthread_mutex_lock(&s.lock);
+    for (srv_request *r = batch->first; r; r = r->next) r->batch = NULL;
+    count_cost(batch, busy);
+    end_run(model);
+    pthread_mutex_unlock(&s.lock);
+    finish(batch->first);
+    srv_model_release(model);
+    pthread_mutex_lock(&s.lock);
+    /* this instance is free: this thread looks again itself, and so may another */
+    if (s.first && s.idle > 0) pthread_cond_signal(&s.work);
+}
+
+/* Whether the caller may run a request itself (under the lock): nothing waits, a run is free, and
+ * it takes less time than a thread to wake up. */
+static bool is_short(srv_request *r) {
+    srv_model *model = r->model;
+    return !s.first && s.running < s.count && model->queue.running < model->instances &&
+           !model->config.queue_delay_ns && !model->config.preferred_count &&
+           srv_tune_is_short(&model->queue.tuning, r->signature, r->rows, SHORT_NS);
+}
+
+/* Runs a short request in the caller's thread. False: it was not short after all, may have another
+ * try by another thread, and no other is tried like this. Called and returns with the lock held. */
+static bool run_here(srv_request *r) {
+    srv_model *model = srv_model_retain(r->model);
+    srv_batch batch = {.model = model, .first = r, .count = 1, .rows = r->rows, .threads = 1};
+    begin_run(model);
+    pthread_mutex_unlock(&s.lock);
+    r->times.started = srv_now_ns();
+    uint64_t limit = time_limit(&batch, r->times.started);
+    bool own = !limit || limit > LONG_NS; /* the limit is this function's */
+    batch.time_limit_ns = own ? LONG_NS : limit;
+    srv_batch_run(&batch);
+    bool done = !own || r->code != SRV_DEADLINE;
+    if (done) count_run(&batch);
+    pthread_mutex_lock(&s.lock);
+    count_cost(&batch, s.running >= runs_at_once(model));
+    end_run(model);
+    if (!done) {
+        srv_tune_was_long(&model->queue.tuning);
+        r->code = SRV_OK;
+        r->message[0] = 0;
+        r->times.finished = 0;
+    }
+    if (s.first && s.idle > 0) pthread_cond_signal(&s.work);
+    srv_model_release(model); /* the request has it, too */
+    return done;
+}
+
+static void wait_until(pthread_cond_t *condition, uint64_t until) {
+    if (!until) {
+        pthread_cond_wait(condition, &s.lock);
+        return;
+    }
+    struct timespec when = {.tv_sec = (time_t)(until / 1000000000u),
+                            .tv_nsec = (long)(until % 1000000000u)};
+    pthread_cond_timedwait(condition, &s.lock, &when);
+}
+
+static void *work(void *ctx) {
+    sn_cancel *cancel = ctx;
+    pthread_mutex_lock(&s.lock);
+    for (;;) {
+        srv_batch batch = {.cancel = cancel};
+        srv_request *expired = NULL;
+        uint64_t until;
+        bool found = next_batch(&batch, &until, &expired);
+        if (expired) {
+            pthread_mutex_unlock(&s.lock);
+            finish(expired);
+            pthread_mutex_lock(&s.lock);
+        }
+        if (found) {
+            run(&batch);
+            continue;
+        }
+        if (expired) continue;
+        if (s.stopping) break;
+        s.idle++;
+        wait_until(&s.work, until);
+        s.idle--;
+    }
+    pthread_mutex_unlock(&s.lock);
+    sn_cancel_destroy(cancel);
+    return NULL;
+}
+
+/* Answers requests whose time is up while every thread is busy. */
+static void *keep_time(void *ctx) {
+    (void)ctx;
+    pthread_mutex_lock(&s.lock);
+    while (!s.stopping) {
+        uint64_t now = srv_now_ns();
+        if (!s.next_deadline || now < s.next_deadline) {
+            wait_until(&s.deadline, s.next_deadline);
+            continue;
+        }
+        srv_request *expired = NULL;
+        uint64_t earliest = 0;
+        srv_model *next;
+        for (srv_model *model = s.first; model; model = next) {
+            next = model->queue.next;
+            uint64_t left = expire(model, now, &expired);
+            if (precedes(left, earliest)) earliest = left;
+        }
+        s.next_deadline = earliest;
+        pthread_mutex_unlock(&s.lock);
+        finish(expired);
+        pthread_mutex_lock(&s.lock);
+    }
+    pthread_mutex_unlock(&s.lock);
+    return NULL;
+}
+
+/* ---- The front ---------------------------------------------------------------------------- */
+
+static void admit(srv_request *r) {
+    const srv_config *config = &r->model->config;
+    r->times.queued = srv_now_ns();
+    if (!r->times.received) r->times.received = r->times.queued;
+    uint64_t timeout = config->default_timeout_ns;
+    if (r->timeout_ns && config->allow_timeout_override) timeout = r->timeout_ns;
+    r->deadline = timeout ? r->times.queued + timeout : 0;
+    uint64_t priority = r->priority ? r->priority : config->default_priority;
+    uint64_t lowest = config->priority_levels ? config->priority_levels : 1;
+    r->level = (uint32_t)(priority < lowest ? priority : lowest) - 1;
+    r->signature = srv_batch_signature(r);
+    r->next = NULL;
+}
+
+void srv_submit(srv_request *r) {
+    admit(r);
+    uint64_t most =
+        r->model->config.max_queue_size ? r->model->config.max_queue_size : srv_limits()->max_queue;
+    bool hit = srv_cache_find(r);
+    pthread_mutex_lock(&s.lock);
+    s.pending++;
+    bool full = !hit && r->model->queue.count >= most;
+    bool here = !hit && !full && is_short(r) && run_here(r);
+    if (!hit && !full && !here) {
+        enqueue(r);
+        if (precedes(r->deadline, s.next_deadline)) {
+            s.next_deadline = r->deadline;
+            pthread_cond_signal(&s.deadline);
+        }
+        if (s.idle > 0) pthread_cond_signal(&s.work);
+    }
+    pthread_mutex_unlock(&s.lock);
+    if (full) {
+        srv_request_fail(r, SRV_UNAVAILABLE, "%llu requests wait for this model already",
+                         (unsigned long long)most);
+    }
+    if (hit || full || here) finish(r);
+}
+
+void srv_cancel(srv_request *r) {
+    srv_request *gone = NULL;
+    pthread_mutex_lock(&s.lock);
+    if (r->queued) {
+        srv_request *before = NULL, *at = r->model->queue.first[r->level];
+        while (at && at != r) {
+            before = at;
+            at = at->next;
+        }
+        take_out(&r->model->queue, before, r);
+        if (r->model->queue.count == 0) unlist_model(r->model);
+        srv_request_fail(r, SRV_CANCELLED, "the client is gone");
+        gone = r;
+    } else if (!r->cancelled && r->batch) {
+        r->cancelled = true;
+        if (--r->batch->live == 0) sn_cancel_trigger(r->batch->cancel);
+    }
+    pthread_mutex_unlock(&s.lock);
+    if (gone) finish(gone);
+}
+
+static void init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+sn_status srv_scheduler_start(int threads, sn_error *err) {
+    int count = threads > 0 ? threads : sni_threads_available();
+    init_condition(&s.work);
+    init_condition(&s.deadline);
+    s.stopping = false;
+    s.threads = calloc((size_t)count, sizeof *s.threads);
+    if (!s.threads) return sni_fail_memory(err);
+    if (pthread_create(&s.timekeeper, NULL, keep_time, NULL) != 0) {
+        return sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
+    }
+    for (int i = 0; i < count; i++) {
+        sn_cancel *cancel = NULL;
+        SN_TRY(sn_cancel_create(&cancel, err));
+        if (pthread_create(&s.threads[i], NULL, work, cancel) != 0) {
+            sn_cancel_destroy(cancel);
+            return sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
+        }
+        s.count = i + 1;
+    }
+    return SN_OK;
+}
+
+void srv_scheduler_stop(void) {
+    pthread_mutex_lock(&s.lock);
+    s.stopping = true;
+    pthread_cond_broadcast(&s.work);
+    pthread_cond_broadcast(&s.deadline);
+    pthread_mutex_unlock(&s.lock);
+    for (int i = 0; i < s.count; i++) pthread_join(s.threads[i], NULL);
+    pthread_join(s.timekeeper, NULL);
+    free(s.threads);
+    s.threads = NULL;
+    s.count = 0;
+}

@@ -1,0 +1,39 @@
+/* scheduler.h - takes requests in, gathers them into batches and runs them.
+ *
+ * There are as many threads as CPUs, for all models together; a run uses the library's pool with a
+ * share of it that shrinks as more runs are under way, so that the machine is never oversubscribed.
+ * A model has as many runs at once as it has instances. An instance that frees takes what is
+ * queued: requests that agree in everything but the rows of their first dimension, up to the
+ * model's largest batch or to the size that has cost least a row (tune.h); others are run as they
+ * are, nothing is padded. A run that is known to be short is not handed to another thread at all.
+ */
+#ifndef SERVER_SCHEDULER_H
+#define SERVER_SCHEDULER_H
+
+#include "server/engine/model.h"
+
+/* Starts the threads (0: as many as CPUs). */
+sn_status srv_scheduler_start(int threads, sn_error *err);
+/* Ends them, after the last request is done. */
+void srv_scheduler_stop(void);
+int srv_scheduler_threads(void);
+
+/* Takes a checked request. `done` is called when it is over, whatever happens: perhaps before this
+ * returns, perhaps in another thread. */
+void srv_submit(srv_request *request);
+
+/* Whoever waited for it is gone: it is taken out of the queue, or its run is stopped once nobody
+ * else waits for it. `done` is still called. To be called before `done` has been, which the caller
+ * sees to. */
+void srv_cancel(srv_request *request);
+
+/* Requests that wait for a model, and runs of it under way. */
+void srv_scheduler_queue(const srv_model *model, uint64_t *waiting, uint64_t *running);
+
+/* Whether a model has had nothing to do for `ns` for the first time since its last run. */
+bool srv_scheduler_rests(srv_model *model, uint64_t ns);
+
+/* Requests that wait or run, of all models. */
+size_t srv_scheduler_load(void);
+
+#endif

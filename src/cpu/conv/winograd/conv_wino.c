@@ -1,0 +1,201 @@
+/* conv_wino.c - blocked convolution by Winograd's method, where a cost model says that it pays.
+ * Groups that fill whole blocks are convolutions of their own, which threads share out. */
+#include "base/lengths.h"
+#include "base/threadpool.h"
+#include "cpu/conv/winograd/winograd.h"
+#include "cpu/conv/blocked.h"
+#include "ops/core/compute.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct wino_weights {
+    sni_wino_form form;
+    float *points, *bias, *slopes; /* the last two may be NULL */
+    size_t group;                  /* floats of a group's points */
+} wino_weights;
+
+/* As the number of a form: weights are transformed when they are used, products are made by pairs.
+ */
+enum { TAPS = 256, PAIRED = 512 };
+
+/* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
+static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geometry *group) {
+    bool plain;
+    if (!sni_blocked_geometry(c, g, &plain) || plain) return false;
+    *group = *g;
+    group->in_channels /= g->groups;
+    group->out_channels /= g->groups;
+    group->groups = 1;
+    return sni_blocked_merge(g->in_channels, g->out_channels, g->groups,
+                             sni_cpu_kernels_get()->block) == 1;
+}
+
+/* Any form at all. */
+static bool has_form(const sni_conv_geometry *g) {
+    sni_wino_form f;
+    int points = g->stride_h == 2 ? 6 : 8;
+    return sni_wino_form_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
+}
+
+/* The form for a choice: the one that its node names, or the quickest by estimate. */
+static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
+    const sni_blocked_conv_params *p = c->params;
+    if (p->winograd == 1) return sni_wino_choose(g, p->paired != 0, p->digits != 0, form);
+    if (p->winograd == TAPS) return sni_wino_form_of_taps(g, form);
+    if (p->winograd <= 0 || p->winograd >= TAPS ||
+        !sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form))
+        return false;
+    form->paired = p->paired && sni_wino_can_pair(g);
+    return true;
+}
+
+static bool wino_accepts(const sni_choice *c) {
+    const sni_blocked_conv_params *p = c->params;
+    sni_conv_geometry g, group;
+    return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
+           geometry_of(c, &g, &group) && has_form(&group);
+}
+
+static bool wino_pays(const sni_choice *c) {
+    sni_conv_geometry g, group;
+    sni_wino_form form;
+    return geometry_of(c, &g, &group) && choose(c, &group, &form);
+}
+
+/* Points along the axes; what prepare makes for these shapes. */
+static uint32_t wino_form(const sni_choice *c) {
+    sni_conv_geometry g, group;
+    sni_wino_form form;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &form)) return 0;
+    return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w) + (form.paired ? PAIRED : 0);
+}
+
+static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
+    sni_conv_geometry g, group;
+    const sni_loose_float *w;
+    wino_weights made = {0};
+    bool filled;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &made.form))
+        return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
+    made.group = sni_wino_packed_size(&group, &made.form);
+    SN_TRY(sni_cpu_floats(c, made.group * (size_t)g.groups, &made.points, &filled, err));
+    if (!filled) {
+        size_t taps = (size_t)(group.kernel_h * group.kernel_w);
+        size_t each = (size_t)(group.out_channels * group.in_channels) * taps;
+        SN_TRY(sni_cpu_loose(c, 1, &w, err));
+        for (size_t i = 0; i < (size_t)g.groups; i++)
+            sni_wino_pack(&group, &made.form, w + i * each, made.points + i * made.group, 0);
+    }
+    SN_TRY(sni_blocked_bias(c, &made.bias, err));
+    SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
+    return sni_cpu_keep(&made, sizeof made, state, err);
+}
+
+/* ---- Runs ---- */
+
+/* Groups of all images, dealt out to parts. */
+typedef struct group_job {
+    const wino_weights *w;
+    const sni_blocked_call *call;
+    sni_conv_geometry g; /* of one group of one image */
+    int64_t groups, items;
+    int parts;
+    float *scratch;
+    size_t scratch_part;
+} group_job;
+
+static void run_group(const group_job *j, int64_t item, float *scratch) {
+    const sni_conv_geometry *g = &j->g;
+    sni_conv_epilogue e = j->call->epilogue;
+    int64_t group = item % j->groups, channel = group * g->out_channels;
+    int64_t x = item * g->in_channels * g->in_h * g->in_w,
+            y = item * g->out_channels * g->out_h * g->out_w;
+    if (e.bias) e.bias += channel;
+    if (e.slopes) e.slopes += channel;
+    if (e.residual) e.residual += y;
+    sni_wino_run(g, &j->w->form, j->w->points + (size_t)group * j->w->group, j->call->x + x,
+                 j->call->y + y, &e, 1, scratch);
+}
+
+static void run_groups(void *ctx, int64_t begin, int64_t end) {
+    const group_job *j = ctx;
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = part * j->items / j->parts; i < (part + 1) * j->items / j->parts; i++)
+            run_group(j, i, j->scratch + (size_t)part * j->scratch_part);
+}
+
+static sn_status run_grouped(sni_kernel *k, const sni_blocked_call *call) {
+    const sni_conv_geometry *g = &call->geometry;
+    group_job j = {.w = k->state, .call = call, .g = *g, .groups = g->groups};
+    void *scratch;
+    j.g.n = j.g.groups = 1;
+    j.g.in_channels /= g->groups;
+    j.g.out_channels /= g->groups;
+    j.items = g->n * g->groups;
+    j.parts = (int)sni_smaller(j.items, k->threads > 0 ? k->threads : sni_threads_available());
+    int64_t room = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->form, 1), 16);
+    j.scratch_part = (size_t)room;
+    SN_TRY(sni_scratch_matrix(k, j.parts, room, sizeof(float), &scratch));
+    j.scratch = scratch;
+    sni_parallel_for(k->threads, j.parts, 1, run_groups, &j);
+    return SN_OK;
+}
+
+static sn_status wino_run(sni_kernel *k) {
+    const wino_weights *w = k->state;
+    sni_blocked_call call;
+    if (sni_out(k, 0)->count == 0) return SN_OK;
+    SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
+    if (call.geometry.groups > 1) return run_grouped(k, &call);
+    size_t count = sni_wino_scratch_size(&call.geometry, &w->form, k->threads);
+    float *scratch = sni_scratch(k, count * sizeof *scratch);
+    if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
+    sni_wino_run(&call.geometry, &w->form, w->points, call.x, call.y, &call.epilogue, k->threads,
+                 scratch);
+    return SN_OK;
+}
+
+const sni_impl sni_cpu_conv_wino = {
+    .name = "conv_winograd_f32",
+    .op = "BlockedConv",
+    .domain = SNI_SINTER_DOMAIN,
+    .accepts = wino_accepts,
+    .pays = wino_pays,
+    .form = wino_form,
+    .by_shape = true,
+    .prepare = wino_prepare,
+    .release = free,
+    .packs = 1u << 1 | 1u << 2 | 1u << 4,
+    .run = wino_run,
+};
+
+/* ---- Ways to measure ---- */
+
+void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
+    const sni_blocked_conv_params *p = n->params;
+    const sni_type *w = &sni_graph_value(g, n->in[1])->type;
+    const sni_ints *strides = &p->fused.conv.window.strides;
+    *out = (sni_settings){.count = 0};
+    if (p->winograd != 1 || !w->has_shape || w->rank != 4) return;
+    sni_conv_geometry shape = {.groups = 1,
+                               .kernel_h = w->dims[2],
+                               .kernel_w = w->dims[3],
+                               .stride_h = strides->n > 0 ? strides->v[0] : 1,
+                               .stride_w = strides->n > 1 ? strides->v[1] : 1,
+                               .dilation_h = 1,
+                               .dilation_w = 1};
+    *out = (sni_settings){
+        .attr = "winograd", .count = 2, .values = {1, 0}, .names = {"as estimated", "direct sums"}};
+    for (int points = 4; points <= SNI_WINO_POINTS; points += 2) {
+        sni_wino_form form;
+        int t_h = shape.kernel_h > 1 ? points : 1, t_w = shape.kernel_w > 1 ? points : 1;
+        if (!sni_wino_form_of(&shape, t_h, t_w, &form)) continue;
+        snprintf(out->names[out->count], sizeof out->names[0], "Winograd, %dx%d points", t_h, t_w);
+        out->values[out->count++] = 16 * t_h + t_w;
+    }
+    sni_wino_form taps;
+    if (!sni_wino_form_of_taps(&shape, &taps)) return;
+    snprintf(out->names[out->count], sizeof out->names[0], "Winograd, weights in passing");
+    out->values[out->count++] = TAPS;
+}

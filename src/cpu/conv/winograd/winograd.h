@@ -1,0 +1,138 @@
+/* winograd.h - convolution of blocked tensors with fewer products (Winograd, Toom-Cook): no
+ * dilation, stride 1 with kernels of 1 to 5 or 7 along each axis, or stride 2 along both with
+ * kernels of 3, 5 or 7.
+ *
+ * The picture is cut into tiles of (m_h x m_w) output pixels. Tiles of (t_h x t_w) input pixels are
+ * transformed to as many points; at each point the tiles' channels are multiplied with transformed
+ * weights; the sums are transformed back. An axis with t = 1 has no transform (kernel size 1).
+ *
+ * With stride 2 the even and the odd taps of a row meet pixels of their own, and so do those of a
+ * column: it is a sum of four convolutions of stride 1, one for each phase of the picture, whose
+ * points are added up before they are transformed back. The even taps are one more than the odd
+ * ones; those have no term of the highest power, which is what the point at infinity is, so that
+ * there a product has fewer phases. 3x3 taps with 6x6 points: 121 products for 225.
+ *
+ * Where there are few tiles and many weights, transformed weights would take longer to come from
+ * memory than to be multiplied. A form "of taps" keeps the weights as they are and transforms them
+ * in registers, each time they meet a few tiles: 3x3 taps, 6x6 points. */
+#ifndef SNI_CPU_WINOGRAD_H
+#define SNI_CPU_WINOGRAD_H
+
+#include "cpu/conv/conv.h"
+
+/* How a convolution is cut; t = m + r - 1 is 1, 4, 6, 8 or 10. */
+typedef struct sni_wino_form {
+    int t_h, t_w; /* points */
+    int m_h, m_w; /* outputs */
+    int r_h, r_w; /* taps, of a phase */
+    int stride;   /* 1 or 2 */
+    bool taps;    /* weights are transformed when they are used */
+    bool paired;  /* products are made by pairs of terms (cpu/gemm/paired.h) */
+} sni_wino_form;
+
+enum {
+    SNI_WINO_POINTS = 10, /* most along an axis */
+    SNI_WINO_TAPS = 7,
+    SNI_WINO_STRIP = 48, /* most columns of input that are transformed at once */
+    SNI_WINO_TILES = 16  /* most tiles that are transformed at once */
+};
+
+/* What the vector parts are given. Strides are in floats. */
+typedef struct sni_wino_input {
+    int t_h, t_w, m_w, tiles;
+    int64_t columns, from, to;          /* of the strip; zeros outside [from, to) */
+    const float *rows[SNI_WINO_POINTS]; /* of the input from column `from` of the strip on */
+    int64_t column;                     /* from column to column of the input */
+    float *v[SNI_WINO_TILES];           /* point 0 of each tile */
+    int64_t step;                       /* from point to point */
+} sni_wino_input;
+
+/* Products of one row of points, some tiles side by side and one block of output channels. */
+typedef struct sni_wino_taps {
+    const float *w; /* (channels, 9, block) */
+    const float *v; /* (blocks of channels, 36, tiles, block), scaled */
+    int64_t channels, v_block;
+    float *m; /* point 0 of the first tile */
+    int64_t m_step;
+    bool add;          /* to what m has */
+    const float *next; /* weights to come, of which each channel fetches two places `step` apart */
+    int64_t step;
+} sni_wino_taps;
+
+typedef struct sni_wino_output {
+    int t_h, t_w, m_h, m_w;
+    int rows, columns; /* that lie in the picture */
+    const float *from; /* point 0 */
+    int64_t step;
+    const float *bias, *residual; /* NULL: none */
+    float least, most;            /* results are clamped */
+    float *y;
+    int64_t row; /* of y and residual */
+} sni_wino_output;
+
+/* One block of output channels of some input channels. */
+typedef struct sni_wino_weights {
+    int t_h, t_w, r_h, r_w;
+    int64_t channels;
+    const float *taps;                           /* (channels, r_h, r_w, block) */
+    float *u[SNI_WINO_POINTS * SNI_WINO_POINTS]; /* points of the first channel; NULL: left out */
+    int64_t next;                                /* from channel to channel */
+} sni_wino_weights;
+
+struct sni_wino_kernels {
+    int rows; /* tiles that one product takes */
+    void (*input)(const sni_wino_input *s);
+    void (*output)(const sni_wino_output *s);
+    /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is `phases` times the
+     * blocks of `channels`, a_step apart, of `rows` tiles; b is as often `channels` rows of nv
+     * blocks. With each row of b two places of the weights to come are fetched: one `step` floats
+     * farther from `next` on, and one `second` floats behind that. */
+    void (*product)(int rows, int nv, int64_t phases, int64_t channels, const float *a,
+                    int64_t a_step, const float *b, float *c, int64_t c_step, const float *next,
+                    int64_t step, int64_t second);
+    int taps_tiles; /* tiles that products with taps take at once */
+    /* Row `row` of 6 points. */
+    void (*taps)(int row, const sni_wino_taps *s);
+    /* Scales `count` of (36, taps_tiles, block) for products with taps, whose points lack these
+     * factors. */
+    void (*taps_scale)(float *v, int64_t count);
+    void (*weights)(const sni_wino_weights *s);
+};
+
+/* Whether products of this convolution's points can be made by pairs, and that pays. */
+bool sni_wino_can_pair(const sni_conv_geometry *g);
+
+/* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
+ * only; with stride 2 at most 6). False if there is none for this convolution. */
+bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
+/* The form of taps, if there is one. */
+bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form);
+
+/* Cycles that the convolution is expected to take on one thread: with a form, or directly (form
+ * NULL). Sizes must be known. Not for comparing machines. */
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
+
+/* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
+ * not depend on threads, because results do on the form; it does on the number of images, which
+ * share the weights. Sizes that are not known (below 1) are taken to be those of one middling
+ * picture. `pair`: products are made by pairs where that pays; `split`: the direct way is by parts
+ * of floats (cpu/split.h) where that pays. */
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_wino_form *form);
+
+/* Floats of packed weights. */
+size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);
+
+/* Packs weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
+                   float *to, int threads);
+
+/* Floats of scratch that a run with so many threads needs. */
+size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads);
+
+/* Runs it; x, y and `scratch` are aligned to 64 bytes. Results are the same for any number of
+ * threads. */
+void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const float *packed,
+                  const float *x, float *y, const sni_conv_epilogue *e, int threads,
+                  float *scratch);
+
+#endif

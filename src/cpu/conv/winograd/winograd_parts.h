@@ -1,0 +1,46 @@
+/* winograd_parts.h - what the files of Winograd's method share: its phases and points. */
+#ifndef SNI_CPU_WINOGRAD_PARTS_H
+#define SNI_CPU_WINOGRAD_PARTS_H
+
+#include "base/lengths.h"
+#include "cpu/conv/winograd/winograd.h"
+
+/* Whether a phase has the odd taps down and across. In this order those that a point needs come
+ * one after the other. */
+typedef struct sni_wino_phase {
+    int down, across;
+} sni_wino_phase;
+
+static inline sni_wino_phase sni_wino_phase_of(int64_t i) {
+    static const sni_wino_phase phases[] = {{0, 1}, {0, 0}, {1, 0}, {1, 1}};
+    return phases[i];
+}
+
+static inline int sni_wino_phases(const sni_wino_form *f) {
+    return f->stride * f->stride;
+}
+
+static inline int64_t sni_wino_points(const sni_wino_form *f) {
+    return (int64_t)f->t_h * f->t_w;
+}
+
+/* Phases [*first, *end) of a point: the odd taps have no part in a point at infinity. Without a
+ * stride there is one, of all taps. */
+static inline void sni_wino_phases_at(const sni_wino_form *f, int64_t point, int64_t *first,
+                                      int64_t *end) {
+    bool bottom = point / f->t_w == f->t_h - 1, right = point % f->t_w == f->t_w - 1;
+    *first = f->stride == 2 && right;
+    *end = f->stride == 1 ? 1 : bottom ? 2 : right ? 3 : 4;
+}
+
+/* Channels that all points have together. */
+static inline int64_t sni_wino_depth(const sni_conv_geometry *g, const sni_wino_form *f) {
+    int64_t count = 0, first, end;
+    for (int64_t i = 0; i < sni_wino_points(f); i++) {
+        sni_wino_phases_at(f, i, &first, &end);
+        count += end - first;
+    }
+    return count * g->in_channels;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* dense.h - matrix products in float32, whatever operator asks for them: Gemm, MatMul, Linear and
+ * their fused relatives all run here. */
+#ifndef SNI_EP_CPU_DENSE_H
+#define SNI_EP_CPU_DENSE_H
+
+#include "cpu/gemm/digits.h"
+#include "cpu/gemm/gemm.h"
+#include "cpu/gemm/paired.h"
+#include "cpu/core/cpu_ep.h"
+#include "ops/math/activation.h"
+#include "ops/matmul/matmul.h"
+
+#include <stdatomic.h>
+
+/* A right operand (k,n) that is part of the model, packed. */
+typedef struct sni_dense {
+    int64_t k, n;
+    float *panels;       /* NULL: coded, or digits */
+    const uint8_t *even; /* of sni_gemm_f32; NULL: all products are made */
+    sni_paired_b paired; /* of sni_gemm_f32; no panels: not made so */
+    sni_digits_b digits; /* no k: it is not kept so; else in the place of all others */
+    sni_coded_b coded;
+    atomic_uint *turns; /* of single rows, which go through the columns to and fro */
+} sni_dense;
+
+/* True if input i is a float32 matrix that is part of the model. */
+bool sni_dense_is_weight(const sni_choice *c, int i);
+
+/* Ways to make products that a node allows. */
+typedef enum sni_dense_ways {
+    SNI_DENSE_PLAIN = 0,
+    SNI_DENSE_SEVEN = 1,
+    SNI_DENSE_PAIRED = 2,
+    SNI_DENSE_DIGITS = 4
+} sni_dense_ways;
+
+/* Packs input i, (n,k) if `turned`, times alpha. `ways` are a sum of sni_dense_ways. *state is a
+ * sni_dense, freed with free(). */
+sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
+                         void **state, sn_error *err);
+
+/* Packs a right operand for products of digits. `open` is asked where it comes from, unless a
+ * compiled model brings it finished. */
+typedef struct sni_dense_origin {
+    int64_t k, n;
+    sn_status (*open)(void *ctx, sni_digits_source *s, sn_error *err);
+    void *ctx;
+} sni_dense_origin;
+sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sni_digits_b *out,
+                           sn_error *err);
+
+/* sni_impl.packed_bytes of a state that is a sni_dense. */
+uint64_t sni_dense_bytes(const void *state);
+
+/* Sets B of a product, its n and k. */
+void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g);
+
+/* Runs one product on the kernel's threads. */
+sn_status sni_dense_run(sni_kernel *k, const sni_gemm_f32 *g);
+
+/* Runs `count` products that differ in where their operands lie: `locate` sets a, b and c (and
+ * fill_ctx) of product i in a copy of g. */
+typedef void (*sni_dense_locate_fn)(const void *ctx, int64_t i, sni_gemm_f32 *g);
+sn_status sni_dense_many(sni_kernel *k, const sni_gemm_f32 *g, int64_t count,
+                         sni_dense_locate_fn locate, const void *ctx);
+
+/* Runs a stack of products: c = act(scale * a b), laid out as `shape` says. */
+sn_status sni_dense_stack(sni_kernel *k, const sni_matmul *shape, const float *a, const float *b,
+                          float *c, float scale, const sni_epilogue *e);
+
+#endif

@@ -1,0 +1,425 @@
+/* gemm.c - blocking around the GEMM tile.
+ *
+ * B is cut into blocks of at most kc rows (of the tier) and NC columns, A into blocks of whole
+ * panels and the same columns, so that a block of A stays in the second-level cache and a panel of
+ * B in the first. B is packed; A only where its rows are turned, or at strides that caches mind. */
+#include "cpu/gemm/gemm_blocks.h"
+
+#include "base/threadpool.h"
+
+#include <string.h>
+
+enum {
+    NC = 1024,            /* rounded down to whole panels */
+    MANY_PANELS = 16,     /* of rows in a part that are worth reading all of B for */
+    SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
+    FEW_PANELS = 3,       /* of rows that take up coded B some rows at a time: */
+    FEW_ROWS = 64         /* so many, whole groups */
+};
+
+/* ---- One thread's share ---- */
+
+/* Where panel j of a k-block of B lies that can be fetched. `b` begins with column j0. */
+static const float *panel_of_b(const sni_gemm_share *s, const float *b, int64_t p, int64_t kc,
+                               int64_t j0, int64_t j) {
+    return s->coder ? (const void *)sni_gemm_coded_piece(s->g, p, j).groups : b + (j - j0) * kc;
+}
+
+/* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
+ * it where each block decodes B anew. */
+static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    size_t room = sni_cpu_cache(2) / (g->coded_b ? 2 : 4);
+    int64_t most = (int64_t)(room / ((size_t)k->kc * sizeof(float))) / k->mr;
+    return most < 1 ? 1 : most;
+}
+
+static int64_t block_columns(const sni_cpu_kernels *k) {
+    return NC / k->nr * k->nr;
+}
+
+/* A that the tiles read where it lies, unless so many of a tile's rows meet in one place of the
+ * first-level cache that they put each other out. */
+static bool is_lying(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    enum { SETS = 64, LINE = 16, MOST_IN_SET = 7 }; /* a line in floats; eight ways */
+    int8_t rows[SETS] = {0}, most = 0;
+    if (g->packed_a || g->coded_b || g->a_col != 1 || g->a_row < 0) return false;
+    for (int i = 0; i < k->mr; i++) {
+        int8_t here = ++rows[(uint64_t)i * (uint64_t)g->a_row / LINE % SETS];
+        most = here > most ? here : most;
+    }
+    return most <= MOST_IN_SET;
+}
+
+/* Panels [i, i + count) of A from column p on; NULL: they lie. */
+static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count, int64_t p,
+                               int64_t kc) {
+    const sni_gemm_f32 *g = s->g;
+    int mr = s->kernels->mr;
+    if (s->lying) return NULL;
+    if (g->packed_a)
+        return g->packed_a + p * s->panels * mr + i * sni_gemm_left_panel(s->kernels, kc);
+    sni_gemm_pack_rows(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels, i,
+                       i + count, kc, s->a_block);
+    return s->a_block;
+}
+
+static const float *block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
+                               int64_t nc) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    if (g->packed_b) return sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j);
+    if (g->coded_b) return s->b_block;
+    if (g->fill) {
+        for (int64_t q = 0; q < nc; q += nr)
+            g->fill(g->fill_ctx, p, kc, j + q, sni_smaller(nr, nc - q), nr, s->b_block + q * kc);
+    } else {
+        sni_gemm_pack_columns(s->kernels, g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col,
+                              nc, kc, s->b_block);
+    }
+    return s->b_block;
+}
+
+/* Whether there is anything to do to sums beside a scale. */
+static bool has_end(const sni_epilogue *e) {
+    return e->act != SNI_ACT_NONE || e->row_bias || e->column_bias || e->residual;
+}
+
+void sni_gemm_finish(const sni_gemm_share *s, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    const sni_gemm_f32 *g = s->g;
+    float *c = g->c + i * g->c_row + j;
+    if (sni_gemm_is_scaled(g)) {
+        sni_epilogue scale = {.act = SNI_ACT_AFFINE, .p0 = g->scale};
+        s->kernels->finish_tile(&scale, NULL, false, c, g->c_row, i, rows, j, cols);
+    }
+    if (has_end(&g->epilogue))
+        s->kernels->finish_tile(&g->epilogue, NULL, false, c, g->c_row, i, rows, j, cols);
+}
+
+/* What a tile is to fetch meanwhile. */
+typedef struct fetch {
+    const float *from;
+    int64_t lines; /* of 64 bytes */
+} fetch;
+
+/* Part i of what is to be fetched, of `each` lines as long as there are any. */
+static fetch fetch_part(const float *from, int64_t lines, int64_t each, int64_t i) {
+    int64_t first = sni_smaller(i * each, lines);
+    return (fetch){from ? from + first * 16 : NULL, from ? sni_smaller(each, lines - first) : 0};
+}
+
+/* Takes the sums of a tile, nr in a row, to C. */
+static void add_edge(const sni_gemm_share *s, const float *sums, int64_t i, int64_t rows, int64_t j,
+                     int64_t cols, bool add) {
+    int nr = s->kernels->nr;
+    for (int64_t r = 0; r < rows; r++) {
+        float *c = s->g->c + (i + r) * s->g->c_row + j;
+        if (add)
+            for (int64_t q = 0; q < cols; q++) c[q] += sums[r * nr + q];
+        else
+            memcpy(c, sums + r * nr, (size_t)cols * sizeof *c);
+    }
+}
+
+/* A single row of A, read where it lies, times a panel of B: `b` or a coded `piece`. */
+static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b,
+                         const sni_coded_piece *piece, int64_t kc, int64_t j, int64_t cols,
+                         bool add) {
+    float edge[SNI_MAX_NR], *c = s->g->c + j;
+    bool whole = cols == s->kernels->nr;
+    if (piece)
+        s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
+    else
+        s->kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
+    if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
+}
+
+/* One tile over the k-block that begins with p. A is `a`, NULL where it lies; B is `b` or a coded
+ * `piece`, which is written to the share's block on the way. What is finished goes to C once: its
+ * rows may be so far apart that the first-level cache does not keep them side by side. */
+static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
+                     const sni_coded_piece *piece, int64_t p, int64_t kc, int64_t i, int64_t rows,
+                     int64_t j, int64_t cols, const fetch *next) {
+    const sni_gemm_f32 *g = s->g;
+    const sni_cpu_kernels *k = s->kernels;
+    _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
+    float *c = g->c + i * g->c_row + j;
+    bool add = p > 0 || g->add, last = p + kc == g->k;
+    bool whole = cols == k->nr, end = last && has_end(&g->epilogue) && !sni_gemm_is_scaled(g);
+    bool half = 2 * cols <= k->nr;
+    float *apart = whole && !end ? NULL : sums;
+    if (piece)
+        s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
+                               next->lines);
+    else if (s->lying)
+        (half ? k->gemm_lying_half : k->gemm_lying)[rows](kc, g->a + i * g->a_row + p, g->a_row, b,
+                                                          c, g->c_row, add, apart, next->from,
+                                                          next->lines);
+    else
+        (half ? k->gemm_half : k->gemm_tile)[rows](kc, a, b, NULL, c, g->c_row, add, apart,
+                                                   next->from, next->lines);
+    if (end)
+        k->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
+    else if (!whole)
+        add_edge(s, sums, i, rows, j, cols, add);
+    if (last && sni_gemm_is_scaled(g)) sni_gemm_finish(s, i, rows, j, cols);
+}
+
+/* A panel of coded B times at most FEW_PANELS row panels from panel i0 on: some rows of it at a
+ * time, which stay in the first-level cache, are decoded and taken up by all tiles. */
+static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j, int64_t cols,
+                    int64_t p, int64_t kc, const float *a) {
+    const sni_gemm_f32 *g = s->g;
+    int mr = s->kernels->mr, nr = s->kernels->nr;
+    bool add = p > 0 || g->add, whole = cols == nr;
+    float sums[FEW_PANELS][SNI_MAX_MR * SNI_MAX_NR];
+    int64_t row[FEW_PANELS + 1];
+    for (int64_t i = 0; i <= count; i++) row[i] = sni_gemm_panel_row(g->m, s->panels, i0 + i);
+    sni_coded_piece piece = sni_gemm_coded_piece(s->g, p, j);
+    for (int64_t r = 0; r < kc; r += FEW_ROWS) {
+        int64_t n = sni_smaller(FEW_ROWS, kc - r);
+        int64_t lines = n * s->coder->group_bytes / (SNI_CODED_ROWS * 64) + 1;
+        int64_t each = sni_ceil_div(lines, count + 1);
+        const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
+        fetch part = fetch_part(ahead, lines, each, 0);
+        s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
+        bool to_c = whole && r + n == kc;
+        for (int64_t i = 0; i < count; i++) {
+            part = fetch_part(ahead, lines, each, i + 1);
+            float *c = to_c ? g->c + row[i] * g->c_row + j : sums[i];
+            s->kernels->gemm_tile[row[i + 1] - row[i]](
+                n, a + i * sni_gemm_left_panel(s->kernels, kc) + r * mr, s->b_block,
+                r > 0 ? sums[i] : NULL, c, to_c ? g->c_row : nr, to_c && add, NULL, part.from,
+                part.lines);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (!whole) add_edge(s, sums[i], row[i], row[i + 1] - row[i], j, cols, add);
+        if (p + kc == g->k) sni_gemm_finish(s, row[i], row[i + 1] - row[i], j, cols);
+    }
+}
+
+/* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
+ * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`.
+ * The first one decodes it where B is coded. */
+static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc,
+                       int64_t p, int64_t kc, const float *a, const float *b, const float *after) {
+    int nr = s->kernels->nr;
+    int64_t lines = s->coder ? sni_gemm_groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
+    int64_t each = sni_ceil_div(lines, count);
+    for (int64_t j = 0; j < nc; j += nr) {
+        int64_t cols = sni_smaller(nr, nc - j);
+        if (s->coder && count <= FEW_PANELS) {
+            run_few(s, i0, count, j0 + j, cols, p, kc, a);
+            continue;
+        }
+        const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
+        const float *right = s->coder ? s->b_block : b + j * kc;
+        sni_coded_piece piece = {0};
+        if (s->coder) piece = sni_gemm_coded_piece(s->g, p, j0 + j);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t row = s->rows * (i0 + i) + sni_smaller(i0 + i, s->more_rows);
+            int64_t rows = s->rows + (i0 + i < s->more_rows);
+            fetch part = fetch_part(next, lines, each, i);
+            run_tile(s, a ? a + i * sni_gemm_left_panel(s->kernels, kc) : NULL, right,
+                     s->coder && i == 0 ? &piece : NULL, p, kc, row, rows, j0 + j, cols, &part);
+        }
+    }
+}
+
+/* The panel of B that is needed after block `b` (columns [j, j + nc), k-block p) when it is not the
+ * rows' turn to go on. NULL: none, or not made yet. */
+static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j,
+                                int64_t nc) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    if (s->coder && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
+    if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
+    if (!g->packed_b) return NULL;
+    if (p + kc < g->k)
+        return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc,
+                                     sni_smaller(s->kc, g->k - p - kc), j);
+    if (j + nc >= s->n1) return NULL;
+    return sni_gemm_packed_panel(g->packed_b, g->n, nr, 0, sni_smaller(s->kc, g->k), j + nc);
+}
+
+static void run_share(const sni_gemm_share *s) {
+    const sni_gemm_f32 *g = s->g;
+    int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
+    int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
+    for (int64_t j = s->n0; j < s->n1; j += nc_most) {
+        int64_t nc = sni_smaller(nc_most, s->n1 - j);
+        for (int64_t p = 0; p < g->k; p += s->kc) {
+            int64_t kc = sni_smaller(s->kc, g->k - p);
+            const float *b = block_of_b(s, p, kc, j, nc);
+            for (int64_t q = 0; q < blocks; q++) {
+                if (g->stop && g->stop(g->stop_ctx)) return;
+                int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
+                int64_t count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - i;
+                const float *after =
+                    q + 1 < blocks ? panel_of_b(s, b, p, kc, j, j) : panel_after(s, p, kc, j, nc);
+                run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b, after);
+            }
+        }
+    }
+}
+
+/* A single row of A with packed B: reads B once from end to end and packs nothing. */
+static void run_row(const sni_gemm_share *s) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    int64_t panels = sni_ceil_div(s->n1 - s->n0, nr);
+    for (int64_t p = 0; p < g->k; p += s->kc) {
+        int64_t kc = sni_smaller(s->kc, g->k - p);
+        for (int64_t i = 0; i < panels; i++) {
+            int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
+                    cols = sni_smaller(nr, s->n1 - j);
+            run_row_tile(s, g->a + p, sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j), NULL,
+                         kc, j, cols, p > 0 || g->add);
+        }
+    }
+    sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
+}
+
+/* The same with coded B, in the order in which it lies: what is fetched ahead comes next. */
+static void run_coded_row(const sni_gemm_share *s) {
+    const sni_gemm_f32 *g = s->g;
+    int nr = s->kernels->nr;
+    for (int64_t p = 0; p < g->k; p += s->kc) {
+        int64_t kc = sni_smaller(s->kc, g->k - p);
+        for (int64_t j = s->n0; j < s->n1; j += nr) {
+            sni_coded_piece piece = sni_gemm_coded_piece(s->g, p, j);
+            run_row_tile(s, g->a + p, NULL, &piece, kc, j, sni_smaller(nr, s->n1 - j),
+                         p > 0 || g->add);
+        }
+    }
+    sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
+}
+
+static bool is_row(const sni_gemm_f32 *g) {
+    return g->m == 1 && (g->packed_b || g->coded_b) && !g->packed_a && (g->a_col == 1 || g->k == 1);
+}
+
+/* ---- Threads ---- */
+
+/* How C is cut: into `parts` ranges of whole panels, of columns or of rows. */
+typedef struct job {
+    const sni_gemm_f32 *g;
+    const sni_cpu_kernels *kernels;
+    int64_t row_panels, col_panels;
+    bool seven; /* panels are dealt out in pairs; the number of those of rows is even */
+    int parts;
+    bool by_rows;
+    float *scratch;
+    size_t scratch_part; /* floats of one part */
+} job;
+
+static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    if (g->packed_a || is_row(g)) return 0;
+    if (sni_gemm_by_seven(g)) return sni_gemm_seven_left_size(g);
+    if (is_lying(g, k)) return 0;
+    int64_t panels = sni_smaller(sni_ceil_div(g->m, k->mr), block_panels(g, k));
+    return (size_t)(panels * sni_gemm_left_panel(k, sni_gemm_depth(g->k)));
+}
+
+static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    if (g->packed_b || (g->coded_b && is_row(g))) return 0;
+    int64_t cols = g->coded_b ? k->nr : sni_smaller(sni_round_up(g->n, k->nr), block_columns(k));
+    return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_CODED_ROWS));
+}
+
+/* Floats of scratch of one thread. */
+static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+    return a_block_size(g, k) + b_block_size(g, k);
+}
+
+size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
+    const sni_cpu_kernels *k = sni_cpu_kernels_get();
+    if (g->digits) return sni_gemm_digits_size(g, threads);
+    if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
+    if (sni_gemm_is_paired(g)) return sni_gemm_paired_size(g, threads);
+    return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
+}
+
+/* Cuts along the side that gives parts of most equal size. If they are equal: along the rows where
+ * there are many, so that each is packed once, otherwise along the columns, so that each weight is
+ * read once. */
+static void cut(job *j, int threads) {
+    const sni_gemm_f32 *g = j->g;
+    int64_t parts = threads;
+    int each = j->seven ? 2 : 1;
+    j->row_panels = sni_round_up(sni_ceil_div(g->m, j->kernels->mr), each);
+    j->col_panels = sni_ceil_div(g->n, j->kernels->nr);
+    if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
+    int64_t rows = j->row_panels / each, columns = sni_ceil_div(j->col_panels, each);
+    int64_t by_rows = sni_ceil_div(rows, sni_smaller(parts, rows)) * columns;
+    int64_t by_cols = sni_ceil_div(columns, sni_smaller(parts, columns)) * rows;
+    bool many = j->row_panels >= MANY_PANELS * parts && !g->packed_a;
+    j->by_rows = many ? by_rows <= by_cols : by_rows < by_cols;
+    j->parts = (int)sni_smaller(parts, j->by_rows ? rows : columns);
+}
+
+static void run_parts(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const sni_gemm_f32 *g = j->g;
+    for (int64_t part = begin; part < end; part++) {
+        int each = j->seven ? 2 : 1;
+        int64_t units = sni_ceil_div(j->by_rows ? j->row_panels : j->col_panels, each);
+        int64_t from = part * units / j->parts * each, to = (part + 1) * units / j->parts * each;
+        float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
+        sni_gemm_share s = {.g = g,
+                            .kernels = j->kernels,
+                            .coder = g->coded_b ? sni_coded_kernels_get() : NULL,
+                            .panels = j->row_panels,
+                            .kc = sni_gemm_depth(g->k),
+                            .rows = g->m / j->row_panels,
+                            .more_rows = g->m % j->row_panels,
+                            .i0 = j->by_rows ? from : 0,
+                            .i1 = j->by_rows ? to : j->row_panels,
+                            .n0 = j->by_rows ? 0 : from * j->kernels->nr,
+                            .n1 = j->by_rows ? g->n : sni_smaller(to * j->kernels->nr, g->n),
+                            .lying = is_lying(g, j->kernels),
+                            .a_block = scratch,
+                            .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
+        if (j->seven)
+            sni_gemm_run_seven(&s);
+        else if (is_row(g) && s.coder)
+            run_coded_row(&s);
+        else if (is_row(g))
+            run_row(&s);
+        else
+            run_share(&s);
+    }
+}
+
+/* A product over no terms: C is bias and activation of zeros. */
+static void run_empty(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
+    sni_gemm_share s = {.g = g, .kernels = kernels};
+    for (int64_t i = 0; i < g->m && !g->add; i++)
+        memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
+    sni_gemm_finish(&s, 0, g->m, 0, g->n);
+}
+
+void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
+    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .scratch = scratch};
+    if (g->m == 0 || g->n == 0) return;
+    if (g->k == 0) {
+        run_empty(g, j.kernels);
+        return;
+    }
+    if (g->digits) {
+        sni_gemm_run_digits(g, threads, scratch);
+        return;
+    }
+    if (sni_gemm_is_unpacked(g)) {
+        sni_gemm_run_unpacked(g, threads < 1 ? 1 : threads, scratch);
+        return;
+    }
+    if (sni_gemm_is_paired(g)) {
+        sni_gemm_run_paired(g, threads, scratch);
+        return;
+    }
+    j.seven = sni_gemm_by_seven(g);
+    cut(&j, threads < 1 ? 1 : threads);
+    j.scratch_part = part_size(g, j.kernels);
+    sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
+}

@@ -1,0 +1,183 @@
+/* gemm_unpacked.c - products too narrow for packing to pay: operands are read where they lie. */
+#include "cpu/gemm/gemm_blocks.h"
+
+#include "base/threadpool.h"
+
+enum {
+    MANY_ROWS = 16,      /* of A that are worth taking a packed B apart for */
+    FEW_ROWS = 16,       /* for which B is not packed however wide it is, */
+    DEEP = 64,           /* but taken so many rows at a time: those of few pages */
+    NARROW_COLUMNS = 64, /* for which A is not packed, */
+    NEAR = 1 << 15,      /* with so many floats of B, which stay in the second-level cache; */
+    NEARER = 1 << 14,    /* with so many, few of which are far, whatever the columns */
+    FAR = 1024,          /* floats: rows so far apart share their places in the cache */
+    FOLD = 5,            /* vectors that could be multiplied while one is added up */
+    LONG = 1 << 24,      /* multiply-accumulates after which to ask whether to stop */
+    PIECE = 1 << 15,     /* multiply-accumulates that are worth a thread's while */
+    GROUP_ROWS = 8,      /* that are dealt out together, */
+    GROUP_COLUMNS = 32   /* or columns */
+};
+
+/* Which operand's lines the products go along. */
+typedef enum way {
+    PACKED, /* neither's: both are packed */
+    NARROW, /* rows of A, times a few columns of B */
+    SHORT,  /* columns of B, times a few rows of A */
+    ACROSS  /* rows of B */
+} way;
+
+static bool is_line(int64_t step, int64_t length) {
+    return step == 1 || length == 1;
+}
+
+/* True if B is taken a few rows at a time; else in the blocks of a packed one, which give the same
+ * sums. */
+static bool is_shallow(const sni_gemm_f32 *g) {
+    return !g->packed_b && g->m <= FEW_ROWS;
+}
+
+static bool can_go_across(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
+    if (!g->packed_b && !is_line(g->b_col, g->n)) return false;
+    if (is_shallow(g)) return true;
+    bool near = g->n <= NARROW_COLUMNS ? g->k <= NEAR / g->n : g->k <= NEARER / g->n;
+    return near && (!g->packed_b || g->n <= kernels->nr) && g->a_row % FAR != 0;
+}
+
+/* True if sums along rows of A, each of which has to be added up, take less than those across; a
+ * product of them takes half as much again. */
+static bool is_narrow(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
+    int64_t lanes = kernels->nr / 2;
+    return 3 * g->n * (g->k / lanes + FOLD) < 2 * g->k * sni_ceil_div(g->n, lanes);
+}
+
+static way way_of(const sni_gemm_f32 *g) {
+    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    if (!g->may_stay_unpacked || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a || g->coded_b ||
+        g->fill || (g->packed_b && g->m == 1))
+        return PACKED;
+    bool across = can_go_across(g, kernels);
+    if (g->n <= SNI_DOT_COLUMNS && is_line(g->a_col, g->k) && (!g->packed_b || g->m >= MANY_ROWS) &&
+        (!across || is_narrow(g, kernels)))
+        return NARROW;
+    if (across) return ACROSS;
+    return !g->packed_b && g->m <= SNI_DOT_COLUMNS && is_line(g->b_row, g->k) ? SHORT : PACKED;
+}
+
+bool sni_gemm_is_unpacked(const sni_gemm_f32 *g) {
+    return way_of(g) != PACKED;
+}
+
+/* Whether the few lines have to be copied to be lines. */
+static bool has_copy(const sni_gemm_f32 *g, way w) {
+    if (w == NARROW) return g->packed_b || !is_line(g->b_row, g->k);
+    return w == SHORT && !is_line(g->a_col, g->k);
+}
+
+size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g) {
+    way w = way_of(g);
+    return has_copy(g, w) ? (size_t)(g->k * (w == NARROW ? g->n : g->m)) : 0;
+}
+
+/* Step p of k of all columns of B, `*step` elements apart. */
+static const float *row_of_b(const sni_gemm_f32 *g, int64_t p, int64_t *step) {
+    *step = g->b_col;
+    if (!g->packed_b) return g->b + p * g->b_row;
+    int nr = sni_cpu_kernels_get()->nr;
+    int64_t depth = sni_gemm_depth(g->k), first = p / depth * depth;
+    int64_t kc = sni_smaller(depth, g->k - first);
+    *step = 1;
+    return sni_gemm_packed_panel(g->packed_b, g->n, nr, first, kc, 0) + (p - first) * nr;
+}
+
+/* Column after column of B, or row after row of A. */
+static void copy_lines(const sni_gemm_f32 *g, way w, float *to) {
+    int64_t lines = w == NARROW ? g->n : g->m, step = g->a_row;
+    for (int64_t p = 0; p < g->k; p++) {
+        const float *from = w == NARROW ? row_of_b(g, p, &step) : g->a + p * g->a_col;
+        for (int64_t j = 0; j < lines; j++) to[j * g->k + p] = from[j * step];
+    }
+}
+
+typedef struct job {
+    const sni_gemm_f32 *g;
+    const sni_cpu_kernels *kernels;
+    way way;
+    const float *few; /* the few lines */
+    int64_t few_step;
+    bool by_rows;
+    int64_t step; /* groups between which the product may be stopped */
+} job;
+
+/* Rows [i0, i1) and columns [j0, j1) of C. */
+static void run_across(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const sni_gemm_f32 *g = j->g;
+    if (g->m == 1) {
+        j->kernels->gemm_along(g->k, g->a, g->a_col, g->b + j0, g->b_row, j1 - j0, g->c + j0,
+                               g->add);
+        return;
+    }
+    int64_t depth = is_shallow(g) ? DEEP : sni_gemm_depth(g->k),
+            step = g->packed_b ? j->kernels->nr : g->b_row;
+    for (int64_t p = 0; p < g->k; p += depth) {
+        int64_t kc = sni_smaller(depth, g->k - p);
+        const float *b = g->packed_b
+                             ? sni_gemm_packed_panel(g->packed_b, g->n, j->kernels->nr, p, kc, 0)
+                             : g->b + p * g->b_row;
+        j->kernels->gemm_across(i1 - i0, kc, g->a + i0 * g->a_row + p * g->a_col, g->a_row,
+                                g->a_col, b + j0, step, j1 - j0, g->c + i0 * g->c_row + j0,
+                                g->c_row, p > 0 || g->add);
+    }
+}
+
+/* A piece of C: [i0, i1) x [j0, j1). */
+static void run_piece(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const sni_gemm_f32 *g = j->g;
+    sni_gemm_share s = {.g = g, .kernels = j->kernels};
+    float *c = g->c + i0 * g->c_row + j0;
+    if (j->way == ACROSS)
+        run_across(j, i0, i1, j0, j1);
+    else if (j->way == NARROW)
+        j->kernels->gemm_dots(i1 - i0, (int)g->n, g->k, g->a + i0 * g->a_row, g->a_row, j->few,
+                              j->few_step, c, g->c_row, 1, g->add);
+    else
+        j->kernels->gemm_dots(j1 - j0, (int)g->m, g->k, g->b + j0 * g->b_col, g->b_col, j->few,
+                              j->few_step, c, 1, g->c_row, g->add);
+    sni_gemm_finish(&s, i0, i1 - i0, j0, j1 - j0);
+}
+
+/* Items are groups of rows or of columns. */
+static void run_items(void *ctx, int64_t begin, int64_t end) {
+    const job *j = ctx;
+    const sni_gemm_f32 *g = j->g;
+    for (int64_t next; begin < end; begin = next) {
+        if (g->stop && g->stop(g->stop_ctx)) return;
+        next = sni_smaller(begin + j->step, end);
+        if (j->by_rows)
+            run_piece(j, begin * GROUP_ROWS, sni_smaller(next * GROUP_ROWS, g->m), 0, g->n);
+        else
+            run_piece(j, 0, g->m, begin * GROUP_COLUMNS, sni_smaller(next * GROUP_COLUMNS, g->n));
+    }
+}
+
+void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch) {
+    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .way = way_of(g)};
+    bool narrow = j.way == NARROW;
+    j.by_rows = narrow || (j.way == ACROSS && g->m > FEW_ROWS);
+    j.few = narrow ? g->b : g->a;
+    j.few_step = narrow ? g->b_col : g->a_row;
+    if (has_copy(g, j.way)) {
+        copy_lines(g, j.way, scratch);
+        j.few = scratch;
+        j.few_step = g->k;
+    }
+    int64_t items = j.by_rows ? sni_ceil_div(g->m, GROUP_ROWS) : sni_ceil_div(g->n, GROUP_COLUMNS);
+    int64_t each = g->k * (j.by_rows ? GROUP_ROWS * g->n : GROUP_COLUMNS * g->m);
+    j.step = sni_larger(LONG / (each + 1), 1);
+    if (threads == 1 || each * items < PIECE) {
+        run_items(&j, 0, items);
+        return;
+    }
+    int64_t shares = j.by_rows ? 4 * threads : threads; /* columns: rows of B are read in one go */
+    int64_t grain = sni_larger(PIECE / (each + 1), sni_ceil_div(items, shares));
+    sni_parallel_for(threads, items, grain, run_items, &j);
+}

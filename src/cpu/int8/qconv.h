@@ -1,0 +1,39 @@
+/* qconv.h - convolutions of bytes: what their parts share. */
+#ifndef SNI_EP_CPU_QCONV_H
+#define SNI_EP_CPU_QCONV_H
+
+#include "cpu/int8/integer.h"
+#include "ops/nn/conv_core.h"
+
+typedef struct sni_qconv {
+    sni_int_weights w;
+    int64_t groups, m;             /* output channels of a group */
+    int64_t taps, channels, depth; /* of a group; channels filled up to whole units */
+    float *taps_w;                 /* one input channel each: (output channel, tap), centered; or */
+    int32_t *rows_w;               /* (output channel, kernel row, unit) */
+    bool few;                      /* few channels: units along rows of taps */
+    int64_t row_units;             /* of a row of taps */
+} sni_qconv;
+
+/* What a call has besides its tensors. */
+typedef struct sni_qconv_call {
+    const sni_qconv *p;
+    sni_conv conv;
+    const sni_tensor *x;
+    sni_tensor *y;
+    int32_t x_zero;   /* of the bytes as they are */
+    int32_t *adds;    /* for each output channel */
+    float *scales;    /* NULL: sums are wanted */
+    int32_t *weights; /* minus the weights' zero points; NULL: all 0 */
+    sni_int_kind kind;
+    float zero, low;
+} sni_qconv_call;
+
+/* Channels that see one channel each (p->taps_w or p->rows_w is set). */
+sn_status sni_qconv_run_taps(sni_kernel *k, const sni_qconv_call *c);
+
+/* Few input channels (p->few): packs the weights; runs product g, which lacks its operands. */
+void sni_qconv_pack_few(sni_qconv *p, const sni_tensor *w);
+sn_status sni_qconv_run_few(sni_kernel *k, const sni_qconv_call *c, sni_igemm g);
+
+#endif

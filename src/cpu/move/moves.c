@@ -1,0 +1,82 @@
+/* moves.c - operators that move elements, on the loops of a tier. */
+#include "cpu/move/moves.h"
+
+#include "cpu/core/cpu_ep.h"
+#include "ops/core/cores.h"
+
+extern const sni_moves sni_moves_baseline;
+#ifdef SNI_X86
+extern const sni_moves sni_moves_avx2, sni_moves_avx512;
+#endif
+
+const sni_moves *sni_moves_get(void) {
+#ifdef SNI_X86
+    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_moves_avx512;
+    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_moves_avx2;
+#endif
+    return &sni_moves_baseline;
+}
+
+/* Whether an input's elements have a width of the tables. */
+static bool is_moved(const sni_choice *c, int i) {
+    return i < c->n_in && c->in[i] && c->in[i]->kind == SN_KIND_TENSOR && c->in[i]->dtype &&
+           sni_move_index(sni_dtype_width(c->in[i]->dtype)) >= 0;
+}
+
+/* ---- Where ---- */
+
+static bool where_accepts(const sni_choice *c) {
+    return is_moved(c, 1);
+}
+
+static sn_status where_run(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 1);
+    int width = sni_move_index(sni_dtype_width(x->dtype));
+    sni_elementwise e = {.n_in = 3,
+                         .in = {sni_in(k, 0), x, sni_in(k, 2)},
+                         .in_as = {SN_BOOL, x->dtype, x->dtype},
+                         .out = sni_out(k, 0),
+                         .out_as = x->dtype,
+                         .ternary = sni_moves_get()->choose[width]};
+    sni_elementwise_run(k->threads, &e);
+    return SN_OK;
+}
+
+/* ---- Transposition ---- */
+
+bool sni_move_turn(size_t width, const void *from, int64_t from_step, int64_t rows, int64_t columns,
+                   void *to, int64_t to_step) {
+    int i = sni_move_index(width);
+    if (i < 0) return false;
+    sni_moves_get()->turn[i](from, from_step, rows, columns, to, to_step);
+    return true;
+}
+
+static bool first_moves(const sni_choice *c) {
+    return is_moved(c, 0);
+}
+
+static sn_status lent_run(sni_kernel *k) {
+    const sni_moves *moves = sni_moves_get();
+    const sni_cores cores = {
+        .turn = sni_move_turn, .resize = &moves->resize, .rotary = &moves->rotary};
+    k->cores = &cores;
+    sn_status status = k->node->op->ref(k);
+    k->cores = NULL;
+    return status;
+}
+
+const sni_impl sni_cpu_moves[] = {
+    {.name = "choose", .op = "Where", .accepts = where_accepts, .run = where_run},
+    {.name = "sample", .op = "GridSample", .accepts = first_moves, .run = lent_run},
+    {.name = "rotate", .op = "RotaryEmbedding", .accepts = first_moves, .run = lent_run},
+    {.name = "rotate",
+     .op = "RotaryEmbedding",
+     .domain = "com.microsoft",
+     .accepts = first_moves,
+     .run = lent_run},
+    {.name = "resize", .op = "Resize", .accepts = first_moves, .run = lent_run},
+    {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = lent_run},
+    {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = lent_run},
+    {0},
+};

@@ -1,0 +1,38 @@
+/* call.h - running one node outside a plan: shapes from contents, memory of its own. */
+#ifndef SNI_OPS_CALL_H
+#define SNI_OPS_CALL_H
+
+#include "ops/core/op.h"
+
+/* May name another to run the call than the reference kernel, and set k->state for it. `in` are the
+ * types of the inputs at hand; NULL entries: left out. */
+typedef sn_status (*sni_choose_fn)(sni_kernel *k, const sni_type *const *in,
+                                   sn_status (**run)(sni_kernel *k));
+
+/* Infers the outputs of k->node from the contents of its inputs, gives every wanted output (NONE so
+ * far) memory, and runs the kernel, or what `choose` (may be NULL) names. `arena` serves the
+ * inference and may be reset afterwards. On failure outputs may hold values; the caller clears them
+ * either way. */
+sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_choose_fn choose);
+
+/* Type and shape of a value at hand (NULL: kind NONE). `inner` has room for the type of a
+ * sequence's elements. Dimensions are borrowed from the value. */
+void sni_datum_describe(const sni_datum *d, sni_type *type, sni_type *inner);
+
+/* sni_host.alloc: memory of its own, charged to the call's budget. */
+sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims);
+
+/* Checks and runs the kernel of a call whose outputs are ready. */
+sn_status sni_call_kernel(sni_kernel *k);
+
+typedef struct sni_eval_limits {
+    sni_budget *budget;   /* NULL: none */
+    uint64_t deadline_ns; /* of sni_now_ns(); 0: none. SN_TIMEOUT after it */
+} sni_eval_limits;
+
+/* One node on its own, for folding constants: no subgraphs. `out` has n->n_out NONE entries; the
+ * caller clears them. `limits` may be NULL. Text of strings goes to `text`. */
+sn_status sni_eval(const sni_node *n, const sni_datum *const *in, sni_datum *out,
+                   const sni_eval_limits *limits, sni_arena *text, sn_error *err);
+
+#endif

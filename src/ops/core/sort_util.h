@@ -1,0 +1,20 @@
+/* sort_util.h - order of elements, and stable sorting of positions. */
+#ifndef SNI_OPS_SORT_UTIL_H
+#define SNI_OPS_SORT_UTIL_H
+
+#include "ops/core/op.h"
+
+/* Below, at or above 0 as *a comes before, with or after *b. Numbers by value, NaN after all
+ * others; complex numbers by real part, then imaginary; strings by bytes. */
+typedef int (*sni_compare_fn)(sn_dtype dtype, const void *a, const void *b);
+
+/* The comparison for elements of a type; every type has one. */
+sni_compare_fn sni_compare_of(sn_dtype dtype);
+
+/* Sorts n positions so that before(ctx, p, q) < 0 for none that stands after another; equal ones
+ * keep their order. `spare` has room for n too. Polls the run. */
+sn_status sni_sort_positions(sni_kernel *k, int64_t *positions, int64_t *spare, int64_t n,
+                             int (*compare)(const void *ctx, int64_t p, int64_t q),
+                             const void *ctx);
+
+#endif

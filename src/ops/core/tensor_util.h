@@ -1,0 +1,109 @@
+/* tensor_util.h - what many kernels need: indices, strides, walks over positions, copies. */
+#ifndef SNI_OPS_TENSOR_UTIL_H
+#define SNI_OPS_TENSOR_UTIL_H
+
+#include "ops/core/op.h"
+
+/* Element i of an int32 or int64 tensor. */
+static inline int64_t sni_index_at(const sni_tensor *t, int64_t i) {
+    return t->dtype == SN_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
+}
+
+/* Element i of any tensor of numbers or bools, as a double (64-bit integers are rounded). */
+double sni_number_at(const sni_tensor *t, int64_t i);
+
+/* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
+sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
+
+/* Scratch for `count` integers; SN_NO_MEMORY or SN_LIMIT when there is none. */
+sn_status sni_scratch_i64(sni_kernel *k, int64_t count, int64_t **out);
+
+/* Row-major strides in elements. */
+void sni_strides(int rank, const int64_t *dims, int64_t *strides);
+
+/* Strides of `t` seen as a tensor of the (broadcast) shape `dims`: 0 along repeated axes. */
+void sni_broadcast_strides(const sni_tensor *t, int rank, const int64_t *dims, int64_t *strides);
+
+/* A walk over all positions of a shape in row-major order with up to 4 running offsets:
+ *
+ *     sni_walk w;
+ *     sni_walk_init(&w, rank, dims, 2, (const int64_t *[]){sa, sb});
+ *     do { ... w.offset[0] ... w.offset[1] ... } while (sni_walk_next(&w));
+ *
+ * Not for shapes without elements. */
+typedef struct sni_walk {
+    int rank, operands;
+    int64_t dims[SN_MAX_RANK];
+    int64_t position[SN_MAX_RANK];
+    int64_t strides[4][SN_MAX_RANK];
+    int64_t offset[4];
+} sni_walk;
+void sni_walk_init(sni_walk *w, int rank, const int64_t *dims, int operands,
+                   const int64_t *const *strides);
+bool sni_walk_next(sni_walk *w);
+
+/* To move one element by its index takes as long as to copy so many bytes. */
+enum { SNI_ELEMENT_COST = 8 };
+
+/* sni_parallel_for over n items of `bytes` each that are copied, filled
+ * or moved about: as many pieces as there are threads, or a multiple of that, each of them worth
+ * a thread. What moves elements is shared out here and nowhere else. */
+void sni_share(int threads, int64_t n, int64_t bytes,
+               void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
+
+/* Copies n elements of `width` bytes with a stride (in elements) on both sides. */
+void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
+                      size_t width);
+
+/* Copies every element of a box of shape `dims` between two places with their own strides (in
+ * elements, of any sign; 0 repeats a source). `width` is 1, 2, 4, 8 or 16. `dst` and `src` point
+ * to the box's first element and must not overlap. Uses the kernel's threads. */
+void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
+                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
+                  size_t width);
+
+/* Positions [at, at + length) of one axis of `whole`, which must lie inside it: written from, or
+ * read to, the dense tensor at `from` or `to`. */
+void sni_put_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, const void *from,
+                  int64_t length);
+void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, void *to,
+                  int64_t length);
+
+/* Fills n elements with the one at `value`. */
+void sni_fill(void *dst, const void *value, int64_t n, size_t width);
+/* The same on several threads. */
+void sni_fill_shared(int threads, void *dst, const void *value, int64_t n, size_t width);
+
+/* Element number i of `data`. */
+static inline void *sni_element(const void *data, int64_t i, size_t width) {
+    return (unsigned char *)(uintptr_t)data + i * (int64_t)width;
+}
+
+/* Copies one element of a width that is 1, 2, 4, 8 or 16. */
+static inline void sni_copy_element(void *dst, const void *src, size_t width) {
+    switch (width) {
+    case 1:
+        memcpy(dst, src, 1);
+        break;
+    case 2:
+        memcpy(dst, src, 2);
+        break;
+    case 4:
+        memcpy(dst, src, 4);
+        break;
+    case 8:
+        memcpy(dst, src, 8);
+        break;
+    default:
+        memcpy(dst, src, 16);
+    }
+}
+
+/* memmove that takes nothing from NULL, and does nothing where both are the same. */
+static inline void sni_copy_bytes(void *dst, const void *src, size_t bytes) {
+    if (bytes && dst != src) memmove(dst, src, bytes);
+}
+/* The same on several threads. */
+void sni_copy_shared(int threads, void *dst, const void *src, size_t bytes);
+
+#endif

@@ -1,4 +1,0 @@
-/* each_number.inc.h - includes BODY once for float, double and the eight integer types. The user
- * undefines BODY. */
-#include "ops/each_float.inc.h"
-#include "ops/each_int.inc.h"

@@ -1,0 +1,13 @@
+/* Loops of Max and Min of two operands for type T. NaN wins. */
+#ifdef T_FLOAT
+#define IS_NAN(x) ((x) != (x))
+#else
+#define IS_NAN(x) 0
+#endif
+#define OP max
+#define EXPR (u > v || IS_NAN(u) ? u : v)
+#include "ops/core/binary_loop.inc.c"
+#define OP min
+#define EXPR (u < v || IS_NAN(u) ? u : v)
+#include "ops/core/binary_loop.inc.c"
+#undef IS_NAN

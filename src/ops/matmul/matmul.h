@@ -1,0 +1,47 @@
+/* matmul.h - shapes of matrix products as numpy has them: stacks of matrices that are broadcast,
+ * vectors as rows or columns. */
+#ifndef SNI_OPS_MATMUL_H
+#define SNI_OPS_MATMUL_H
+
+#include "ops/matmul/matmul_core.h"
+
+typedef struct sni_gemm_params { /* of Gemm */
+    float alpha, beta;
+    int64_t trans_a, trans_b;
+} sni_gemm_params;
+
+/* Sets output 0 to the shape of A B + C, which stand at these inputs (C may be left out). */
+sn_status sni_infer_gemm(sni_infer *c, const int in[3], bool trans_a, bool trans_b);
+
+/* How an operand's axes are turned before it is multiplied: `batch` takes its first axis behind the
+ * axes of the stack, so that it counts the rows; then `trans` swaps the last two. Vectors stay. */
+typedef struct sni_turn {
+    bool trans, batch;
+} sni_turn;
+
+/* Sets output 0 to the shape of input a times input b; the second for turned inputs. */
+sn_status sni_infer_matmul(sni_infer *c, int a, int b);
+sn_status sni_infer_turned(sni_infer *c, int a, sni_turn turn_a, int b, sni_turn turn_b);
+int64_t sni_matmul_macs(const sni_infer *c, int a, int b);
+int64_t sni_turned_macs(const sni_infer *c, int a, sni_turn turn_a, int b);
+
+typedef struct sni_matmul {
+    int64_t m, n, k;
+    int64_t a_row, a_col, b_row, b_col; /* strides of the matrices, in elements */
+    int64_t count;                      /* products */
+    int rank;                           /* axes of the stack */
+    int64_t dims[SN_MAX_RANK], a_strides[SN_MAX_RANK], b_strides[SN_MAX_RANK];
+} sni_matmul;
+
+void sni_matmul_init(sni_matmul *mm, const sni_tensor *a, const sni_tensor *b);
+void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, const sni_tensor *b,
+                       sni_turn turn_b);
+
+/* Where product number i's operands start, in elements. */
+void sni_matmul_offsets(const sni_matmul *mm, int64_t i, int64_t *a, int64_t *b);
+
+/* c = a b, all of type `dtype` (one that sni_gemm_run takes). */
+sn_status sni_matmul_run(sni_kernel *k, const sni_matmul *mm, sn_dtype dtype, const void *a,
+                         const void *b, void *c);
+
+#endif

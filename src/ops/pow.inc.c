@@ -1,4 +1,0 @@
-/* Loop of Pow for float type T. */
-#define OP power
-#define EXPR MATH(pow)(u, v)
-#include "ops/binary_loop.inc.c"
