@@ -1,6 +1,6 @@
 /* serve.h - the server as the program starts it. */
-#ifndef SERVER_SERVE_H
-#define SERVER_SERVE_H
+#ifndef SRV_SERVE_H
+#define SRV_SERVE_H
 
 #include "server/ops/limits.h"
 

@@ -1,6 +1,6 @@
 /* util.h - what every part of the server shares: growing text, the clock, aligned memory. */
-#ifndef SERVER_UTIL_H
-#define SERVER_UTIL_H
+#ifndef SRV_UTIL_H
+#define SRV_UTIL_H
 
 #include "base/status.h"
 #include "base/str.h"

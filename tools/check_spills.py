@@ -22,9 +22,9 @@ KNOWN = {
     # the gates of a block of units after the sums: three sigmoids and two hyperbolic tangents at once
     ("rnn.isa.c.o", "lstm"): 16,
     # the last rows of a piece, fewer than sixteen; decoding needs registers of its own before them
-    ("coded.isa.c.o", "first_6"): 4,
-    ("coded.isa.c.o", "first_14"): 12,
-    ("coded.isa.c.o", "first_14_vbmi2"): 12,
+    ("compressed.isa.c.o", "first_6"): 4,
+    ("compressed.isa.c.o", "first_14"): 12,
+    ("compressed.isa.c.o", "first_14_vbmi2"): 12,
 }
 HEAD = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")

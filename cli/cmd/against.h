@@ -1,6 +1,6 @@
 /* against.h - runs a model in another library that has the interface of libonnxruntime.so.1. */
-#ifndef CLI_AGAINST_H
-#define CLI_AGAINST_H
+#ifndef CLI_CMD_AGAINST_H
+#define CLI_CMD_AGAINST_H
 
 #include "cli/cmd/inputs.h"
 

@@ -1,6 +1,6 @@
 /* args.h - commands, their options, and the reading of an argument list against them. */
-#ifndef CLI_ARGS_H
-#define CLI_ARGS_H
+#ifndef CLI_CMD_ARGS_H
+#define CLI_CMD_ARGS_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* bench_shapes.h - sinter bench --shapes. */
-#ifndef CLI_BENCH_SHAPES_H
-#define CLI_BENCH_SHAPES_H
+#ifndef CLI_CMD_BENCH_SHAPES_H
+#define CLI_CMD_BENCH_SHAPES_H
 
 #include "cli/cmd/inputs.h"
 

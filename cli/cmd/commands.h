@@ -1,6 +1,6 @@
 /* commands.h - the commands of the program and the ids of their options. */
-#ifndef CLI_COMMANDS_H
-#define CLI_COMMANDS_H
+#ifndef CLI_CMD_COMMANDS_H
+#define CLI_CMD_COMMANDS_H
 
 #include "cli/cmd/args.h"
 

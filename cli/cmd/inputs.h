@@ -1,6 +1,6 @@
 /* inputs.h - the options that name a model and its inputs, and the values made from them. */
-#ifndef CLI_INPUTS_H
-#define CLI_INPUTS_H
+#ifndef CLI_CMD_INPUTS_H
+#define CLI_CMD_INPUTS_H
 
 #include "cli/cmd/args.h"
 #include "cli/formats/image.h"

@@ -1,6 +1,6 @@
 /* element.h - elements of tensors of any type, one at a time: read, write, print. */
-#ifndef CLI_ELEMENT_H
-#define CLI_ELEMENT_H
+#ifndef CLI_FORMATS_ELEMENT_H
+#define CLI_FORMATS_ELEMENT_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* file.h - whole files, read with a limit and written in one go. */
-#ifndef CLI_FILE_H
-#define CLI_FILE_H
+#ifndef CLI_FORMATS_FILE_H
+#define CLI_FORMATS_FILE_H
 
 #include "cli/cli.h"
 

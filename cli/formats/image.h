@@ -1,6 +1,6 @@
 /* image.h - PNG and JPEG pictures as tensors. */
-#ifndef CLI_IMAGE_H
-#define CLI_IMAGE_H
+#ifndef CLI_FORMATS_IMAGE_H
+#define CLI_FORMATS_IMAGE_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* image_decode.h - the pixels of PNG and JPEG files. */
-#ifndef CLI_IMAGE_DECODE_H
-#define CLI_IMAGE_DECODE_H
+#ifndef CLI_FORMATS_IMAGE_DECODE_H
+#define CLI_FORMATS_IMAGE_DECODE_H
 
 #include "cli/cli.h"
 

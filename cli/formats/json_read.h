@@ -1,6 +1,6 @@
 /* json_read.h - a small strict JSON reader: RFC 8259, depth-limited, no duplicate keys. */
-#ifndef CLI_JSON_READ_H
-#define CLI_JSON_READ_H
+#ifndef CLI_FORMATS_JSON_READ_H
+#define CLI_FORMATS_JSON_READ_H
 
 #include "cli/cli.h"
 

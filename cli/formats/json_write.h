@@ -1,6 +1,6 @@
 /* json_write.h - writes JSON: commas, indentation and escapes are this file's business. */
-#ifndef CLI_JSON_WRITE_H
-#define CLI_JSON_WRITE_H
+#ifndef CLI_FORMATS_JSON_WRITE_H
+#define CLI_FORMATS_JSON_WRITE_H
 
 #include "cli/cli.h"
 

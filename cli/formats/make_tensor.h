@@ -1,6 +1,6 @@
 /* make_tensor.h - tensors from JSON arrays, raw bytes, other types and random numbers. */
-#ifndef CLI_MAKE_TENSOR_H
-#define CLI_MAKE_TENSOR_H
+#ifndef CLI_FORMATS_MAKE_TENSOR_H
+#define CLI_FORMATS_MAKE_TENSOR_H
 
 #include "cli/cli.h"
 

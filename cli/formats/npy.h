@@ -1,6 +1,6 @@
 /* npy.h - numpy's .npy format, versions 1 to 3. */
-#ifndef CLI_NPY_H
-#define CLI_NPY_H
+#ifndef CLI_FORMATS_NPY_H
+#define CLI_FORMATS_NPY_H
 
 #include "cli/cli.h"
 

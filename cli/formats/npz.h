@@ -1,6 +1,6 @@
 /* npz.h - numpy's .npz: a ZIP archive of .npy members, stored or deflated. */
-#ifndef CLI_NPZ_H
-#define CLI_NPZ_H
+#ifndef CLI_FORMATS_NPZ_H
+#define CLI_FORMATS_NPZ_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* tensor_print.h - values as readable text. */
-#ifndef CLI_TENSOR_PRINT_H
-#define CLI_TENSOR_PRINT_H
+#ifndef CLI_FORMATS_TENSOR_PRINT_H
+#define CLI_FORMATS_TENSOR_PRINT_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* profile.h - what was learnt about the steps of some runs, and ways to show it. */
-#ifndef CLI_PROFILE_H
-#define CLI_PROFILE_H
+#ifndef CLI_REPORT_PROFILE_H
+#define CLI_REPORT_PROFILE_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* progress.h - a bar on stderr while long work goes on; nothing when stderr is no terminal. */
-#ifndef CLI_PROGRESS_H
-#define CLI_PROGRESS_H
+#ifndef CLI_REPORT_PROGRESS_H
+#define CLI_REPORT_PROGRESS_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* compare.h - compares two values by the rule of the ONNX backend tests. */
-#ifndef CLI_COMPARE_H
-#define CLI_COMPARE_H
+#ifndef CLI_TESTING_COMPARE_H
+#define CLI_TESTING_COMPARE_H
 
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /* test_case.h - one folder of an ONNX backend test: loads, runs and compares it. */
-#ifndef CLI_TEST_CASE_H
-#define CLI_TEST_CASE_H
+#ifndef CLI_TESTING_TEST_CASE_H
+#define CLI_TESTING_TEST_CASE_H
 
 #include "cli/cmd/args.h"
 #include "cli/testing/compare.h"

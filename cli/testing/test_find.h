@@ -1,6 +1,6 @@
 /* test_find.h - finds test folders, and reads lists of expected failures. */
-#ifndef CLI_TEST_FIND_H
-#define CLI_TEST_FIND_H
+#ifndef CLI_TESTING_TEST_FIND_H
+#define CLI_TESTING_TEST_FIND_H
 
 #include "cli/testing/test_pool.h"
 

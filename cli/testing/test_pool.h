@@ -1,7 +1,7 @@
 /* test_pool.h - runs test cases in processes of their own, several at once, each with a deadline.
  */
-#ifndef CLI_TEST_POOL_H
-#define CLI_TEST_POOL_H
+#ifndef CLI_TESTING_TEST_POOL_H
+#define CLI_TESTING_TEST_POOL_H
 
 #include "cli/testing/test_case.h"
 

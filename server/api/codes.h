@@ -1,7 +1,7 @@
 /* codes.h - how a request can end, in the words of every protocol; and the protocol's names of
  * element types. */
-#ifndef SERVER_CODES_H
-#define SERVER_CODES_H
+#ifndef SRV_API_CODES_H
+#define SRV_API_CODES_H
 
 #include "server/util.h"
 

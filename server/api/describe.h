@@ -1,6 +1,6 @@
 /* describe.h - a model's metadata, configuration and statistics as JSON. */
-#ifndef SERVER_DESCRIBE_H
-#define SERVER_DESCRIBE_H
+#ifndef SRV_API_DESCRIBE_H
+#define SRV_API_DESCRIBE_H
 
 #include "server/api/json_out.h"
 #include "server/engine/model.h"

@@ -1,6 +1,6 @@
 /* float_text.h - floating-point numbers as the shortest decimal text that reads back the same. */
-#ifndef SERVER_FLOAT_TEXT_H
-#define SERVER_FLOAT_TEXT_H
+#ifndef SRV_API_FLOAT_TEXT_H
+#define SRV_API_FLOAT_TEXT_H
 
 #include <stddef.h>
 

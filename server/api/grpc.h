@@ -2,8 +2,8 @@
  *
  * Messages are read with the protobuf reader of the library and written with its writer; the field
  * numbers are those of the Open Inference Protocol and its extensions. */
-#ifndef SERVER_GRPC_H
-#define SERVER_GRPC_H
+#ifndef SRV_API_GRPC_H
+#define SRV_API_GRPC_H
 
 #include "server/net/h2.h"
 #include "server/engine/model.h"

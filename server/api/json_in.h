@@ -11,8 +11,8 @@
  *
  * The first failure is kept in `status` and every later call does nothing and returns false, so
  * loops end. Values are read in place: numbers and strings without escapes cost no copy. */
-#ifndef SERVER_JSON_IN_H
-#define SERVER_JSON_IN_H
+#ifndef SRV_API_JSON_IN_H
+#define SRV_API_JSON_IN_H
 
 #include "base/arena.h"
 #include "server/util.h"

@@ -1,6 +1,6 @@
 /* json_out.h - JSON output: commas and escapes are this file's business. */
-#ifndef SERVER_JSON_OUT_H
-#define SERVER_JSON_OUT_H
+#ifndef SRV_API_JSON_OUT_H
+#define SRV_API_JSON_OUT_H
 
 #include "server/util.h"
 

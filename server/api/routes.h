@@ -1,6 +1,6 @@
 /* routes.h - which path is whose business, and what it takes: a table (routes.c). */
-#ifndef SERVER_ROUTES_H
-#define SERVER_ROUTES_H
+#ifndef SRV_API_ROUTES_H
+#define SRV_API_ROUTES_H
 
 #include "server/ops/auth.h"
 #include "server/net/http.h"

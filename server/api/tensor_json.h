@@ -1,6 +1,6 @@
 /* tensor_json.h - tensors as JSON arrays, read straight into their memory and written from it. */
-#ifndef SERVER_TENSOR_JSON_H
-#define SERVER_TENSOR_JSON_H
+#ifndef SRV_API_TENSOR_JSON_H
+#define SRV_API_TENSOR_JSON_H
 
 #include "server/api/json_in.h"
 #include "server/api/json_out.h"

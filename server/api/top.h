@@ -1,6 +1,6 @@
 /* top.h - the classification extension: the largest elements of each row with their indices. */
-#ifndef SERVER_TOP_H
-#define SERVER_TOP_H
+#ifndef SRV_API_TOP_H
+#define SRV_API_TOP_H
 
 #include "server/api/json_out.h"
 #include "server/engine/request.h"

@@ -1,6 +1,6 @@
 /* batch.h - one run for one or more requests: inputs put together, outputs taken apart. */
-#ifndef SERVER_BATCH_H
-#define SERVER_BATCH_H
+#ifndef SRV_ENGINE_BATCH_H
+#define SRV_ENGINE_BATCH_H
 
 #include "server/engine/model.h"
 

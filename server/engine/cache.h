@@ -1,6 +1,6 @@
 /* cache.h - answers of models whose configuration asks for it, kept for equal requests. */
-#ifndef SERVER_CACHE_H
-#define SERVER_CACHE_H
+#ifndef SRV_ENGINE_CACHE_H
+#define SRV_ENGINE_CACHE_H
 
 #include "server/engine/request.h"
 

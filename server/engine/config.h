@@ -1,6 +1,6 @@
 /* config.h - how a model is served: what its config.json or config.pbtxt says. */
-#ifndef SERVER_CONFIG_H
-#define SERVER_CONFIG_H
+#ifndef SRV_ENGINE_CONFIG_H
+#define SRV_ENGINE_CONFIG_H
 
 #include "server/util.h"
 

@@ -1,6 +1,6 @@
 /* folder.h - where models lie on disk. Nothing else in the server makes paths. */
-#ifndef SERVER_FOLDER_H
-#define SERVER_FOLDER_H
+#ifndef SRV_ENGINE_FOLDER_H
+#define SRV_ENGINE_FOLDER_H
 
 #include "server/util.h"
 

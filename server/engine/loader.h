@@ -1,7 +1,7 @@
 /* loader.h - one thread for what takes long and must not happen twice at once: loading models; and
  * for what is done from time to time. */
-#ifndef SERVER_LOADER_H
-#define SERVER_LOADER_H
+#ifndef SRV_ENGINE_LOADER_H
+#define SRV_ENGINE_LOADER_H
 
 #include "server/api/codes.h"
 #include "server/net/net.h"

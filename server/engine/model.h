@@ -1,6 +1,6 @@
 /* model.h - one loaded version of a model: its session, its inputs and outputs, its queue. */
-#ifndef SERVER_MODEL_H
-#define SERVER_MODEL_H
+#ifndef SRV_ENGINE_MODEL_H
+#define SRV_ENGINE_MODEL_H
 
 #include "server/engine/config.h"
 #include "server/engine/request.h"

@@ -7,8 +7,8 @@
  * or one .onnx file, which is version 1 of a model named after the file. A version that is changed
  * on disk is loaded beside the one in use and takes its place in one step; requests that have the
  * old one keep it until they are done. */
-#ifndef SERVER_REPOSITORY_H
-#define SERVER_REPOSITORY_H
+#ifndef SRV_ENGINE_REPOSITORY_H
+#define SRV_ENGINE_REPOSITORY_H
 
 #include "server/engine/model.h"
 

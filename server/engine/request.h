@@ -4,8 +4,8 @@
  * Life: srv_request_new -> the front door resolves the model, adds inputs and wanted outputs ->
  * srv_request_check -> srv_submit -> `done` is called once, in any thread -> the front door writes
  * the answer from `outputs` or from `code` and `message` -> srv_request_free. */
-#ifndef SERVER_REQUEST_H
-#define SERVER_REQUEST_H
+#ifndef SRV_ENGINE_REQUEST_H
+#define SRV_ENGINE_REQUEST_H
 
 #include "base/arena.h"
 #include "server/api/codes.h"

@@ -7,8 +7,8 @@
  * model's largest batch or to the size that has cost least a row (tune.h); others are run as they
  * are, nothing is padded. A run that is known to be short is not handed to another thread at all.
  */
-#ifndef SERVER_SCHEDULER_H
-#define SERVER_SCHEDULER_H
+#ifndef SRV_ENGINE_SCHEDULER_H
+#define SRV_ENGINE_SCHEDULER_H
 
 #include "server/engine/model.h"
 

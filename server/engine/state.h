@@ -1,6 +1,6 @@
 /* state.h - whether the server takes requests, and who wants to know when that changes. */
-#ifndef SERVER_STATE_H
-#define SERVER_STATE_H
+#ifndef SRV_ENGINE_STATE_H
+#define SRV_ENGINE_STATE_H
 
 #include "server/net/net.h"
 

@@ -5,8 +5,8 @@
  * More rows in a run are cheaper as long as weights are read once for all of them, and dearer once
  * what lies between two operators no longer fits the cache. Where that is depends on model, shape
  * and machine, so it is measured while serving. The scheduler's lock guards everything here. */
-#ifndef SERVER_TUNE_H
-#define SERVER_TUNE_H
+#ifndef SRV_ENGINE_TUNE_H
+#define SRV_ENGINE_TUNE_H
 
 #include "server/util.h"
 

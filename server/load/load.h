@@ -1,6 +1,6 @@
 /* load.h - the load generator as the program starts it (`sinter load`). */
-#ifndef SERVER_LOAD_H
-#define SERVER_LOAD_H
+#ifndef SRV_LOAD_LOAD_H
+#define SRV_LOAD_LOAD_H
 
 #include "sinter.h"
 

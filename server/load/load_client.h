@@ -1,7 +1,7 @@
 /* load_client.h - what the parts of the load generator share: the request, which is the same every
  * time, and connections that send it and wait for the answer. */
-#ifndef SERVER_LOAD_CLIENT_H
-#define SERVER_LOAD_CLIENT_H
+#ifndef SRV_LOAD_LOAD_CLIENT_H
+#define SRV_LOAD_LOAD_CLIENT_H
 
 #include "base/arena.h"
 #include "server/load/load.h"

@@ -1,6 +1,6 @@
 /* load_report.h - what the load generator measured: latencies, rates, and how they are shown. */
-#ifndef SERVER_LOAD_REPORT_H
-#define SERVER_LOAD_REPORT_H
+#ifndef SRV_LOAD_LOAD_REPORT_H
+#define SRV_LOAD_LOAD_REPORT_H
 
 #include "server/load/load.h"
 #include "server/util.h"

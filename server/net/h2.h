@@ -2,8 +2,8 @@
  *
  * What a call means is the business of the method that its path names (grpc.h); this room knows
  * nothing of models. Everything runs in the thread of the connection's loop. */
-#ifndef SERVER_H2_H
-#define SERVER_H2_H
+#ifndef SRV_NET_H2_H
+#define SRV_NET_H2_H
 
 #include "server/ops/auth.h"
 #include "server/net/net.h"

@@ -1,6 +1,6 @@
 /* h2_header.h - a header line as nghttp2 takes it. */
-#ifndef SERVER_H2_HEADER_H
-#define SERVER_H2_HEADER_H
+#ifndef SRV_NET_H2_HEADER_H
+#define SRV_NET_H2_HEADER_H
 
 #include <nghttp2/nghttp2.h>
 #include <string.h>

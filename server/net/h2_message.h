@@ -1,6 +1,6 @@
 /* h2_message.h - gRPC's messages inside a stream: five bytes of prefix, then the message. */
-#ifndef SERVER_H2_MESSAGE_H
-#define SERVER_H2_MESSAGE_H
+#ifndef SRV_NET_H2_MESSAGE_H
+#define SRV_NET_H2_MESSAGE_H
 
 #include "server/net/h2.h"
 

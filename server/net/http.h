@@ -2,8 +2,8 @@
  *
  * Head, body, answer are three states. What to do with a request is the business of the route that
  * its path names (routes.h); this room knows nothing of models. */
-#ifndef SERVER_HTTP_H
-#define SERVER_HTTP_H
+#ifndef SRV_NET_HTTP_H
+#define SRV_NET_HTTP_H
 
 #include "server/api/codes.h"
 #include "server/net/http_head.h"

@@ -1,7 +1,7 @@
 /* http_head.h - the head of an HTTP/1.1 request, strictly: what two readers could understand
  * differently is refused. */
-#ifndef SERVER_HTTP_HEAD_H
-#define SERVER_HTTP_HEAD_H
+#ifndef SRV_NET_HTTP_HEAD_H
+#define SRV_NET_HTTP_HEAD_H
 
 #include "server/api/codes.h"
 

@@ -3,8 +3,8 @@
  * A protocol (HTTP/1.1, HTTP/2) is a table of functions. Its connection struct begins with an
  * srv_conn; all its functions are called in the thread of the connection's loop, so that it needs
  * no locks. Other threads reach a loop only by srv_loop_post. */
-#ifndef SERVER_NET_H
-#define SERVER_NET_H
+#ifndef SRV_NET_NET_H
+#define SRV_NET_NET_H
 
 #include "server/util.h"
 

@@ -1,6 +1,6 @@
 /* pack.h - packs answers for clients that ask for it. */
-#ifndef SERVER_PACK_H
-#define SERVER_PACK_H
+#ifndef SRV_NET_PACK_H
+#define SRV_NET_PACK_H
 
 #include "server/net/http.h"
 

@@ -1,6 +1,6 @@
 /* auth.h - who may do what: tokens for groups of endpoints. */
-#ifndef SERVER_AUTH_H
-#define SERVER_AUTH_H
+#ifndef SRV_OPS_AUTH_H
+#define SRV_OPS_AUTH_H
 
 #include "server/api/codes.h"
 

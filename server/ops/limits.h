@@ -1,6 +1,6 @@
 /* limits.h - what clients may ask of the server. Set once at the start, read everywhere. */
-#ifndef SERVER_LIMITS_H
-#define SERVER_LIMITS_H
+#ifndef SRV_OPS_LIMITS_H
+#define SRV_OPS_LIMITS_H
 
 #include "server/util.h"
 

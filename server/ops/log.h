@@ -1,6 +1,6 @@
 /* log.h - structured lines on stderr: JSON objects, or text for people. */
-#ifndef SERVER_LOG_H
-#define SERVER_LOG_H
+#ifndef SRV_OPS_LOG_H
+#define SRV_OPS_LOG_H
 
 #include "server/util.h"
 

@@ -1,6 +1,6 @@
 /* metrics.h - everything counted, as Prometheus text. */
-#ifndef SERVER_METRICS_H
-#define SERVER_METRICS_H
+#ifndef SRV_OPS_METRICS_H
+#define SRV_OPS_METRICS_H
 
 #include "server/util.h"
 

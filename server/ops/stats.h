@@ -1,6 +1,6 @@
 /* stats.h - what a model version has done: counts, times and histograms. */
-#ifndef SERVER_STATS_H
-#define SERVER_STATS_H
+#ifndef SRV_OPS_STATS_H
+#define SRV_OPS_STATS_H
 
 #include "server/engine/request.h"
 

@@ -1,6 +1,6 @@
 /* trace.h - what requests spent their time on, as Chrome trace events in a file. */
-#ifndef SERVER_TRACE_H
-#define SERVER_TRACE_H
+#ifndef SRV_OPS_TRACE_H
+#define SRV_OPS_TRACE_H
 
 #include "server/engine/request.h"
 

@@ -127,8 +127,8 @@ typedef struct kept_files {
 
 /* True if the name is one of ours; *whole: not that of a file being written. */
 static bool is_ours(const char *name, bool *whole) {
-    size_t digits = strspn(name, "0123456789abcdef"), length = strlen(name);
-    if (digits != NAME_DIGITS || strncmp(name + digits, ".sinter", 7) != 0) return false;
+    size_t emulated = strspn(name, "0123456789abcdef"), length = strlen(name);
+    if (emulated != NAME_DIGITS || strncmp(name + emulated, ".sinter", 7) != 0) return false;
     *whole = length == NAME_DIGITS + 7;
     return *whole || (length == NAME_DIGITS + 14 && name[NAME_DIGITS + 7] == '.');
 }

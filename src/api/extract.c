@@ -115,7 +115,7 @@ static sn_status cut(const sni_model *whole, const sni_part *part, sni_store *st
                      sni_model **out, sn_error *err) {
     bool forgot = false;
     sni_model *m = SNI_NEW(&store->arena, sni_model);
-    if (!m) return sni_store_no_room(store, err);
+    if (!m) return sni_store_no_memory(store, err);
     *m = *whole;
     m->store = store;
     m->output_types = NULL;

@@ -4,7 +4,7 @@
 #include "api/session.h"
 #include "api/value.h"
 #include "base/threadpool.h"
-#include "graph/settle.h"
+#include "graph/input_defaults.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
     return share < PLAN_CACHE_MOST ? (size_t)share : PLAN_CACHE_MOST;
 }
 
-/* Looks for the model's compiled form in the cache, or remembers where it will go. */
+/* Looks for the model's compiled variant in the cache, or remembers where it will go. */
 static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error *err) {
     enum { LONGEST = 4096 };
     char path[LONGEST];
@@ -80,12 +80,12 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
 }
 
 /* Optimises a copy of the model's graph; `f` is freed by the caller, after failure too. */
-static sn_status make_form(sn_session *s, const sn_model *source, bool settled, sni_form *f,
-                           sni_opt_report *report, sn_error *err) {
+static sn_status make_variant(sn_session *s, const sn_model *source, bool settled,
+                              sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
     SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
-    if (settled) sni_graph_settle_inputs(f->graph);
+    if (settled) sni_graph_fold_input_defaults(f->graph);
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
@@ -97,10 +97,10 @@ static sn_status make_form(sn_session *s, const sn_model *source, bool settled, 
     return sni_program_new(f->graph, &s->pool, &f->program, err);
 }
 
-static void free_form(sni_form *f) {
+static void free_variant(sni_session_variant *f) {
     sni_program_free(f->program);
     sni_store_release(f->store);
-    *f = (sni_form){0};
+    *f = (sni_session_variant){0};
 }
 
 /* The disabled rules under the optimiser's own names for them, which stay. */
@@ -118,15 +118,16 @@ static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error
     return SN_OK;
 }
 
-/* The form for a run: `given` tells that an input with a default has a value. */
-static sn_status choose_form(sn_session *s, bool given, const sni_form **out, sn_error *err) {
+/* The variant for a run: `given` tells that an input with a default has a value. */
+static sn_status choose_variant(sn_session *s, bool given, const sni_session_variant **out,
+                                sn_error *err) {
     sni_opt_report report = {0};
     sn_status status = SN_OK;
     *out = &s->main;
     if (!given) return SN_OK;
     pthread_mutex_lock(&s->lock);
-    if (!s->open.program) status = make_form(s, s->model, false, &s->open, &report, err);
-    if (status != SN_OK) free_form(&s->open);
+    if (!s->open.program) status = make_variant(s, s->model, false, &s->open, &report, err);
+    if (status != SN_OK) free_variant(&s->open);
     pthread_mutex_unlock(&s->lock);
     *out = &s->open;
     return status;
@@ -141,7 +142,7 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     if (source->is_compiled) s->pool.finished = &source->compiled.finished;
-    SN_TRY(make_form(s, source, true, &s->main, &s->report, err));
+    SN_TRY(make_variant(s, source, true, &s->main, &s->report, err));
     report_optimisation(s);
     return sni_model_intact(source->model, err);
 }
@@ -295,7 +296,7 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 /* What one call works with. */
 typedef struct call {
     sn_session *s;
-    const sni_form *form;
+    const sni_session_variant *variant;
     bool given;            /* an input with a default has a value */
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
@@ -456,15 +457,15 @@ static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run
 static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *inputs,
                           size_t input_count, const sn_binding *outputs, size_t output_count) {
     SN_TRY(bind_inputs(c, inputs, input_count));
-    SN_TRY(choose_form(c->s, c->given, &c->form, c->err));
+    SN_TRY(choose_variant(c->s, c->given, &c->variant, c->err));
     SN_TRY(bind_outputs(c, outputs, output_count));
     sni_run run;
     setup_run(c->s, o, &run);
-    const sni_graph *g = c->form->graph;
-    const sn_model *source = c->form == &c->s->main && c->s->kept ? c->s->kept : c->s->model;
+    const sni_graph *g = c->variant->graph;
+    const sn_model *source = c->variant == &c->s->main && c->s->kept ? c->s->kept : c->s->model;
     int before = sni_threads_limit(run.threads); /* packing weights is part of the run */
     sn_status status =
-        sni_run_program(&run, c->form->program, c->ins, g->n_inputs, c->out, 0, c->err);
+        sni_run_program(&run, c->variant->program, c->ins, g->n_inputs, c->out, 0, c->err);
     sni_threads_limit(before);
     if (status ==
         SN_INVALID_MODEL) { /* it was accepted: this call's sizes or values are at fault */
@@ -514,7 +515,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     call c;
     sn_status status = open_call(session, &c, err);
     if (status == SN_OK) status = run_call(&c, &o, inputs, input_count, outputs, output_count);
-    if (status == SN_OK && c.form == &session->main) fill_cache(session);
+    if (status == SN_OK && c.variant == &session->main) fill_cache(session);
     for (size_t i = 0; status == SN_OK && i < output_count; i++) {
         if (c.made[i]) outputs[i].value = c.made[i];
         c.made[i] = NULL;
@@ -663,11 +664,11 @@ static sn_status write_plan(void *ctx, const sni_plan *plan) {
 static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
                                  void *ctx, sn_error *err) {
     const sni_model *m = s->model->model;
-    const sni_form *f = &s->main;
+    const sni_session_variant *f = &s->main;
     if (format == SN_FORMAT_DOT) return sni_write_dot(f->graph, NULL, write, ctx, err);
     if (format != SN_FORMAT_ONNX) return sni_write_text(f->graph, m, write, ctx, err);
     bool defaults = s->main.graph->n_inputs < m->graph->n_inputs; /* the file keeps those inputs */
-    SN_TRY(choose_form((sn_session *)s, defaults, &f, err));
+    SN_TRY(choose_variant((sn_session *)s, defaults, &f, err));
     return (s->options.portable ? sni_write_portable : sni_write_onnx)(f->graph, m, write, ctx,
                                                                        err);
 }

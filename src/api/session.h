@@ -9,21 +9,22 @@
 #include <pthread.h>
 
 /* An optimised graph and what runs it. */
-typedef struct sni_form {
+typedef struct sni_session_variant {
     sni_store *store;
     sni_graph *graph;
     sni_program *program;
-} sni_form;
+} sni_session_variant;
 
 struct sn_session {
-    sn_model *model; /* retained */
-    sni_form main;   /* inputs with a default are constants in it */
-    sni_form open;   /* they are inputs: made for the first run that gives one; guarded by `lock` */
+    sn_model *model;          /* retained */
+    sni_session_variant main; /* inputs with a default are constants in it */
+    sni_session_variant
+        open; /* they are inputs: made for the first run that gives one; guarded by `lock` */
     pthread_mutex_t lock;
     sni_pool pool; /* valid if has_pool */
     bool has_pool;
     sn_session_options options; /* names of rules are the optimiser's; other strings not kept */
-    sn_model *kept;             /* the compiled form of the model from the cache; NULL: none */
+    sn_model *kept;             /* the compiled variant of the model from the cache; NULL: none */
     char *cache_path;           /* where to write it after the first run; NULL: nowhere */
     atomic_bool cached;         /* that has been seen to */
     sni_opt_report report;

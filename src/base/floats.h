@@ -10,7 +10,7 @@
 #include "base/dtype.h"
 
 /* A float at any address, as they lie in files. */
-typedef float sni_loose_float __attribute__((aligned(1)));
+typedef float sni_unaligned_float __attribute__((aligned(1)));
 
 float sni_f16_to_f32(uint16_t h);
 uint16_t sni_f32_to_f16(float f);

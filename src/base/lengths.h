@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-static inline int64_t sni_smaller(int64_t a, int64_t b) {
+static inline int64_t sni_min(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static inline int64_t sni_larger(int64_t a, int64_t b) {
+static inline int64_t sni_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/pages.h"
-#include "base/spare.h"
+#include "base/buffer_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum { SMALL_BLOCK = 896 };
 static sni_buffer *heap_block(size_t total) {
     size_t lead = 0, size = 0;
     bool small = total <= SMALL_BLOCK;
-    unsigned char *block = small ? malloc(total + SNI_ALIGN) : sni_spare_take(total, &size);
+    unsigned char *block = small ? malloc(total + SNI_ALIGN) : sni_buffer_cache_take(total, &size);
     if (!block) return NULL;
     if (small) lead = SNI_ALIGN - (uintptr_t)block % SNI_ALIGN;
     sni_buffer *b = (sni_buffer *)(void *)(block + lead);
@@ -42,7 +42,7 @@ static sni_buffer *heap_block(size_t total) {
 
 static void heap_free(sni_buffer *b) {
     if (b->size)
-        sni_spare_put(b, b->size);
+        sni_buffer_cache_put(b, b->size);
     else
         free((unsigned char *)b - b->lead);
 }

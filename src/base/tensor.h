@@ -29,7 +29,7 @@ typedef struct sni_buffer {
     atomic_int refs;
     size_t bytes;
     size_t mapped; /* bytes of pages of its own that it lies in; 0: it is on the heap */
-    size_t size;   /* there, as base/spare.h has it; 0: a plain block, */
+    size_t size;   /* there, as base/buffer_cache.h has it; 0: a plain block, */
     size_t lead;   /* so many bytes of which come before it */
     sni_budget *budget;
     _Alignas(SNI_ALIGN) unsigned char data[];

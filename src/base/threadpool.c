@@ -2,7 +2,7 @@
 #include "base/threadpool.h"
 
 #include "base/clock.h"
-#include "base/relax.h"
+#include "base/cpu_pause.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 enum {
     PIECES_PER_THREAD = 4, /* more than one lets a quick thread help a slow one */
-    MOST_WORKERS = SNI_MOST_PARTS - 1,
+    MOST_WORKERS = SNI_MAX_PARTS - 1,
     SPIN_SHORTEST = 1000, /* nanoseconds */
     SPIN_LONGEST = 50000,
     LOCK_TRIES = 50,
@@ -80,7 +80,7 @@ static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit)
     do {
         for (int i = 0; i < 16; i++) {
             if (ready(arg)) return true;
-            sni_relax();
+            sni_cpu_pause();
         }
     } while ((int64_t)sni_now_ns() < end);
     return false;
@@ -91,7 +91,7 @@ static bool spin(bool (*ready)(const void *arg), const void *arg, int64_t limit)
 static void lock_pool(void) {
     for (int i = 0; i < LOCK_TRIES; i++) {
         if (pthread_mutex_trylock(&pool.lock) == 0) return;
-        sni_relax();
+        sni_cpu_pause();
     }
     pthread_mutex_lock(&pool.lock);
 }

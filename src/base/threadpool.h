@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SNI_MOST_PARTS = 256 }; /* threads of a loop, its caller's included */
+enum { SNI_MAX_PARTS = 256 }; /* threads of a loop, its caller's included */
 
 /* Threads that may usefully run at once here: CPU affinity and cgroup quota, at least 1. */
 int sni_threads_available(void);

@@ -16,15 +16,15 @@ typedef struct sni_choice {
     sni_const *const *constants; /* NULL entries: not part of the model */
     uint64_t matrix_bytes;       /* of all float32 matrices that are constants of the graph */
     struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */
-    struct sni_loans *loans;     /* constants that prepare has borrowed; they end with it */
+    struct sni_borrows *borrows; /* constants that prepare has borrowed; they end with it */
 } sni_choice;
 
 /* Constants lent to one prepare. */
-enum { SNI_MOST_LOANS = 8 };
-typedef struct sni_loans {
-    sni_loan of[SNI_MOST_LOANS];
+enum { SNI_MAX_BORROWS = 8 };
+typedef struct sni_borrows {
+    sni_borrow of[SNI_MAX_BORROWS];
     int count;
-} sni_loans;
+} sni_borrows;
 
 typedef struct sni_impl {
     const char *name; /* for plans and profiles */
@@ -39,10 +39,11 @@ typedef struct sni_impl {
      * wherever it accepts. */
     bool by_shape;
     /* Which of several things prepare makes, by shapes: a number that is not 0. NULL: it makes one
-     * thing, form 0. */
-    uint32_t (*form)(const sni_choice *c);
-    /* Once per node, form and session: what follows from constants alone, such as packed weights.
-     * Large data comes from sni_pack_alloc(); `state` itself is a small struct that points to it.
+     * thing, variant 0. */
+    uint32_t (*variant)(const sni_choice *c);
+    /* Once per node, variant and session: what follows from constants alone, such as packed
+     * weights. Large data comes from sni_pack_alloc(); `state` itself is a small struct that points
+     * to it.
      */
     sn_status (*prepare)(const sni_choice *c, void **state, sn_error *err); /* NULL: nothing */
     void (*release)(void *state);
@@ -53,7 +54,7 @@ typedef struct sni_impl {
     uint64_t (*packed_bytes)(const void *state);
     sn_status (*run)(sni_kernel *k); /* k->state is what prepare made */
     /* What a run reads of `state`, where it does little with it and so waits for memory: told to
-     * the step before (sni_ahead). NULL: nothing of the kind. */
+     * the step before (sni_prefetch). NULL: nothing of the kind. */
     int (*reads)(const void *state, sni_span *spans);
 } sni_impl;
 
@@ -82,36 +83,36 @@ sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, vo
 size_t sni_pack_given(const sni_choice *c);
 
 /* A constant input while prepare is under way; see sni_const_borrow(). */
-sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
                           sn_error *err);
 
-typedef struct sni_piece {
+typedef struct sni_packed_blob {
     void *data;
     size_t bytes;
     bool mapped;  /* part of a compiled file: not freed */
-    bool shelved; /* part of a shelf: freed with it */
-} sni_piece;
+    bool in_slab; /* part of a shelf: freed with it */
+} sni_packed_blob;
 
 /* Memory on large pages in which pieces of many nodes stand side by side: those that are no
  * multiple of such a page would end in small ones, which take three times as long to come into
  * being. A graph with few weights in all leaves it empty. */
-typedef struct sni_shelf {
+typedef struct sni_slab {
     unsigned char **spaces;
     int32_t count, capacity;
     size_t used;  /* bytes of the last space */
     size_t asked; /* bytes of all pieces so far */
-} sni_shelf;
+} sni_slab;
 
-void sni_shelf_free(sni_shelf *shelf);
+void sni_slab_free(sni_slab *slab);
 
 /* The packed data of one node. */
 typedef struct sni_pack {
-    sni_piece *pieces; /* in the order in which prepare asked for them */
+    sni_packed_blob *pieces; /* in the order in which prepare asked for them */
     int32_t count, capacity;
-    const sni_piece *given; /* finished pieces of a compiled file; NULL: none */
+    const sni_packed_blob *given; /* finished pieces of a compiled file; NULL: none */
     int32_t n_given;
     sni_budget *budget; /* charged for pieces that are not mapped; NULL: no limit */
-    sni_shelf *shelf;   /* NULL: each piece has memory of its own */
+    sni_slab *slab;     /* NULL: each piece has memory of its own */
 } sni_pack;
 
 /* Frees the pieces; those on a shelf make room there if they were the last to be put there. */

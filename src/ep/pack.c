@@ -32,7 +32,7 @@ static void *zeros(size_t bytes) {
     return p;
 }
 
-static void piece_free(const sni_piece *piece) {
+static void piece_free(const sni_packed_blob *piece) {
     if (piece->bytes >= LARGE)
         sni_pages_unmap(piece->data, mapped_size(piece->bytes));
     else
@@ -45,7 +45,7 @@ static size_t round_up(size_t bytes) {
     return (bytes + SNI_ALIGN - 1) & ~(size_t)(SNI_ALIGN - 1);
 }
 
-static bool new_space(sni_shelf *s) {
+static bool new_space(sni_slab *s) {
     if (s->count == s->capacity) {
         int32_t more = s->capacity ? s->capacity * 2 : 4;
         unsigned char **bigger = realloc(s->spaces, (size_t)more * sizeof *bigger);
@@ -61,7 +61,7 @@ static bool new_space(sni_shelf *s) {
 }
 
 /* Zeros on the shelf; NULL: the piece gets memory of its own. */
-static void *put_on_shelf(sni_shelf *s, size_t bytes) {
+static void *put_on_slab(sni_slab *s, size_t bytes) {
     if (!s || bytes > MOST_SHELVED) return NULL;
     s->asked += bytes;
     if (s->asked <= FEW) return NULL;
@@ -72,7 +72,7 @@ static void *put_on_shelf(sni_shelf *s, size_t bytes) {
     return p;
 }
 
-static void take_from_shelf(sni_shelf *s, const sni_piece *piece) {
+static void take_from_slab(sni_slab *s, const sni_packed_blob *piece) {
     size_t rounded = round_up(piece->bytes);
     unsigned char *end = s && s->count ? s->spaces[s->count - 1] + s->used : NULL;
     if (!end || (unsigned char *)piece->data + rounded != end) return;
@@ -80,10 +80,10 @@ static void take_from_shelf(sni_shelf *s, const sni_piece *piece) {
     s->used -= rounded;
 }
 
-void sni_shelf_free(sni_shelf *shelf) {
-    for (int32_t i = 0; i < shelf->count; i++) sni_pages_unmap(shelf->spaces[i], SPACE);
-    free(shelf->spaces);
-    *shelf = (sni_shelf){0};
+void sni_slab_free(sni_slab *slab) {
+    for (int32_t i = 0; i < slab->count; i++) sni_pages_unmap(slab->spaces[i], SPACE);
+    free(slab->spaces);
+    *slab = (sni_slab){0};
 }
 
 /* ---- Pieces ---- */
@@ -91,20 +91,20 @@ void sni_shelf_free(sni_shelf *shelf) {
 static sn_status make_room(sni_pack *pack, sn_error *err) {
     if (pack->count < pack->capacity) return SN_OK;
     int32_t more = pack->capacity ? pack->capacity * 2 : 2;
-    sni_piece *bigger = realloc(pack->pieces, (size_t)more * sizeof *bigger);
+    sni_packed_blob *bigger = realloc(pack->pieces, (size_t)more * sizeof *bigger);
     if (!bigger) return sni_fail_memory(err);
     pack->pieces = bigger;
     pack->capacity = more;
     return SN_OK;
 }
 
-static sn_status allocate(sni_pack *pack, sni_piece *piece, sn_error *err) {
+static sn_status allocate(sni_pack *pack, sni_packed_blob *piece, sn_error *err) {
     size_t bytes = piece->bytes;
     if (bytes > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "packed weights of %zu bytes are too large", bytes);
     SN_TRY(sni_budget_take(pack->budget, bytes, err));
-    void *p = put_on_shelf(pack->shelf, bytes);
-    piece->shelved = p != NULL;
+    void *p = put_on_slab(pack->slab, bytes);
+    piece->in_slab = p != NULL;
     if (!p) p = bytes >= LARGE ? sni_pages_map(mapped_size(bytes)) : zeros(round_up(bytes));
     if (!p) {
         sni_budget_give(pack->budget, bytes);
@@ -127,7 +127,7 @@ sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, vo
     sni_pack *pack = c->pack;
     bool given = are_given(pack, n, bytes);
     for (int i = 0; i < n; i++) {
-        sni_piece piece = {.bytes = bytes[i], .mapped = given};
+        sni_packed_blob piece = {.bytes = bytes[i], .mapped = given};
         if (bytes[i] == 0) return sni_fail(err, SN_INTERNAL, "packed weights of 0 bytes");
         SN_TRY(make_room(pack, err));
         if (given)
@@ -158,7 +158,7 @@ size_t sni_pack_given(const sni_choice *c) {
  * others that are so much larger that these amount to nothing. */
 static bool has_faded(const sni_tensor *t) {
     enum { RUNS = 16, RUN = 1024 };
-    const sni_loose_float *x = t->data;
+    const sni_unaligned_float *x = t->data;
     int64_t run = t->count < RUNS * RUN ? t->count : RUN;
     int64_t step = t->count < RUNS * RUN ? t->count : t->count / RUNS;
     float most = 0;
@@ -175,36 +175,37 @@ static bool has_faded(const sni_tensor *t) {
 
 /* Puts a copy in which such weights are 0 in the place of what is lent; it is charged until the
  * loan ends. */
-static sn_status drop_faded(sni_loan *loan, sni_budget *budget, sn_error *err) {
+static sn_status drop_faded(sni_borrow *borrow, sni_budget *budget, sn_error *err) {
     sni_buffer *buffer;
-    const sni_loose_float *from = loan->tensor.data;
-    SN_TRY(sni_buffer_new(sni_tensor_bytes(&loan->tensor), budget, &buffer, err));
+    const sni_unaligned_float *from = borrow->tensor.data;
+    SN_TRY(sni_buffer_new(sni_tensor_bytes(&borrow->tensor), budget, &buffer, err));
     float *to = (float *)(void *)buffer->data;
-    for (int64_t i = 0; i < loan->tensor.count; i++) to[i] = fabsf(from[i]) < FLT_MIN ? 0 : from[i];
-    sni_tensor copy = loan->tensor;
+    for (int64_t i = 0; i < borrow->tensor.count; i++)
+        to[i] = fabsf(from[i]) < FLT_MIN ? 0 : from[i];
+    sni_tensor copy = borrow->tensor;
     copy.data = to;
-    sni_loan_end(loan);
-    *loan = (sni_loan){.tensor = copy, .buffer = buffer};
+    sni_borrow_end(borrow);
+    *borrow = (sni_borrow){.tensor = copy, .buffer = buffer};
     return SN_OK;
 }
 
-sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan **out,
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
                           sn_error *err) {
-    sni_loans *l = c->loans;
-    if (l->count == SNI_MOST_LOANS)
-        return sni_fail(err, SN_INTERNAL, "more than %d constants are borrowed", SNI_MOST_LOANS);
+    sni_borrows *l = c->borrows;
+    if (l->count == SNI_MAX_BORROWS)
+        return sni_fail(err, SN_INTERNAL, "more than %d constants are borrowed", SNI_MAX_BORROWS);
     sni_const *constant = c->constants[i];
     size_t charged = constant->made ? sni_tensor_bytes(&constant->tensor) : 0;
     SN_TRY(sni_budget_take(c->pack->budget, charged, err));
-    sni_loan *loan = &l->of[l->count];
-    sn_status status = sni_const_borrow(constant, loose, loan, err);
-    if (status == SN_OK && charged && loan->buffer)
-        loan->buffer->budget = c->pack->budget; /* until the loan ends */
+    sni_borrow *borrow = &l->of[l->count];
+    sn_status status = sni_const_borrow(constant, unaligned, borrow, err);
+    if (status == SN_OK && charged && borrow->buffer)
+        borrow->buffer->budget = c->pack->budget; /* until the loan ends */
     else
         sni_budget_give(c->pack->budget, charged);
-    if (status == SN_OK && has_faded(&loan->tensor)) {
-        status = drop_faded(loan, c->pack->budget, err);
-        if (status != SN_OK) sni_loan_end(loan);
+    if (status == SN_OK && has_faded(&borrow->tensor)) {
+        status = drop_faded(borrow, c->pack->budget, err);
+        if (status != SN_OK) sni_borrow_end(borrow);
     }
     if (status != SN_OK) return status;
     *out = &l->of[l->count++];
@@ -213,11 +214,11 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool loose, const sni_loan
 
 void sni_pack_clear(sni_pack *pack) {
     for (int32_t i = pack->count - 1; i >= 0; i--) {
-        const sni_piece *piece = &pack->pieces[i];
+        const sni_packed_blob *piece = &pack->pieces[i];
         if (piece->mapped) continue;
         sni_budget_give(pack->budget, piece->bytes);
-        if (piece->shelved)
-            take_from_shelf(pack->shelf, piece);
+        if (piece->in_slab)
+            take_from_slab(pack->slab, piece);
         else
             piece_free(piece);
     }

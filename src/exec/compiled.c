@@ -90,9 +90,9 @@ static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_co
             return sni_fail(err, SN_MALFORMED, "packed piece %zu is out of order", i);
         c->keys[i] = e.key;
         c->keys[i].impl[SNI_IMPL_NAME - 1] = 0;
-        c->pieces[i] = (sni_piece){.data = (void *)(bytes + packed->offset + e.offset),
-                                   .bytes = (size_t)e.bytes,
-                                   .mapped = true};
+        c->pieces[i] = (sni_packed_blob){.data = (void *)(bytes + packed->offset + e.offset),
+                                         .bytes = (size_t)e.bytes,
+                                         .mapped = true};
     }
     c->finished = (sni_finished){.keys = c->keys,
                                  .pieces = c->pieces,
@@ -148,7 +148,7 @@ typedef struct writer {
     unsigned char *onnx;
     size_t onnx_size, onnx_capacity;
     entry *entries;
-    const sni_piece **pieces;
+    const sni_packed_blob **pieces;
     size_t n_pieces, pieces_capacity;
     sn_error *err;
 } writer;
@@ -235,11 +235,11 @@ static int keep_onnx(void *ctx, const void *bytes, size_t size) {
     return 0;
 }
 
-static sn_status add_piece(void *ctx, const sni_finished_key *key, const sni_piece *piece) {
+static sn_status add_piece(void *ctx, const sni_finished_key *key, const sni_packed_blob *piece) {
     writer *w = ctx;
     void *a = w->entries, *b = w->pieces;
-    sn_status status =
-        grow(&a, sizeof(entry), &b, sizeof(sni_piece *), w->n_pieces, &w->pieces_capacity, w->err);
+    sn_status status = grow(&a, sizeof(entry), &b, sizeof(sni_packed_blob *), w->n_pieces,
+                            &w->pieces_capacity, w->err);
     w->entries = a;
     w->pieces = b;
     if (status != SN_OK) return status;
@@ -257,7 +257,7 @@ static int by_entry(const void *a, const void *b) {
 
 /* Puts the pieces in order and gives them their places. */
 static sn_status place_pieces(writer *w) {
-    const sni_piece **ordered = calloc(w->n_pieces + 1, sizeof *ordered);
+    const sni_packed_blob **ordered = calloc(w->n_pieces + 1, sizeof *ordered);
     if (!ordered) return sni_fail_memory(w->err);
     if (w->n_pieces) qsort(w->entries, w->n_pieces, sizeof *w->entries, by_entry);
     uint64_t at = 0;
@@ -315,10 +315,10 @@ static sn_status put_part(const writer *w, part which, sink *s) {
         break;
     case SNI_PART_WEIGHTS:
         for (size_t i = 0; i < w->places.count; i++) {
-            sni_loan loan;
-            SN_TRY(sni_const_borrow(w->places.constants[i], true, &loan, w->err));
-            put(s, loan.tensor.data, sni_tensor_bytes(&loan.tensor));
-            sni_loan_end(&loan);
+            sni_borrow borrow;
+            SN_TRY(sni_const_borrow(w->places.constants[i], true, &borrow, w->err));
+            put(s, borrow.tensor.data, sni_tensor_bytes(&borrow.tensor));
+            sni_borrow_end(&borrow);
         }
         break;
     default:

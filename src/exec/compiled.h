@@ -19,7 +19,7 @@ typedef struct sni_compiled {
     sn_file weights; /* the external data that the graph names */
     sni_finished finished;
     sni_finished_key *keys;
-    sni_piece *pieces;
+    sni_packed_blob *pieces;
 } sni_compiled;
 
 /* True if the bytes begin like a compiled model. */

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/pages.h"
-#include "base/spare.h"
+#include "base/buffer_cache.h"
 
 #include <stdlib.h>
 
@@ -28,29 +28,29 @@ static size_t bytes_of(const sni_buffer *b) {
 
 /* ---- Arenas ---- */
 
-static void room_free(sni_room *r) {
+static void room_free(sni_run_buffer *r) {
     if (r->size >= LARGE)
         sni_pages_unmap(r->data, r->size);
     else
         free(r->data);
-    *r = (sni_room){0};
+    *r = (sni_run_buffer){0};
 }
 
 /* `size` bytes, of which `bytes` are wanted. False: there are none. */
-static bool room_make(sni_room *r, size_t bytes, size_t size) {
+static bool room_make(sni_run_buffer *r, size_t bytes, size_t size) {
     size_t unit = size >= LARGE ? LARGE : SNI_ALIGN;
     if (size > SIZE_MAX / 2) return false;
     size = size ? (size + unit - 1) / unit * unit : unit;
     void *data = size >= LARGE ? sni_pages_map(size) : aligned_alloc(SNI_ALIGN, size);
     if (!data) return false;
     if (size >= LARGE) sni_pages_use(data, bytes);
-    *r = (sni_room){.data = data, .bytes = bytes, .size = size};
+    *r = (sni_run_buffer){.data = data, .bytes = bytes, .size = size};
     return true;
 }
 
 /* One that has to grow gets room for as much again: longer inputs then cost what they add, not a
  * new arena. What is not used takes no memory. */
-static sn_status room_grow(sni_room *r, size_t bytes, sn_error *err) {
+static sn_status room_grow(sni_run_buffer *r, size_t bytes, sn_error *err) {
     if (r->data && bytes <= r->bytes) return SN_OK;
     if (r->data && bytes <= r->size) {
         if (r->size >= LARGE) sni_pages_use(r->data + r->bytes, bytes - r->bytes);
@@ -194,6 +194,6 @@ size_t sni_pool_trim(sni_pool *pool) {
     for (const sni_workspace *w = idle; w; w = w->next)
         bytes += w->arena.bytes + w->scratch_touched;
     free_list(idle);
-    sni_spare_clear();
+    sni_buffer_cache_clear();
     return bytes;
 }

@@ -13,14 +13,14 @@
 #include <pthread.h>
 
 /* Memory for planned tensors. */
-typedef struct sni_room {
+typedef struct sni_run_buffer {
     unsigned char *data; /* NULL: none yet */
     size_t bytes;        /* most that was asked for */
     size_t size;         /* what there is; more than `bytes` once it has grown, not in memory yet */
-} sni_room;
+} sni_run_buffer;
 
 typedef struct sni_workspace {
-    sni_room arena;
+    sni_run_buffer arena;
     sni_buffer *scratch;        /* kernels' working memory, kept from step to step and run to run */
     size_t scratch_touched;     /* bytes of it that have been used; the rest may cost nothing yet */
     size_t scratch_wanted;      /* most bytes that one step has asked for so far */

@@ -393,7 +393,7 @@ static sn_status tell_packed(const sni_common *c, sni_packed_fn fn, void *ctx) {
     for (const sni_node *n = sni_graph_first(c->graph); n; n = sni_graph_next(c->graph, n)) {
         for (const sni_prepared *p = c->prepared[n->id]; p; p = p->next) {
             sni_finished_key key = {.graph = c->number, .node = c->positions[n->id]};
-            sni_prepared_name(p->impl, p->form, key.impl);
+            sni_prepared_name(p->impl, p->variant, key.impl);
             for (int32_t i = 0; i < p->pack.count; i++) SN_TRY(fn(ctx, &key, &p->pack.pieces[i]));
         }
     }

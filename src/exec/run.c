@@ -127,7 +127,7 @@ static sn_status host_subgraph(sni_kernel *k, int32_t index, const sni_datum *co
     return status;
 }
 
-static int host_ahead(const sni_kernel *k, sni_span *spans) {
+static int host_prefetch(const sni_kernel *k, sni_span *spans) {
     const activation *a = k->host_ctx;
     const sni_step *next = a->step + 1, *end = a->plan->steps + a->plan->n_steps;
     while (next < end && next->view) next++;
@@ -173,7 +173,7 @@ static sn_status run_step(activation *a, const sni_step *s) {
                                   .text = host_text,
                                   .poll = host_poll,
                                   .subgraph = host_subgraph,
-                                  .ahead = host_ahead};
+                                  .prefetch = host_prefetch};
     const sni_node *n = s->node;
     const sni_datum **refs = a->frame->refs + s->refs;
     sni_kernel k = {.node = n,

@@ -15,12 +15,12 @@ sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
     return status;
 }
 
-sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *err) {
+sn_status sni_const_borrow(sni_const *c, bool unaligned, sni_borrow *out, sn_error *err) {
     pthread_mutex_lock(&c->store->lock);
     sni_const copy = *c;
     pthread_mutex_unlock(&c->store->lock);
     sni_buffer *buffer = NULL;
-    if (!copy.tensor.data && copy.raw && loose) copy.tensor.data = (void *)copy.raw;
+    if (!copy.tensor.data && copy.raw && unaligned) copy.tensor.data = (void *)copy.raw;
     if (!copy.tensor.data && copy.decode) {
         copy.lent = &buffer;
         sn_status status = copy.decode(&copy, err);
@@ -29,18 +29,18 @@ sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *er
             return status;
         }
     }
-    *out = (sni_loan){.tensor = copy.tensor, .mapping = copy.mapping, .buffer = buffer};
+    *out = (sni_borrow){.tensor = copy.tensor, .mapping = copy.mapping, .buffer = buffer};
     return SN_OK;
 }
 
-void sni_loan_done(const sni_loan *loan, const void *bytes, size_t size) {
-    if (!loan->buffer) sni_mapping_drop(loan->mapping, bytes, size);
+void sni_borrow_done(const sni_borrow *borrow, const void *bytes, size_t size) {
+    if (!borrow->buffer) sni_mapping_drop(borrow->mapping, bytes, size);
 }
 
-void sni_loan_end(sni_loan *loan) {
-    sni_loan_done(loan, loan->tensor.data, sni_tensor_bytes(&loan->tensor));
-    sni_buffer_release(loan->buffer);
-    *loan = (sni_loan){0};
+void sni_borrow_end(sni_borrow *borrow) {
+    sni_borrow_done(borrow, borrow->tensor.data, sni_tensor_bytes(&borrow->tensor));
+    sni_buffer_release(borrow->buffer);
+    *borrow = (sni_borrow){0};
 }
 
 static void release_buffer(void *buffer) {

@@ -16,7 +16,7 @@ static void *grow(sni_graph *g, void *array, int32_t count, int32_t *capacity, s
 }
 
 static sn_status no_room(const sni_graph *g, sn_error *err) {
-    return sni_store_no_room(g->store, err);
+    return sni_store_no_memory(g->store, err);
 }
 
 #define GROW(g, array, count, capacity) grow((g), (array), (count), &(capacity), sizeof *(array))
@@ -33,7 +33,7 @@ sn_status sni_graph_new(sni_store *store, sni_symbols *symbols, sni_graph *paren
         SN_TRY(sni_store_own(store, symbols, free_symbols, err));
     }
     sni_graph *g = SNI_NEW(&store->arena, sni_graph);
-    if (!g) return sni_store_no_room(store, err);
+    if (!g) return sni_store_no_memory(store, err);
     g->store = store;
     g->symbols = symbols;
     g->parent = parent;

@@ -62,18 +62,18 @@ sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err);
 
 /* The contents for a while: `tensor` is valid until the loan ends, and then the memory and the
  * pages of the file that nobody else needs are given back. */
-typedef struct sni_loan {
+typedef struct sni_borrow {
     sni_tensor tensor;
     const struct sni_mapping *mapping;
     sni_buffer *buffer; /* NULL: not decoded for the loan */
-} sni_loan;
+} sni_borrow;
 
-/* Of a tensor of numbers. `loose` says that they may lie at any address (sni_loose_float).
+/* Of a tensor of numbers. `loose` says that they may lie at any address (sni_unaligned_float).
  * Thread-safe. */
-sn_status sni_const_borrow(sni_const *c, bool loose, sni_loan *out, sn_error *err);
+sn_status sni_const_borrow(sni_const *c, bool unaligned, sni_borrow *out, sn_error *err);
 /* Tells that a part of what is borrowed has been read and will not be again. */
-void sni_loan_done(const sni_loan *loan, const void *bytes, size_t size);
-void sni_loan_end(sni_loan *loan);
+void sni_borrow_done(const sni_borrow *borrow, const void *bytes, size_t size);
+void sni_borrow_end(sni_borrow *borrow);
 
 /* For decode functions: memory for the contents, owned by c->store or the loan, not filled. */
 sn_status sni_const_own_memory(sni_const *c, sn_error *err);

@@ -56,7 +56,7 @@ sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *),
     return SN_OK;
 }
 
-sn_status sni_store_no_room(const sni_store *store, sn_error *err) {
+sn_status sni_store_no_memory(const sni_store *store, sn_error *err) {
     if (store->arena.over_limit)
         return sni_fail(err, SN_LIMIT, "the model needs more than the %zu bytes of heap allowed",
                         store->arena.limit);

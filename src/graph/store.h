@@ -32,6 +32,6 @@ void sni_store_release(sni_store *store);
 sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *), sn_error *err);
 
 /* Why the store's arena gave nothing: SN_LIMIT if it may not, SN_NO_MEMORY if it cannot. */
-sn_status sni_store_no_room(const sni_store *store, sn_error *err);
+sn_status sni_store_no_memory(const sni_store *store, sn_error *err);
 
 #endif

@@ -363,9 +363,9 @@ static void put(text *t, const char *c) {
 }
 
 static void put_number(text *t, int64_t v) {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, v);
-    put(t, digits);
+    char emulated[24];
+    snprintf(emulated, sizeof emulated, "%" PRId64, v);
+    put(t, emulated);
 }
 
 static void put_term(const sni_symbols *s, text *t, const term *x) {
@@ -376,9 +376,9 @@ static void put_term(const sni_symbols *s, text *t, const term *x) {
         put(t, "-");
     uint64_t size = negative ? -(uint64_t)x->coef : (uint64_t)x->coef;
     if (size != 1 || x->n_factors == 0) {
-        char digits[24];
-        snprintf(digits, sizeof digits, "%" PRIu64, size);
-        put(t, digits);
+        char emulated[24];
+        snprintf(emulated, sizeof emulated, "%" PRIu64, size);
+        put(t, emulated);
     }
     for (int32_t i = 0; i < x->n_factors; i++) {
         if (i || size != 1) put(t, "*");

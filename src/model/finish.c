@@ -26,7 +26,7 @@ static sn_status read_body(finisher *f, const sni_op *op, body **out) {
     SN_TRY(sni_store_own(imp->store, bytes.p, free, imp->err));
     body *b = SNI_NEW(&imp->store->arena, body);
     sni_opset *opset = SNI_NEW(&imp->store->arena, sni_opset);
-    if (!b || !opset) return sni_import_no_room(imp);
+    if (!b || !opset) return sni_import_no_memory(imp);
     imp->limits.origin = bytes.p;
     SN_TRY(sni_function_read(imp, (sni_message){bytes.p, bytes.n}, &b->function));
     if (!b->function.opsets.n) {
@@ -76,7 +76,7 @@ static sn_status make_arguments(finisher *f, const sni_node *n, sni_arguments *o
     for (const sni_param *p = n->op->params; p && p->name; p++) most++;
     sni_argument *all = SNI_NEW_ARRAY(arena, sni_argument, most);
     sni_attr *defaults = SNI_NEW_ARRAY(arena, sni_attr, most);
-    if (!all || !defaults) return sni_import_no_room(f->imp);
+    if (!all || !defaults) return sni_import_no_memory(f->imp);
     for (; made < (size_t)n->n_attrs; made++)
         all[made] = (sni_argument){.name = n->attrs[made].name, .attr = &n->attrs[made]};
     for (const sni_param *p = n->op->params; p && p->name; p++) {
@@ -115,7 +115,7 @@ static sn_status expand_node(finisher *f, sni_scope *scope, sni_node *n) {
     SN_TRY(make_arguments(f, n, &given));
     if (!scope->taken.count) SN_TRY(take_names(f, g, scope));
     int32_t *out = SNI_NEW_ARRAY(&f->imp->store->arena, int32_t, n->n_out);
-    if (!out) return sni_import_no_room(f->imp);
+    if (!out) return sni_import_no_memory(f->imp);
     for (int32_t i = 0; i < n->n_out; i++) {
         sni_value *v;
         out[i] = SNI_NO_ID;

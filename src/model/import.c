@@ -24,8 +24,8 @@ enum { HEAP_PER_BYTE = 64, HEAP_FLOOR = 16 << 20 };
 /* Opset lists are searched for every node. */
 enum { MAX_OPSETS = 256 };
 
-sn_status sni_import_no_room(sni_importer *imp) {
-    return sni_store_no_room(imp->store, imp->err);
+sn_status sni_import_no_memory(sni_importer *imp) {
+    return sni_store_no_memory(imp->store, imp->err);
 }
 
 sni_wire sni_import_open(sni_importer *imp, sni_message message) {
@@ -36,7 +36,7 @@ sni_wire sni_import_open(sni_importer *imp, sni_message message) {
 
 sn_status sni_import_copy(sni_importer *imp, sni_str text, sni_str *out) {
     sni_str copy = sni_arena_str(&imp->store->arena, text);
-    if (!copy.p) return sni_import_no_room(imp);
+    if (!copy.p) return sni_import_no_memory(imp);
     *out = copy;
     return SN_OK;
 }
@@ -149,7 +149,7 @@ static sn_status read_lists(sni_importer *imp, sni_message file, const counts *c
     sni_model *m = imp->model;
     m->opsets = SNI_NEW_ARRAY(&imp->store->arena, sni_opset, c->opsets);
     m->metadata = SNI_NEW_ARRAY(&imp->store->arena, sni_pair, c->metadata);
-    if (!m->opsets || !m->metadata) return sni_import_no_room(imp);
+    if (!m->opsets || !m->metadata) return sni_import_no_memory(imp);
     sni_wire w = sni_import_open(imp, file), inner;
     sni_field f;
     while (sni_wire_next(&w, &f)) {
@@ -190,12 +190,12 @@ static sn_status import_model(sni_importer *imp, sni_message file) {
 
 static sn_status make_model(sni_importer *imp, sni_model **out) {
     sni_model *m = SNI_NEW(&imp->store->arena, sni_model);
-    if (!m) return sni_import_no_room(imp);
+    if (!m) return sni_import_no_memory(imp);
     m->store = imp->store;
     m->producer_name = m->producer_version = m->domain = m->doc = m->graph_doc = (sni_str){"", 0};
     if (imp->options.file) {
         m->mappings = SNI_NEW(&imp->store->arena, sni_mapping *);
-        if (!m->mappings) return sni_import_no_room(imp);
+        if (!m->mappings) return sni_import_no_memory(imp);
         m->mappings[m->n_mappings++] = imp->options.file;
     }
     SN_TRY(sni_graph_new(imp->store, NULL, NULL, &m->graph, imp->err));

@@ -98,7 +98,7 @@ typedef struct sni_importer {
 } sni_importer;
 
 /* SN_LIMIT or SN_NO_MEMORY, as the store's arena says. */
-sn_status sni_import_no_room(sni_importer *imp);
+sn_status sni_import_no_memory(sni_importer *imp);
 sni_wire sni_import_open(sni_importer *imp, sni_message message);
 sn_status sni_import_copy(sni_importer *imp, sni_str text, sni_str *out); /* into the arena */
 /* Room for `count` ids in imp->ids. */

@@ -160,7 +160,7 @@ static sn_status read_one(sni_importer *imp, sni_scope *scope, sni_node *n, cons
         return read_graph(imp, scope, n, w, f, &out->u.graph);
     default: {
         sni_type *type = SNI_NEW(&imp->store->arena, sni_type);
-        if (!type) return sni_import_no_room(imp);
+        if (!type) return sni_import_no_memory(imp);
         out->u.type = type;
         return read_type(imp, w, f, type);
     }
@@ -222,7 +222,7 @@ static sn_status make_list(sni_importer *imp, const head *h, lists *l, sni_attr 
         out->u.types = made = l->types = SNI_NEW_ARRAY(arena, sni_type, h->count);
         break;
     }
-    return made ? SN_OK : sni_import_no_room(imp);
+    return made ? SN_OK : sni_import_no_memory(imp);
 }
 
 static sn_status read_numbers(sni_wire *w, const sni_field *f, const head *h, const lists *l,

@@ -47,7 +47,7 @@ static sn_status keep_mapping(sni_importer *imp, sni_mapping *mapping) {
     SN_TRY(sni_store_own(imp->store, mapping, close_mapping, imp->err));
     sni_model *m = imp->model;
     sni_mapping **all = SNI_NEW_ARRAY(&imp->store->arena, sni_mapping *, m->n_mappings + 1);
-    if (!all) return sni_import_no_room(imp);
+    if (!all) return sni_import_no_memory(imp);
     if (m->n_mappings) memcpy(all, m->mappings, m->n_mappings * sizeof *all);
     all[m->n_mappings++] = mapping;
     m->mappings = all;
@@ -174,7 +174,7 @@ sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni
     else
         SN_TRY(locate(imp, &view, &mapping));
     sni_const *c = SNI_NEW(&imp->store->arena, sni_const);
-    if (!c) return sni_import_no_room(imp);
+    if (!c) return sni_import_no_memory(imp);
     c->tensor = view.shape;
     c->store = imp->store;
     c->file_bytes = view.raw ? view.raw_size : view.data_size;
@@ -185,7 +185,7 @@ sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni
         c->tensor.data = (void *)view.raw; /* only ever read */
     } else {
         sni_tensor_view *source = SNI_NEW(&imp->store->arena, sni_tensor_view);
-        if (!source) return sni_import_no_room(imp);
+        if (!source) return sni_import_no_memory(imp);
         *source = view;
         c->source = source;
         c->decode = decode_tensor;
@@ -199,7 +199,7 @@ sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni
 sn_status sni_import_sparse(sni_importer *imp, sni_wire *w, sni_const **out, sni_str *name) {
     sni_sparse_view *v = SNI_NEW(&imp->store->arena, sni_sparse_view);
     sni_const *c = SNI_NEW(&imp->store->arena, sni_const);
-    if (!v || !c) return sni_import_no_room(imp);
+    if (!v || !c) return sni_import_no_memory(imp);
     SN_TRY(sni_sparse_view_read(w, v));
     const sni_mapping *mapping;
     SN_TRY(locate(imp, &v->values, &mapping));

@@ -13,7 +13,7 @@ static sn_status make_key(sni_importer *imp, sni_str domain, sni_str name, sni_s
                           sni_str *out) {
     size_t n = domain.n + name.n + overload.n + 2;
     char *p = sni_arena_alloc(&imp->store->arena, n);
-    if (!p) return sni_import_no_room(imp);
+    if (!p) return sni_import_no_memory(imp);
     if (domain.n) memcpy(p, domain.p, domain.n);
     if (name.n) memcpy(p + domain.n + 1, name.p, name.n);
     if (overload.n) memcpy(p + domain.n + name.n + 2, overload.p, overload.n);
@@ -34,7 +34,7 @@ sn_status sni_function_read(sni_importer *imp, sni_message message, sni_function
     }
     SN_TRY(w.status);
     sni_opset *opsets = SNI_NEW_ARRAY(&imp->store->arena, sni_opset, n_opsets);
-    if (!opsets) return sni_import_no_room(imp);
+    if (!opsets) return sni_import_no_memory(imp);
     w = sni_import_open(imp, message);
     while (sni_wire_next(&w, &f)) {
         if (f.number != ONNX_FUNCTION_OPSET) continue;
@@ -68,7 +68,7 @@ sn_status sni_import_functions(sni_importer *imp, sni_message model) {
     if (n > SNI_MAX_NODES)
         return sni_fail(imp->err, SN_LIMIT, "the file has more than %d functions", SNI_MAX_NODES);
     imp->functions = SNI_NEW_ARRAY(&imp->store->arena, sni_function, n);
-    if (!imp->functions) return sni_import_no_room(imp);
+    if (!imp->functions) return sni_import_no_memory(imp);
     w = sni_import_open(imp, model);
     while (sni_wire_next(&w, &f)) {
         if (f.number != ONNX_MODEL_FUNCTION) continue;
@@ -146,7 +146,7 @@ static sn_status bind_arguments(expansion *x, const sni_arguments *given) {
     while (sni_wire_next(&w, &f)) most += f.number == ONNX_FUNCTION_ATTRIBUTE_PROTO;
     SN_TRY(w.status);
     sni_argument *all = SNI_NEW_ARRAY(&x->imp->store->arena, sni_argument, most);
-    if (!all) return sni_import_no_room(x->imp);
+    if (!all) return sni_import_no_memory(x->imp);
     for (size_t i = 0; i < given->n; i++) all[i] = given->v[i];
     x->arguments = (sni_arguments){all, given->n};
     w = sni_import_open(x->imp, x->function->message);
@@ -246,7 +246,7 @@ sn_status sni_expand_function(sni_importer *imp, sni_scope *caller, sni_function
 static sn_status read_arguments(sni_importer *imp, sni_scope *scope, const sni_node_view *node,
                                 sni_arguments *out) {
     sni_argument *all = SNI_NEW_ARRAY(&imp->store->arena, sni_argument, node->n_attrs);
-    if (!all) return sni_import_no_room(imp);
+    if (!all) return sni_import_no_memory(imp);
     sni_wire w = sni_import_open(imp, node->message), inner;
     sni_field f;
     size_t n = 0;
@@ -282,7 +282,7 @@ sn_status sni_import_call(sni_importer *imp, sni_scope *scope, const sni_node_vi
     sni_arguments given;
     size_t total = node->n_in + node->n_out;
     int32_t *ids = SNI_NEW_ARRAY(&imp->store->arena, int32_t, total);
-    if (!ids) return sni_import_no_room(imp);
+    if (!ids) return sni_import_no_memory(imp);
     SN_TRY(sni_import_values(imp, scope, node));
     if (total) memcpy(ids, imp->ids, total * sizeof *ids);
     SN_TRY(read_arguments(imp, scope, node, &given));

@@ -119,7 +119,7 @@ static sn_status make_output_types(sni_importer *imp, sni_message message) {
     SN_TRY(w.status);
     imp->output_types = SNI_NEW_ARRAY(&imp->store->arena, sni_type, n);
     imp->model->output_types = imp->output_types;
-    return imp->output_types ? SN_OK : sni_import_no_room(imp);
+    return imp->output_types ? SN_OK : sni_import_no_memory(imp);
 }
 
 /* The name of a graph, and the main one's description. */

@@ -96,7 +96,7 @@ static sn_status check_new_attr(sni_importer *imp, const sni_attr *attrs, int32_
 static sn_status read_attrs(sni_importer *imp, sni_scope *scope, sni_node *n,
                             const sni_node_view *v, sni_attr **out, int32_t *count) {
     sni_attr *attrs = SNI_NEW_ARRAY(&imp->store->arena, sni_attr, v->n_attrs);
-    if (!attrs) return sni_import_no_room(imp);
+    if (!attrs) return sni_import_no_memory(imp);
     sni_wire w = sni_import_open(imp, v->message);
     sni_field f;
     int32_t made = 0;

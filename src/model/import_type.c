@@ -56,7 +56,7 @@ static sn_status read_shape(sni_importer *imp, sni_wire *w, sni_type *out) {
     }
     SN_TRY(w->status);
     sni_dim *copy = SNI_NEW_ARRAY(&imp->store->arena, sni_dim, rank);
-    if (!copy) return sni_import_no_room(imp);
+    if (!copy) return sni_import_no_memory(imp);
     for (int i = 0; i < rank; i++) copy[i] = dims[i];
     out->dims = copy;
     out->rank = rank;
@@ -89,7 +89,7 @@ static sn_status read_inner(sni_importer *imp, sni_wire *w, sni_type *out, int d
         if (f.number != number) continue;
         sni_wire element;
         sni_type *inner = SNI_NEW(&imp->store->arena, sni_type);
-        if (!inner) return sni_import_no_room(imp);
+        if (!inner) return sni_import_no_memory(imp);
         SN_TRY(sni_field_message(w, &f, &element));
         SN_TRY(read_type(imp, &element, inner, depth + 1));
         out->inner = inner;

@@ -11,7 +11,7 @@ void sni_scope_free(sni_scope *scope) {
 static sn_status join(sni_importer *imp, sni_str a, const char *between, sni_str b, sni_str *out) {
     size_t middle = strlen(between);
     char *p = sni_arena_alloc(&imp->store->arena, a.n + middle + b.n + 1);
-    if (!p) return sni_import_no_room(imp);
+    if (!p) return sni_import_no_memory(imp);
     if (a.n) memcpy(p, a.p, a.n);
     memcpy(p + a.n, between, middle);
     if (b.n) memcpy(p + a.n + middle, b.p, b.n);

@@ -33,7 +33,7 @@ static bool has_more(const sni_node *n) {
 /* Every output is made of the one pixel under it, and the input is blocked. */
 static bool is_pointwise(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || has_more(n) || p->picked.indices.n || p->fused.conv.group != 1 ||
+    if (!p || has_more(n) || p->indirect.indices.n || p->fused.conv.group != 1 ||
         !has_constant_bias(g, n))
         return false;
     const int64_t *w = weights_of(g, n);
@@ -146,7 +146,7 @@ static sni_node *scaling_of(const sni_graph *g, const sni_node *conv, int *facto
 /* A pointwise convolution of a blocked input that has no factors yet. */
 static bool can_scale(const sni_graph *g, const sni_node *n) {
     const sni_blocked_conv_params *p = blocked_conv(n);
-    if (!p || p->picked.indices.n || p->fused.conv.group != 1 ||
+    if (!p || p->indirect.indices.n || p->fused.conv.group != 1 ||
         (n->n_in > 5 && n->in[5] != SNI_NO_ID))
         return false;
     const int64_t *w = weights_of(g, n);

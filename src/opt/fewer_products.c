@@ -1,8 +1,8 @@
 /* fewer_products.c - lets nodes be computed otherwise than by their definition, with somewhat
  * larger rounding errors, where that pays: blocked convolutions with wide kernels by Winograd's
- * method (cpu/conv/winograd/winograd.h), dense layers by Strassen's (cpu/gemm/gemm_seven.c), both
- * by pairs of terms (cpu/gemm/paired.h) and as products of digits (cpu/gemm/digits.h). Leaving
- * these passes out keeps the direct sums. */
+ * method (cpu/conv/winograd/winograd.h), dense layers by Strassen's (cpu/gemm/strassen.c), both
+ * by pairs of terms (cpu/gemm/inner_product.h) and as products of digits (cpu/gemm/emulated.h).
+ * Leaving these passes out keeps the direct sums. */
 #include "ops/sinter/blocked.h"
 #include "ops/nn/fused.h"
 #include "opt/opt.h"
@@ -50,16 +50,16 @@ static bool is_matrix_product(const sni_graph *g, const sni_node *n) {
     return p->fused.conv.group == 1;
 }
 
-static bool can_be_paired(const sni_graph *g, const sni_node *n) {
+static bool can_be_inner_product(const sni_graph *g, const sni_node *n) {
     if (!is_matrix_product(g, n)) return false;
-    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->paired
-                                  : !((const sni_blocked_conv_params *)n->params)->paired;
+    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->inner_product
+                                  : !((const sni_blocked_conv_params *)n->params)->inner_product;
 }
 
-static bool can_be_digits(const sni_graph *g, const sni_node *n) {
+static bool can_be_emulated(const sni_graph *g, const sni_node *n) {
     if (!is_matrix_product(g, n)) return false;
-    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->digits
-                                  : !((const sni_blocked_conv_params *)n->params)->digits;
+    return is_sinter(n, "Linear") ? !((const sni_linear_params *)n->params)->emulated
+                                  : !((const sni_blocked_conv_params *)n->params)->emulated;
 }
 
 /* Sets attribute `name` of the nodes that can have it. */
@@ -79,12 +79,12 @@ sn_status sni_pass_winograd(sni_rewrite *r) {
     return allow(r, "winograd", can_be_winograd);
 }
 
-sn_status sni_pass_paired(sni_rewrite *r) {
-    return allow(r, "paired", can_be_paired);
+sn_status sni_pass_inner_product(sni_rewrite *r) {
+    return allow(r, "paired", can_be_inner_product);
 }
 
-sn_status sni_pass_digits(sni_rewrite *r) {
-    return allow(r, "digits", can_be_digits);
+sn_status sni_pass_emulated(sni_rewrite *r) {
+    return allow(r, "digits", can_be_emulated);
 }
 
 sn_status sni_pass_strassen(sni_rewrite *r) {

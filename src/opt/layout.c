@@ -6,7 +6,7 @@
 
 /* ---- Looking ---- */
 
-int64_t sni_layout_channels(const sni_layout *l, int32_t id) {
+int64_t sni_layout_channels(const sni_layout_pass *l, int32_t id) {
     const sni_value *v = sni_graph_value(l->g, id);
     if (!v || v->type.kind != SN_KIND_TENSOR || v->type.dtype != SN_FLOAT32 || !v->type.has_shape ||
         (v->type.rank != 3 && v->type.rank != 4) || v->type.dims[1] < 1 ||
@@ -15,17 +15,17 @@ int64_t sni_layout_channels(const sni_layout *l, int32_t id) {
     return v->type.dims[1];
 }
 
-sni_channel sni_layout_part(const sni_layout *l, int32_t id, int64_t channel) {
-    const sni_form *f = &l->forms[id];
+sni_channel sni_layout_part(const sni_layout_pass *l, int32_t id, int64_t channel) {
+    const sni_layout_variant *f = &l->forms[id];
     return f->real != SNI_NO_ID ? (sni_channel){f->real, (int32_t)channel} : f->parts[channel];
 }
 
-sni_const *sni_layout_const(const sni_layout *l, int32_t id) {
+sni_const *sni_layout_const(const sni_layout_pass *l, int32_t id) {
     const sni_value *v = sni_graph_value(l->g, id);
     return v && !v->is_input ? v->constant : NULL;
 }
 
-bool sni_layout_ints(const sni_layout *l, int32_t id, const int64_t **v, int64_t *count) {
+bool sni_layout_ints(const sni_layout_pass *l, int32_t id, const int64_t **v, int64_t *count) {
     sni_const *c = sni_layout_const(l, id);
     const sni_value *value = sni_graph_value(l->g, id);
     const sni_tensor *t;
@@ -46,7 +46,7 @@ bool sni_layout_ints(const sni_layout *l, int32_t id, const int64_t **v, int64_t
 
 /* ---- Making ---- */
 
-sn_status sni_layout_emit(sni_layout *l, const sni_node *before, const sni_layout_node *node,
+sn_status sni_layout_emit(sni_layout_pass *l, const sni_node *before, const sni_layout_node *node,
                           int32_t *out) {
     sni_graph *g = l->g;
     sn_error *err = l->r->err;
@@ -68,7 +68,7 @@ sn_status sni_layout_emit(sni_layout *l, const sni_node *before, const sni_layou
     return SN_OK;
 }
 
-sn_status sni_layout_list(sni_layout *l, const char *name, const int64_t *v, size_t count,
+sn_status sni_layout_list(sni_layout_pass *l, const char *name, const int64_t *v, size_t count,
                           sni_attr *out) {
     int64_t *copy = SNI_NEW_ARRAY(&l->r->store->arena, int64_t, count ? count : 1);
     if (!copy) return sni_fail_memory(l->r->err);
@@ -78,7 +78,7 @@ sn_status sni_layout_list(sni_layout *l, const char *name, const int64_t *v, siz
     return SN_OK;
 }
 
-static sn_status add_const(sni_layout *l, sn_dtype dtype, int rank, const int64_t *dims,
+static sn_status add_const(sni_layout_pass *l, sn_dtype dtype, int rank, const int64_t *dims,
                            void **data, int32_t *out) {
     sni_const *c;
     sni_value *v;
@@ -89,14 +89,14 @@ static sn_status add_const(sni_layout *l, sn_dtype dtype, int rank, const int64_
     return SN_OK;
 }
 
-sn_status sni_layout_const_ints(sni_layout *l, const int64_t *v, int64_t count, int32_t *out) {
+sn_status sni_layout_const_ints(sni_layout_pass *l, const int64_t *v, int64_t count, int32_t *out) {
     void *data;
     SN_TRY(add_const(l, SN_INT64, 1, &count, &data, out));
     if (count) memcpy(data, v, (size_t)count * sizeof *v);
     return SN_OK;
 }
 
-sn_status sni_layout_const_floats(sni_layout *l, int rank, const int64_t *dims, float **data,
+sn_status sni_layout_const_floats(sni_layout_pass *l, int rank, const int64_t *dims, float **data,
                                   int32_t *out) {
     void *made;
     SN_TRY(add_const(l, SN_FLOAT32, rank, dims, &made, out));
@@ -104,8 +104,8 @@ sn_status sni_layout_const_floats(sni_layout *l, int rank, const int64_t *dims, 
     return SN_OK;
 }
 
-sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t channels, float tail,
-                                    int32_t *out) {
+sn_status sni_layout_const_channels(sni_layout_pass *l, const float *v, int64_t channels,
+                                    float tail, int32_t *out) {
     int64_t blocks = (channels + l->block - 1) / l->block;
     int64_t dims[5] = {1, blocks, 1, 1, l->block};
     void *data;
@@ -118,7 +118,7 @@ sn_status sni_layout_const_channels(sni_layout *l, const float *v, int64_t chann
 
 /* True if the parts are whole blocked values one after the other, which can be put together block
  * by block. */
-static bool is_concat(const sni_layout *l, const sni_channel *parts, int64_t count,
+static bool is_concat(const sni_layout_pass *l, const sni_channel *parts, int64_t count,
                       const int64_t *sizes, const int32_t *sources, int32_t n) {
     int64_t at = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ static bool is_concat(const sni_layout *l, const sni_channel *parts, int64_t cou
 }
 
 /* Different values among the parts, in order, and the channels of each. */
-static int32_t find_sources(const sni_layout *l, const sni_channel *parts, int64_t count,
+static int32_t find_sources(const sni_layout_pass *l, const sni_channel *parts, int64_t count,
                             int32_t *sources, int64_t *sizes) {
     int32_t n = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -144,7 +144,7 @@ static int32_t find_sources(const sni_layout *l, const sni_channel *parts, int64
     return n;
 }
 
-static sn_status emit_gather(sni_layout *l, const sni_channel *parts, int64_t count,
+static sn_status emit_gather(sni_layout_pass *l, const sni_channel *parts, int64_t count,
                              const sni_node *before, const int32_t *sources, const int64_t *sizes,
                              int32_t n, int32_t *out) {
     int64_t *indices = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)count);
@@ -166,7 +166,7 @@ static sn_status emit_gather(sni_layout *l, const sni_channel *parts, int64_t co
     return sni_layout_emit(l, before, &node, out);
 }
 
-static sn_status make_real(sni_layout *l, const sni_channel *parts, int64_t count,
+static sn_status make_real(sni_layout_pass *l, const sni_channel *parts, int64_t count,
                            const sni_node *before, int32_t *out) {
     int32_t *sources = SNI_NEW_ARRAY(&l->temp, int32_t, (size_t)count);
     int64_t *sizes = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)count);
@@ -180,12 +180,12 @@ static sn_status make_real(sni_layout *l, const sni_channel *parts, int64_t coun
     return sni_layout_emit(l, before, &node, out);
 }
 
-void sni_layout_set_channels(sni_layout *l, int32_t blocked, int64_t channels) {
+void sni_layout_set_channels(sni_layout_pass *l, int32_t blocked, int64_t channels) {
     if (blocked < l->n_channels) l->channels[blocked] = channels;
 }
 
-sn_status sni_layout_need(sni_layout *l, int32_t id, const sni_node *before, int32_t *out) {
-    sni_form *f = &l->forms[id];
+sn_status sni_layout_need(sni_layout_pass *l, int32_t id, const sni_node *before, int32_t *out) {
+    sni_layout_variant *f = &l->forms[id];
     if (f->real == SNI_NO_ID && f->parts) {
         SN_TRY(make_real(l, f->parts, sni_layout_channels(l, id), before, &f->real));
     } else if (f->real == SNI_NO_ID) {
@@ -203,7 +203,7 @@ sn_status sni_layout_need(sni_layout *l, int32_t id, const sni_node *before, int
     return SN_OK;
 }
 
-void sni_layout_done(sni_layout *l, sni_node *n, int32_t real) {
+void sni_layout_done(sni_layout_pass *l, sni_node *n, int32_t real) {
     l->forms[n->out[0]].real = real;
     sni_layout_set_channels(l, real, sni_layout_channels(l, n->out[0]));
     l->dead[n->id] = true;
@@ -214,8 +214,8 @@ void sni_layout_done(sni_layout *l, sni_node *n, int32_t real) {
 
 /* The node before which users of a list of channels find it real. It became so where a blocked user
  * needed it, which may be after a plain one: that is moved to `before`. */
-static const sni_node *behind_list(sni_layout *l, int32_t id, const sni_node *before) {
-    const sni_form *f = &l->forms[id];
+static const sni_node *behind_list(sni_layout_pass *l, int32_t id, const sni_node *before) {
+    const sni_layout_variant *f = &l->forms[id];
     if (!f->parts || f->real == SNI_NO_ID) return before;
     sni_node *maker = sni_value_producer(l->g, l->g->values[f->real]);
     if (maker == before) return sni_graph_next(l->g, maker);
@@ -225,7 +225,7 @@ static const sni_node *behind_list(sni_layout *l, int32_t id, const sni_node *be
 
 /* Gives the users of a dead node's output, which are plain nodes and outputs of the graph, a plain
  * tensor again. */
-static sn_status restore(sni_layout *l, const sni_node *n, int32_t id) {
+static sn_status restore(sni_layout_pass *l, const sni_node *n, int32_t id) {
     const sni_node *after = sni_graph_next(l->g, n);
     int32_t blocked, plain;
     if (id == SNI_NO_ID || l->g->values[id]->use_count == 0) return SN_OK;
@@ -245,7 +245,7 @@ static sn_status restore(sni_layout *l, const sni_node *n, int32_t id) {
 }
 
 /* The blocked form of a dead node's output is known by its name from now on. */
-static void keep_name(const sni_layout *l, int32_t id) {
+static void keep_name(const sni_layout_pass *l, int32_t id) {
     if (id == SNI_NO_ID || l->forms[id].real == SNI_NO_ID) return;
     sni_value *blocked = l->g->values[l->forms[id].real];
     if (!blocked || blocked->stands_for.n) return;
@@ -254,7 +254,7 @@ static void keep_name(const sni_layout *l, int32_t id) {
 }
 
 /* Removes dead nodes, last ones first. */
-static sn_status sweep(sni_layout *l) {
+static sn_status sweep(sni_layout_pass *l) {
     for (int32_t id = l->g->last; id != SNI_NO_ID;) {
         sni_node *n = l->g->nodes[id];
         id = n->prev;
@@ -269,8 +269,8 @@ static sn_status sweep(sni_layout *l) {
     return SN_OK;
 }
 
-static sn_status run(sni_layout *l) {
-    l->forms = SNI_NEW_ARRAY(&l->temp, sni_form, (size_t)l->n_values + 1);
+static sn_status run(sni_layout_pass *l) {
+    l->forms = SNI_NEW_ARRAY(&l->temp, sni_layout_variant, (size_t)l->n_values + 1);
     l->dead = SNI_NEW_ARRAY(&l->temp, bool, (size_t)l->n_nodes + 1);
     l->n_channels = l->n_values + 24 * l->n_nodes; /* no handler makes as many values */
     l->channels = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)l->n_channels + 1);
@@ -285,11 +285,11 @@ static sn_status run(sni_layout *l) {
 }
 
 sn_status sni_pass_layout(sni_rewrite *r) {
-    sni_layout l = {.r = r,
-                    .g = r->graph,
-                    .block = sni_cpu_block(),
-                    .n_values = r->graph->value_count,
-                    .n_nodes = r->graph->node_count};
+    sni_layout_pass l = {.r = r,
+                         .g = r->graph,
+                         .block = sni_cpu_block(),
+                         .n_values = r->graph->value_count,
+                         .n_nodes = r->graph->node_count};
     sni_arena_init(&l.temp, 0);
     sn_status status = run(&l);
     sni_arena_free(&l.temp);

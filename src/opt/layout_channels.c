@@ -2,16 +2,16 @@
  * blocked values. */
 #include "opt/layout.h"
 
-static sn_status new_parts(sni_layout *l, int32_t id, sni_channel **out) {
+static sn_status new_parts(sni_layout_pass *l, int32_t id, sni_channel **out) {
     *out = SNI_NEW_ARRAY(&l->temp, sni_channel, (size_t)sni_layout_channels(l, id));
     return *out ? SN_OK : sni_fail_memory(l->r->err);
 }
 
-static void set_parts(sni_layout *l, int32_t id, sni_channel *parts) {
+static void set_parts(sni_layout_pass *l, int32_t id, sni_channel *parts) {
     l->forms[id].parts = parts;
 }
 
-static void bury(sni_layout *l, const sni_node *n) {
+static void bury(sni_layout_pass *l, const sni_node *n) {
     l->dead[n->id] = true;
     l->r->count++;
 }
@@ -22,12 +22,12 @@ static int64_t int_attr(const sni_node *n, const char *name, int64_t otherwise) 
 }
 
 /* True for the axis of a value that its channels are along. */
-static bool along_channels(const sni_layout *l, int32_t id, int64_t axis) {
+static bool along_channels(const sni_layout_pass *l, int32_t id, int64_t axis) {
     return axis == 1 || axis + l->g->values[id]->type.rank == 1;
 }
 
 /* Concat along channels of values some of which are blocked. */
-sn_status sni_layout_concat(sni_layout *l, sni_node *n) {
+sn_status sni_layout_concat(sni_layout_pass *l, sni_node *n) {
     bool some = false;
     int64_t channels = sni_layout_channels(l, n->out[0]), at = 0;
     if (!channels || !along_channels(l, n->out[0], int_attr(n, "axis", 1))) return SN_OK;
@@ -51,7 +51,7 @@ sn_status sni_layout_concat(sni_layout *l, sni_node *n) {
 }
 
 /* Channels [first, first + count) of a value are those of another. */
-static sn_status take(sni_layout *l, int32_t from, int64_t first, int64_t step, int32_t to) {
+static sn_status take(sni_layout_pass *l, int32_t from, int64_t first, int64_t step, int32_t to) {
     sni_channel *parts;
     SN_TRY(new_parts(l, to, &parts));
     int64_t count = sni_layout_channels(l, to);
@@ -60,7 +60,7 @@ static sn_status take(sni_layout *l, int32_t from, int64_t first, int64_t step, 
     return SN_OK;
 }
 
-sn_status sni_layout_split(sni_layout *l, sni_node *n) {
+sn_status sni_layout_split(sni_layout_pass *l, sni_node *n) {
     int64_t channels = sni_layout_channels(l, n->in[0]), at = 0;
     if (!channels || !sni_layout_has(l, n->in[0]) ||
         !along_channels(l, n->in[0], int_attr(n, "axis", 0)))
@@ -80,7 +80,8 @@ sn_status sni_layout_split(sni_layout *l, sni_node *n) {
 }
 
 /* A slice along none but the axes of the picture. */
-static sn_status slice_picture(sni_layout *l, sni_node *n, const int64_t *axes, int64_t count) {
+static sn_status slice_picture(sni_layout_pass *l, sni_node *n, const int64_t *axes,
+                               int64_t count) {
     enum { MOST = 2, INPUTS = 5 };
     int64_t rank = l->g->values[n->in[0]]->type.rank, moved[MOST];
     int32_t in[INPUTS], out;
@@ -100,7 +101,7 @@ static sn_status slice_picture(sni_layout *l, sni_node *n, const int64_t *axes, 
 }
 
 /* A slice along channels alone, or along the picture. */
-sn_status sni_layout_slice(sni_layout *l, sni_node *n) {
+sn_status sni_layout_slice(sni_layout_pass *l, sni_node *n) {
     const int64_t *starts, *axes, *steps;
     int64_t count, n_axes, step = 1, n_steps;
     int64_t channels = sni_layout_channels(l, n->in[0]), left = sni_layout_channels(l, n->out[0]);
@@ -139,7 +140,7 @@ static bool swaps_groups(const sni_node *n) {
 }
 
 /* Reshape to (N, groups, C/groups, H, W), Transpose of the two, Reshape back: a channel shuffle. */
-sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
+sn_status sni_layout_shuffle(sni_layout_pass *l, sni_node *n) {
     const sni_graph *g = l->g;
     int64_t channels = sni_layout_channels(l, n->in[0]);
     const sni_type *type = &g->values[n->out[0]]->type;
@@ -148,13 +149,13 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
         return SN_OK;
     const sni_dim *from = g->values[n->in[0]]->type.dims;
     int64_t groups = type->dims[1], each = type->dims[2];
-    sni_node *turn = only_user(g, n->out[0]);
+    sni_node *transpose = only_user(g, n->out[0]);
     if (groups < 1 || each < 1 || groups > channels || groups * each != channels ||
-        type->dims[3] != from[2] || type->dims[4] != from[3] || !is_plain(turn, "Transpose") ||
-        !swaps_groups(turn))
+        type->dims[3] != from[2] || type->dims[4] != from[3] || !is_plain(transpose, "Transpose") ||
+        !swaps_groups(transpose))
         return SN_OK;
-    sni_node *back = only_user(g, turn->out[0]);
-    if (!is_plain(back, "Reshape") || back->in[0] != turn->out[0] ||
+    sni_node *back = only_user(g, transpose->out[0]);
+    if (!is_plain(back, "Reshape") || back->in[0] != transpose->out[0] ||
         sni_layout_channels(l, back->out[0]) != channels || sni_layout_is_line(l, back->out[0]))
         return SN_OK;
     const sni_dim *to = g->values[back->out[0]]->type.dims;
@@ -166,7 +167,7 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
             parts[j * groups + i] = sni_layout_part(l, n->in[0], i * each + j);
     set_parts(l, back->out[0], parts);
     bury(l, n);
-    bury(l, turn);
+    bury(l, transpose);
     bury(l, back);
     return SN_OK;
 }
@@ -175,8 +176,8 @@ sn_status sni_layout_shuffle(sni_layout *l, sni_node *n) {
 
 /* The blocked value all of whose channels, each once, make up another one's list; SNI_NO_ID if
  * there is none. */
-static sn_status shuffled_value(sni_layout *l, int32_t id, int32_t *out) {
-    const sni_form *f = &l->forms[id];
+static sn_status shuffled_value(sni_layout_pass *l, int32_t id, int32_t *out) {
+    const sni_layout_variant *f = &l->forms[id];
     int64_t channels = sni_layout_channels(l, id);
     *out = SNI_NO_ID;
     if (f->real != SNI_NO_ID || !f->parts || l->channels[f->parts[0].value] != channels)
@@ -192,7 +193,8 @@ static sn_status shuffled_value(sni_layout *l, int32_t id, int32_t *out) {
 }
 
 /* A constant whose rows, one for each channel, go where the channels of a list are. */
-static sn_status shuffled_const(sni_layout *l, int32_t id, const sni_channel *parts, int32_t *out) {
+static sn_status shuffled_const(sni_layout_pass *l, int32_t id, const sni_channel *parts,
+                                int32_t *out) {
     const sni_tensor *t;
     float *to;
     SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
@@ -204,7 +206,7 @@ static sn_status shuffled_const(sni_layout *l, int32_t id, const sni_channel *pa
     return SN_OK;
 }
 
-sn_status sni_layout_shuffled_conv(sni_layout *l, sni_node *n, bool *done) {
+sn_status sni_layout_shuffled_conv(sni_layout_pass *l, sni_node *n, bool *done) {
     enum { MOST = 5 };
     const sni_channel *from = l->forms[n->in[0]].parts;
     int64_t channels = sni_layout_channels(l, n->in[0]);

@@ -8,7 +8,7 @@ static bool is_sinter(const sni_node *n, const char *type) {
 }
 
 /* True for a Transpose that does this to pictures, or swaps channels and places of lines. */
-static bool turns(const sni_node *n, const int64_t perm[4]) {
+static bool transposes(const sni_node *n, const int64_t perm[4]) {
     static const int64_t line[3] = {0, 2, 1};
     if (!n || n->domain.n != 0 || !sni_str_is(n->type, "Transpose")) return false;
     const sni_attr *a = sni_node_attr(n, "perm");
@@ -55,13 +55,13 @@ sn_status sni_pass_layout_last(sni_rewrite *r) {
     sni_node *next;
     for (sni_node *n = sni_graph_first(r->graph); n; n = next) {
         next = sni_graph_next(r->graph, n);
-        if (turns(n, to_last)) {
+        if (transposes(n, to_last)) {
             sni_node *from = producer(r->graph, n);
             if (is_sinter(from, "FromBlocked") && is_plain(from))
                 SN_TRY(replace(r, n, from, from->in[0]));
         } else if (is_sinter(n, "ToBlocked") && is_plain(n)) {
-            sni_node *turn = producer(r->graph, n);
-            if (turns(turn, from_last)) SN_TRY(replace(r, n, n, turn->in[0]));
+            sni_node *transpose = producer(r->graph, n);
+            if (transposes(transpose, from_last)) SN_TRY(replace(r, n, n, transpose->in[0]));
         }
     }
     return SN_OK;

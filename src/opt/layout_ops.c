@@ -19,7 +19,7 @@ enum {
     MOST_LISTS = 4, /* attributes with a number for each spatial axis */
 };
 
-static sn_status layout_conv(sni_layout *l, sni_node *n);
+static sn_status layout_conv(sni_layout_pass *l, sni_node *n);
 
 static bool given(const sni_node *n, int32_t i) {
     return i < n->n_in && n->in[i] != SNI_NO_ID;
@@ -30,7 +30,7 @@ static bool given(const sni_node *n, int32_t i) {
 /* Attributes of a node that have a number for each spatial axis (twice: of begins and ends), as
  * they are for its blocked form. A line has one more axis before its own; where blocks count as an
  * axis (`pools`) there is one behind. Nothing is done along those. */
-static sn_status longer_lists(sni_layout *l, const sni_node *n, bool pools,
+static sn_status longer_lists(sni_layout_pass *l, const sni_node *n, bool pools,
                               sni_attr out[MOST_LISTS], int32_t *count) {
     static const char *const names[MOST_LISTS] = {"kernel_shape", "strides", "dilations", "pads"};
     bool line = sni_layout_is_line(l, n->in[0]);
@@ -52,15 +52,15 @@ static sn_status longer_lists(sni_layout *l, const sni_node *n, bool pools,
 
 /* ---- Convolution ---- */
 
-static bool is_float_const(const sni_layout *l, int32_t id, int rank) {
+static bool is_float_const(const sni_layout_pass *l, int32_t id, int rank) {
     const sni_const *c = sni_layout_const(l, id);
     return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank == rank && c->tensor.count > 0;
 }
 
 /* True if the kernels for blocked tensors take a convolution with these weights, whose input has a
  * blocked form or not. */
-static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const int64_t *w, bool has,
-                         bool *plain) {
+static bool takes_groups(const sni_layout_pass *l, const sni_conv_params *p, const int64_t *w,
+                         bool has, bool *plain) {
     int64_t groups = p->group, in = w[1] * groups, out = w[0];
     if (groups > 1) *plain = false;
     return groups == 1 || sni_blocked_near(in, out, groups, w[2] * w[3], l->block) ||
@@ -69,7 +69,7 @@ static bool takes_groups(const sni_layout *l, const sni_conv_params *p, const in
 
 /* True if a convolution uses a node's result, or what few operators with a blocked form make of it.
  */
-static bool feeds_conv(const sni_layout *l, const sni_node *n, int steps) {
+static bool feeds_conv(const sni_layout_pass *l, const sni_node *n, int steps) {
     for (int32_t i = 0; i < n->n_out; i++) {
         const sni_value *v = sni_graph_value(l->g, n->out[i]);
         for (int32_t u = 0; v && u < v->use_count && u < FEW_USERS; u++) {
@@ -84,7 +84,7 @@ static bool feeds_conv(const sni_layout *l, const sni_node *n, int steps) {
 
 /* True for a convolution along a line that gains more by blocks than the way into them takes: of
  * several taps or with another one after it, over channels that fill blocks. */
-static bool pays_along_line(const sni_layout *l, const sni_node *n, const int64_t *w) {
+static bool pays_along_line(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     int64_t groups = ((const sni_conv_params *)n->params)->group, in = w[1] * groups;
     bool fills = (in <= PLAIN_CHANNELS && in > LINE_IN) ||
                  4 * in >= 3 * sni_ceil_div(in, l->block) * l->block;
@@ -94,7 +94,7 @@ static bool pays_along_line(const sni_layout *l, const sni_node *n, const int64_
 
 /* True for one tap by channel, which is a scale and a shift, and for few channels of a wide
  * picture: they go on with a region, but cost less than the conversions of one of their own. */
-static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64_t *w) {
+static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     int64_t groups = ((const sni_conv_params *)n->params)->group;
     const sni_type *x = &l->g->values[n->in[0]]->type;
     bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 && groups == w[0];
@@ -107,7 +107,7 @@ static bool begins_no_region(const sni_layout *l, const sni_node *n, const int64
 
 /* The shape of a convolution's weights as that of one over a picture; false if they are not
  * constants of its rank. */
-static bool read_weights(const sni_layout *l, const sni_node *n, int64_t w[4]) {
+static bool read_weights(const sni_layout_pass *l, const sni_node *n, int64_t w[4]) {
     bool line = sni_layout_is_line(l, n->in[0]);
     if (!is_float_const(l, n->in[1], line ? 3 : 4)) return false;
     const int64_t *dims = sni_layout_const(l, n->in[1])->tensor.dims;
@@ -116,7 +116,7 @@ static bool read_weights(const sni_layout *l, const sni_node *n, int64_t w[4]) {
 }
 
 /* The weights in that shape. */
-static sn_status shape_weights(sni_layout *l, int32_t id, const int64_t w[4], int32_t *out) {
+static sn_status shape_weights(sni_layout_pass *l, int32_t id, const int64_t w[4], int32_t *out) {
     sni_const *c;
     sni_value *v;
     SN_TRY(sni_const_reshaped(sni_layout_const(l, id), 4, w, &c, l->r->err));
@@ -126,14 +126,14 @@ static sn_status shape_weights(sni_layout *l, int32_t id, const int64_t w[4], in
 }
 
 /* A plain line as a picture. */
-static sn_status lift(sni_layout *l, const sni_node *n, int32_t *id) {
+static sn_status lift(sni_layout_pass *l, const sni_node *n, int32_t *id) {
     int32_t in[2] = {*id};
     SN_TRY(sni_layout_const_ints(l, (int64_t[]){2}, 1, &in[1]));
     sni_layout_node node = {.domain = "", .type = "Unsqueeze", .in = in, .n_in = 2};
     return sni_layout_emit(l, n, &node, id);
 }
 
-static sn_status layout_conv(sni_layout *l, sni_node *n) {
+static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
     int64_t w[4];
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
         !read_weights(l, n, w) || (given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
@@ -176,8 +176,8 @@ static sn_status layout_conv(sni_layout *l, sni_node *n) {
 /* ---- Normalisation ---- */
 
 /* A constant of one number for each channel. */
-static sn_status load_channels(const sni_layout *l, const sni_node *n, int32_t i, int64_t channels,
-                               const float **out) {
+static sn_status load_channels(const sni_layout_pass *l, const sni_node *n, int32_t i,
+                               int64_t channels, const float **out) {
     sni_const *c = given(n, i) ? sni_layout_const(l, n->in[i]) : NULL;
     const sni_tensor *t;
     *out = NULL;
@@ -188,14 +188,14 @@ static sn_status load_channels(const sni_layout *l, const sni_node *n, int32_t i
 }
 
 /* A Relu that is all that uses a node's output; NULL: none. */
-static sni_node *relu_after(const sni_layout *l, const sni_node *n) {
+static sni_node *relu_after(const sni_layout_pass *l, const sni_node *n) {
     const sni_value *v = l->g->values[n->out[0]];
     sni_node *user = v->use_count == 1 ? sni_graph_node(l->g, v->uses[0].node) : NULL;
     return user && user->domain.n == 0 && sni_str_is(user->type, "Relu") ? user : NULL;
 }
 
 /* BatchNormalization, and a Relu after it, as a depthwise convolution of one tap. */
-static sn_status layout_norm(sni_layout *l, sni_node *n) {
+static sn_status layout_norm(sni_layout_pass *l, sni_node *n) {
     int64_t channels = sni_layout_channels(l, n->out[0]);
     const float *scale, *bias, *mean, *var;
     const sni_attr *epsilon = sni_node_attr(n, "epsilon");
@@ -237,7 +237,7 @@ static sn_status layout_norm(sni_layout *l, sni_node *n) {
 /* ---- One operand ---- */
 
 /* Applies to each element alone; further inputs, such as bounds, stay as they are. */
-static sn_status layout_unary(sni_layout *l, sni_node *n) {
+static sn_status layout_unary(sni_layout_pass *l, sni_node *n) {
     int32_t in[MOST_OPERANDS], out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
         n->n_in > MOST_OPERANDS)
@@ -253,7 +253,7 @@ static sn_status layout_unary(sni_layout *l, sni_node *n) {
 
 /* ---- Several operands ---- */
 
-bool sni_layout_is_channels(const sni_layout *l, int32_t id, int64_t channels, int rank) {
+bool sni_layout_is_channels(const sni_layout_pass *l, int32_t id, int64_t channels, int rank) {
     const sni_const *c = sni_layout_const(l, id);
     if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels ||
         (c->tensor.rank != rank - 1 && c->tensor.rank != rank))
@@ -271,7 +271,7 @@ typedef enum operand {
     OPERAND_PICTURE   /* one channel for all */
 } operand;
 
-static operand classify(const sni_layout *l, int32_t id, int64_t channels, int rank) {
+static operand classify(const sni_layout_pass *l, int32_t id, int64_t channels, int rank) {
     const sni_value *v = sni_graph_value(l->g, id);
     if (!v || v->type.dtype != SN_FLOAT32 || !v->type.has_shape) return OPERAND_NONE;
     const sni_type *t = &v->type;
@@ -285,7 +285,7 @@ static operand classify(const sni_layout *l, int32_t id, int64_t channels, int r
     return sni_layout_channels(l, id) == 1 ? OPERAND_PICTURE : OPERAND_NONE;
 }
 
-static sn_status place(sni_layout *l, sni_node *n, int32_t i, int64_t channels, float tail,
+static sn_status place(sni_layout_pass *l, sni_node *n, int32_t i, int64_t channels, float tail,
                        int32_t *out) {
     int rank = l->g->values[n->out[0]]->type.rank;
     int32_t in[2] = {n->in[i]};
@@ -309,7 +309,7 @@ static sn_status place(sni_layout *l, sni_node *n, int32_t i, int64_t channels, 
 
 /* Operators that combine their operands element by element. `tail` stands beyond the channels of a
  * constant operand. */
-static sn_status combine(sni_layout *l, sni_node *n, float tail, bool divides) {
+static sn_status combine(sni_layout_pass *l, sni_node *n, float tail, bool divides) {
     int64_t channels = sni_layout_channels(l, n->out[0]);
     int32_t in[MOST_OPERANDS], out;
     bool some = false;
@@ -329,15 +329,15 @@ static sn_status combine(sni_layout *l, sni_node *n, float tail, bool divides) {
     return SN_OK;
 }
 
-static sn_status layout_combine(sni_layout *l, sni_node *n) {
+static sn_status layout_combine(sni_layout_pass *l, sni_node *n) {
     return combine(l, n, 0, false);
 }
 
-static sn_status layout_divide(sni_layout *l, sni_node *n) {
+static sn_status layout_divide(sni_layout_pass *l, sni_node *n) {
     return combine(l, n, 1, true);
 }
 
-sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t *out) {
+sn_status sni_layout_slopes(sni_layout_pass *l, int32_t id, int64_t channels, int32_t *out) {
     const sni_tensor *t;
     float *slopes;
     SN_TRY(sni_const_load(sni_layout_const(l, id), &t, l->r->err));
@@ -348,7 +348,7 @@ sn_status sni_layout_slopes(sni_layout *l, int32_t id, int64_t channels, int32_t
 
 /* ---- Pools ---- */
 
-static sn_status layout_pool(sni_layout *l, sni_node *n) {
+static sn_status layout_pool(sni_layout_pass *l, sni_node *n) {
     sni_attr attrs[MOST_LISTS];
     int32_t n_attrs, in, out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || n->n_out != 1)
@@ -367,7 +367,7 @@ static sn_status layout_pool(sni_layout *l, sni_node *n) {
     return SN_OK;
 }
 
-static sn_status layout_global_pool(sni_layout *l, sni_node *n) {
+static sn_status layout_global_pool(sni_layout_pass *l, sni_node *n) {
     int32_t in[2], out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0])) return SN_OK;
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
@@ -381,7 +381,7 @@ static sn_status layout_global_pool(sni_layout *l, sni_node *n) {
 }
 
 /* The picture of a blocked value reduced to one pixel, as (N, C). */
-static sn_status reduce_to_matrix(sni_layout *l, sni_node *n, int32_t reduced) {
+static sn_status reduce_to_matrix(sni_layout_pass *l, sni_node *n, int32_t reduced) {
     const sni_attr attrs[2] = {sni_attr_of_int("block", l->block),
                                sni_attr_of_int("channels", sni_layout_channels(l, n->in[0]))};
     sni_layout_node plain = {.domain = SNI_SINTER_DOMAIN,
@@ -414,7 +414,7 @@ static bool are_picture(const int64_t *axes, int64_t count, int rank) {
 }
 
 /* ReduceMean and ReduceMax over the picture. */
-static sn_status layout_reduce(sni_layout *l, sni_node *n) {
+static sn_status layout_reduce(sni_layout_pass *l, sni_node *n) {
     const int64_t *axes;
     int64_t count;
     const sni_attr *keep = sni_node_attr(n, "keepdims");
@@ -437,7 +437,8 @@ static sn_status layout_reduce(sni_layout *l, sni_node *n) {
 
 /* Elements [2, 4) of a list of four sizes, whose first two are those of the value `x`; SNI_NO_ID if
  * that is not certain. */
-static sn_status picture_sizes(sni_layout *l, sni_node *n, int32_t x, int32_t sizes, int32_t *out) {
+static sn_status picture_sizes(sni_layout_pass *l, sni_node *n, int32_t x, int32_t sizes,
+                               int32_t *out) {
     const sni_value *v = sni_graph_value(l->g, sizes);
     const sni_dim *dims = l->g->values[x]->type.dims;
     const int64_t *known;
@@ -458,7 +459,7 @@ static sn_status picture_sizes(sni_layout *l, sni_node *n, int32_t x, int32_t si
 }
 
 /* The last two of four constant scales, the first two of which are 1; SNI_NO_ID if they are not. */
-static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
+static sn_status picture_scales(sni_layout_pass *l, int32_t scales, int32_t *out) {
     sni_const *c = sni_layout_const(l, scales);
     const sni_tensor *t;
     float *data;
@@ -473,7 +474,7 @@ static sn_status picture_scales(sni_layout *l, int32_t scales, int32_t *out) {
 }
 
 /* Pixels of a value; 0 if they are not known. */
-static int64_t pixels_of(const sni_layout *l, int32_t id) {
+static int64_t pixels_of(const sni_layout_pass *l, int32_t id) {
     const sni_type *t = &sni_graph_value(l->g, id)->type;
     bool known = t->has_shape && t->rank == 4 && sni_dim_known(t->dims[2]) &&
                  sni_dim_known(t->dims[3]) && t->dims[2] < INT32_MAX && t->dims[3] < INT32_MAX;
@@ -482,7 +483,7 @@ static int64_t pixels_of(const sni_layout *l, int32_t id) {
 
 /* True if what is resized grows and nobody goes on with it in blocked layout: the small picture is
  * the one to convert. */
-static bool grows_for_plain(const sni_layout *l, const sni_node *n) {
+static bool grows_for_plain(const sni_layout_pass *l, const sni_node *n) {
     const sni_value *v = sni_graph_value(l->g, n->out[0]);
     for (int32_t i = 0; i < v->use_count; i++) {
         const sni_node *user = sni_graph_node(l->g, v->uses[i].node);
@@ -492,7 +493,7 @@ static bool grows_for_plain(const sni_layout *l, const sni_node *n) {
 }
 
 /* Resize over the picture alone. */
-static sn_status layout_resize(sni_layout *l, sni_node *n) {
+static sn_status layout_resize(sni_layout_pass *l, sni_node *n) {
     const sni_resize_params *p = n->params;
     if (grows_for_plain(l, n)) return SN_OK;
     int32_t by = given(n, 2) ? 2 : 3, in[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
@@ -521,7 +522,7 @@ static sn_status layout_resize(sni_layout *l, sni_node *n) {
 }
 
 /* Pad of the picture's borders. */
-static sn_status layout_pad(sni_layout *l, sni_node *n) {
+static sn_status layout_pad(sni_layout_pass *l, sni_node *n) {
     const int64_t *pads;
     int64_t count;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || given(n, 3) ||
@@ -546,7 +547,7 @@ static sn_status layout_pad(sni_layout *l, sni_node *n) {
 /* ---- Shape ---- */
 
 /* (C, N, blocks, H, W, block) of a blocked value. */
-static sn_status blocked_shape(sni_layout *l, sni_node *n, int64_t channels, int32_t *out) {
+static sn_status blocked_shape(sni_layout_pass *l, sni_node *n, int64_t channels, int32_t *out) {
     int32_t in[2];
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
     sni_layout_node shape = {.domain = "", .type = "Shape", .in = in, .n_in = 1};
@@ -560,7 +561,7 @@ static sn_status blocked_shape(sni_layout *l, sni_node *n, int64_t channels, int
 
 /* The shape of a value that has a blocked form: the constant that it is, or made of the blocked
  * one's. */
-static sn_status layout_shape(sni_layout *l, sni_node *n) {
+static sn_status layout_shape(sni_layout_pass *l, sni_node *n) {
     const int64_t *known;
     int64_t count, channels = sni_layout_channels(l, n->in[0]);
     int32_t in[2], out;

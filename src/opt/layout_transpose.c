@@ -45,7 +45,7 @@ static int64_t or_else(const sni_ints *v, size_t i, int64_t otherwise) {
 }
 
 /* True if there are kernels for convolutions of these groups. */
-static bool takes_groups(const sni_layout *l, int64_t groups, const int64_t *w) {
+static bool takes_groups(const sni_layout_pass *l, int64_t groups, const int64_t *w) {
     int64_t in = w[0], out = w[1] * groups;
     return groups == 1 ||
            (in % groups == 0 && (sni_blocked_near(in, out, groups, w[2] * w[3], l->block) ||
@@ -53,7 +53,7 @@ static bool takes_groups(const sni_layout *l, int64_t groups, const int64_t *w) 
 }
 
 /* Both axes of a ConvTranspose that can be taken apart; false for others. */
-static bool read_axes(const sni_layout *l, const sni_node *n, const int64_t *w, axis axes[2]) {
+static bool read_axes(const sni_layout_pass *l, const sni_node *n, const int64_t *w, axis axes[2]) {
     const sni_conv_params *p = n->params;
     const sni_attr *extra = sni_node_attr(n, "output_padding");
     if (!takes_groups(l, p->group, w) || !sni_ints_are(&p->window.dilations, 1) ||
@@ -91,7 +91,7 @@ typedef struct ending {
 } ending;
 
 /* The activation that is all that uses a node's result. */
-static sn_status find_ending(sni_layout *l, const sni_node *n, ending *out) {
+static sn_status find_ending(sni_layout_pass *l, const sni_node *n, ending *out) {
     const sni_value *v = l->g->values[n->out[0]];
     sni_node *user = v->use_count == 1 ? sni_graph_node(l->g, v->uses[0].node) : NULL;
     int64_t channels = sni_layout_channels(l, n->out[0]);
@@ -142,8 +142,8 @@ static bool span_of(const axis *x, int64_t first, int64_t count, span *out) {
 /* True if one convolution for all phases takes about as few products as one for each: where outputs
  * are few, most of a block of each phase is empty. Winograd's method gains more on the wider
  * window. */
-static bool one_for_all(const sni_layout *l, int64_t groups, const int64_t *w, const axis axes[2],
-                        span all[2]) {
+static bool one_for_all(const sni_layout_pass *l, int64_t groups, const int64_t *w,
+                        const axis axes[2], span all[2]) {
     int64_t phases = axes[0].stride * axes[1].stride;
     int64_t apart = (w[1] + l->block - 1) / l->block;
     int64_t together = (phases * w[1] + l->block - 1) / l->block;
@@ -180,7 +180,7 @@ static void pick_taps(const sni_tensor *w, int64_t groups, const axis axes[2], c
 }
 
 /* A constant vector, `times` after itself. */
-static sn_status repeated(sni_layout *l, int32_t id, int64_t times, int32_t *out) {
+static sn_status repeated(sni_layout_pass *l, int32_t id, int64_t times, int32_t *out) {
     const sni_tensor *t;
     float *to;
     if (id == SNI_NO_ID || times == 1) {
@@ -195,7 +195,7 @@ static sn_status repeated(sni_layout *l, int32_t id, int64_t times, int32_t *out
 }
 
 /* The convolution of the phases of two spans; its channels are theirs, phase after phase. */
-static sn_status emit_part(sni_layout *l, sni_node *n, const sni_tensor *w, const axis axes[2],
+static sn_status emit_part(sni_layout_pass *l, sni_node *n, const sni_tensor *w, const axis axes[2],
                            const span spans[2], const ending *e, int32_t x, int32_t *out) {
     int64_t groups = ((const sni_conv_params *)n->params)->group;
     int64_t phases = spans[0].count * spans[1].count;
@@ -230,7 +230,7 @@ static sn_status emit_part(sni_layout *l, sni_node *n, const sni_tensor *w, cons
 
 /* `channels`: of the result, where `parts` is one with the channels of all phases; 0: a part is a
  * phase. */
-static sn_status emit_interleave(sni_layout *l, sni_node *n, const axis axes[2],
+static sn_status emit_interleave(sni_layout_pass *l, sni_node *n, const axis axes[2],
                                  const int32_t *parts, int32_t count, int64_t channels,
                                  int32_t *out) {
     const int64_t strides[2] = {axes[0].stride, axes[1].stride};
@@ -247,8 +247,8 @@ static sn_status emit_interleave(sni_layout *l, sni_node *n, const axis axes[2],
 }
 
 /* All phases from the blocked x, woven together. */
-static sn_status emit_phases(sni_layout *l, sni_node *n, const sni_tensor *w, const axis axes[2],
-                             const ending *e, int32_t x, int32_t *out) {
+static sn_status emit_phases(sni_layout_pass *l, sni_node *n, const sni_tensor *w,
+                             const axis axes[2], const ending *e, int32_t x, int32_t *out) {
     int32_t parts[MOST_PHASES], count = 0;
     int64_t groups = ((const sni_conv_params *)n->params)->group;
     span spans[2];
@@ -266,7 +266,7 @@ static sn_status emit_phases(sni_layout *l, sni_node *n, const sni_tensor *w, co
     return count > 1 ? emit_interleave(l, n, axes, parts, count, 0, out) : SN_OK;
 }
 
-sn_status sni_layout_conv_transpose(sni_layout *l, sni_node *n) {
+sn_status sni_layout_conv_transpose(sni_layout_pass *l, sni_node *n) {
     sni_const *weights = sni_layout_const(l, n->in[1]);
     const sni_tensor *w;
     axis axes[2];

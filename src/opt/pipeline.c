@@ -26,13 +26,13 @@ static const sni_pass passes[] = {
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
     {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
     {"strassen", 3, sni_pass_strassen, SNI_STAGE_LAYOUT},
-    {"paired", 3, sni_pass_paired, SNI_STAGE_LAYOUT},
-    {"digits", 3, sni_pass_digits, SNI_STAGE_LAYOUT},
+    {"paired", 3, sni_pass_inner_product, SNI_STAGE_LAYOUT},
+    {"digits", 3, sni_pass_emulated, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},
     {"squeeze-excite", 3, sni_pass_squeeze_excite, SNI_STAGE_LAYOUT},
-    {"picked-channels", 3, sni_pass_pick, SNI_STAGE_LAYOUT},
+    {"picked-channels", 3, sni_pass_indirect, SNI_STAGE_LAYOUT},
     {"blocked-channels-last", 3, sni_pass_layout_last, SNI_STAGE_LAYOUT},
     {"elementwise-group", 2, sni_pass_group, SNI_STAGE_GROUP},
 };
@@ -203,7 +203,8 @@ static bool is_internal(const sni_pat *p) {
 }
 
 /* Whether a pass (compiled NULL) or rule is left out. */
-static bool is_off(const sni_opt_options *o, const sni_pass *pass, const sni_compiled *compiled) {
+static bool is_off(const sni_opt_options *o, const sni_pass *pass,
+                   const sni_compiled_rule *compiled) {
     const sni_rule *rule = compiled ? compiled->rule : NULL;
     int needed = rule ? (rule->level ? rule->level : 2) : pass->level;
     bool internal = o->portable &&

@@ -15,14 +15,14 @@ static sn_status note(sni_rewrite *r, const sni_rule_run *run, const char *rule,
 }
 
 /* Tries every rule at one node. *made: where to go on, if one was applied. */
-static sn_status try_node(sni_rewrite *r, const sni_rule_run *run, const sni_compiled *base,
+static sn_status try_node(sni_rewrite *r, const sni_rule_run *run, const sni_compiled_rule *base,
                           sni_node *n, bool *applied, sni_node **made) {
     size_t count;
-    const sni_compiled *const *rules;
+    const sni_compiled_rule *const *rules;
     SN_TRY(sni_rules_of(n->op, &rules, &count, r->err));
     *applied = false;
     for (size_t i = 0; i < count && !*applied; i++) {
-        const sni_compiled *rule = rules[i];
+        const sni_compiled_rule *rule = rules[i];
         sni_match m;
         if (rule->stage > run->stage || run->off[rule - base]) continue;
         m.r = r;

@@ -109,7 +109,7 @@ typedef struct sni_pat_attr {
 typedef struct sni_pat {
     sni_pat_kind kind;
     int slot; /* of its name; -1: none */
-    bool optional, loose, commutative, shared;
+    bool optional, unaligned, commutative, shared;
     int out; /* NODE, AGAIN: which output */
     double number;
     int n_ints;
@@ -126,7 +126,7 @@ typedef struct sni_rule_name {
     char sigil; /* 0 a value, '%', '#', '@', or ':' a node */
 } sni_rule_name;
 
-typedef struct sni_compiled {
+typedef struct sni_compiled_rule {
     const sni_rule *rule;
     sni_stage stage;
     int n_names, n_outputs;
@@ -137,11 +137,11 @@ typedef struct sni_compiled {
         int slot; /* of a node; -1 the root, -2 nothing */
         int out;  /* which output of it */
     } outputs[SNI_PAT_OUTPUTS];
-} sni_compiled;
+} sni_compiled_rule;
 
 /* Compiles c->rule; c->stage is left as it is. SN_INTERNAL says what is wrong with the text. The
  * result's parts live in `arena`. */
-sn_status sni_rule_compile(sni_compiled *c, sni_arena *arena, sn_error *err);
+sn_status sni_rule_compile(sni_compiled_rule *c, sni_arena *arena, sn_error *err);
 
 /* The operators that the root of a rule's pattern may be, without compiling the rest: up to
  * SNI_PAT_OPS. */
@@ -150,7 +150,7 @@ sn_status sni_rule_roots(const sni_rule *rule, const sni_op **ops, int *count, s
 /* ---- All rules, each compiled once for the process (rewrite_table.c) ---- */
 
 typedef struct sni_rule_set {
-    const sni_compiled *rules;
+    const sni_compiled_rule *rules;
     size_t count;
 } sni_rule_set;
 
@@ -161,25 +161,25 @@ sn_status sni_rule_set_get(const sni_rule_set **out, sn_error *err);
 sn_status sni_rule_set_compile(const sni_rule_set **out, sn_error *err);
 
 /* The rules whose root may be `op`, in the order of the tables, compiled. */
-sn_status sni_rules_of(const sni_op *op, const sni_compiled *const **rules, size_t *count,
+sn_status sni_rules_of(const sni_op *op, const sni_compiled_rule *const **rules, size_t *count,
                        sn_error *err);
 
 /* ---- Matching (rewrite_match.c) ---- */
 
-typedef struct sni_slot {
+typedef struct sni_rule_slot {
     int32_t value;  /* SNI_NO_ID: left out */
     sni_node *node; /* of a named node */
     double number;  /* of a scalar */
     sni_attr attr;  /* of a captured attribute; kind NONE: it was not given and has no default */
-} sni_slot;
+} sni_rule_slot;
 
 struct sni_match {
     sni_rewrite *r;
     sni_graph *g;
-    const sni_compiled *rule;
+    const sni_compiled_rule *rule;
     sni_node *root;
     uint32_t bound; /* bit i: slots[i] is set */
-    sni_slot slots[SNI_RULE_NAMES];
+    sni_rule_slot slots[SNI_RULE_NAMES];
     int n_nodes;
     sni_node *nodes[SNI_RULE_NODES]; /* root first */
     bool shared[SNI_RULE_NODES];     /* it may have other users */
@@ -188,7 +188,7 @@ struct sni_match {
 };
 
 /* True if the rule matches at `root`; m->r must be set. */
-bool sni_rule_match(sni_match *m, const sni_compiled *rule, sni_node *root);
+bool sni_rule_match(sni_match *m, const sni_compiled_rule *rule, sni_node *root);
 
 /* Lookups for callbacks, by the name without its sigil. */
 int32_t sni_match_value(const sni_match *m, const char *name); /* SNI_NO_ID: left out or unknown */

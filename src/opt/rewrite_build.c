@@ -7,7 +7,7 @@ enum { HOIST_DEPTH = 8 }; /* nodes in a row that are moved before what replaces 
 
 /* ---- Names that `build` binds ---- */
 
-static sn_status slot_for(sni_match *m, const char *name, sni_slot **out) {
+static sn_status slot_for(sni_match *m, const char *name, sni_rule_slot **out) {
     for (int i = 0; i < m->rule->n_names; i++) {
         if (!sni_str_is(m->rule->names[i].text, name)) continue;
         m->bound |= 1u << i;
@@ -18,21 +18,21 @@ static sn_status slot_for(sni_match *m, const char *name, sni_slot **out) {
 }
 
 sn_status sni_match_set_value(sni_match *m, const char *name, int32_t value) {
-    sni_slot *s;
+    sni_rule_slot *s;
     SN_TRY(slot_for(m, name, &s));
     s->value = value;
     return SN_OK;
 }
 
 sn_status sni_match_set_number(sni_match *m, const char *name, double number) {
-    sni_slot *s;
+    sni_rule_slot *s;
     SN_TRY(slot_for(m, name, &s));
     s->number = number;
     return SN_OK;
 }
 
 sn_status sni_match_set_attr(sni_match *m, const char *name, sni_attr attr) {
-    sni_slot *s;
+    sni_rule_slot *s;
     SN_TRY(slot_for(m, name, &s));
     s->attr = attr;
     return SN_OK;
@@ -135,7 +135,7 @@ static sn_status set_all(sni_match *m, sni_node *n, const sni_node *from) {
 
 static sn_status set_attr(sni_match *m, sni_node *n, const sni_pat_attr *want) {
     sni_attr a = {.name = want->name};
-    const sni_slot *s = want->slot >= 0 ? &m->slots[want->slot] : NULL;
+    const sni_rule_slot *s = want->slot >= 0 ? &m->slots[want->slot] : NULL;
     switch (want->kind) {
     case SNI_PAT_ATTR_NUMBER:
         return set_number(m, n, want->name, want->number);
@@ -211,7 +211,7 @@ static bool is_wanted(const sni_match *m, int32_t id) {
 }
 
 static sn_status make_outputs(builder *b, const sni_pat *p, int32_t *out, int32_t *count) {
-    const sni_compiled *rule = b->m->rule;
+    const sni_compiled_rule *rule = b->m->rule;
     bool several = p == rule->replacement && rule->n_outputs;
     *count = several ? rule->n_outputs : p->out + 1;
     for (int32_t i = 0; i < *count; i++) {
@@ -376,7 +376,7 @@ static void remove_matched(sni_match *m) {
 }
 
 sn_status sni_rule_apply(sni_match *m, bool *done) {
-    const sni_compiled *rule = m->rule;
+    const sni_compiled_rule *rule = m->rule;
     const sni_node *place = first_exposed(m);
     builder b = {.m = m, .before = place->id, .ok = true};
     int32_t new = SNI_NO_ID;

@@ -155,7 +155,7 @@ static bool match_scalar(sni_match *m, const goal *g) {
         return true;
     }
     double off = fabs(v - g->pat->number), size = fabs(g->pat->number);
-    return off <= size * (g->pat->loose ? 1e-3 : 2e-7);
+    return off <= size * (g->pat->unaligned ? 1e-3 : 2e-7);
 }
 
 /* The same name may mean constants of the same contents. */
@@ -189,7 +189,7 @@ static bool is_op(const sni_pat *p, const sni_op *op) {
     return false;
 }
 
-static bool match_inputs(sni_match *m, const goal *g, const sni_node *n, bool turned) {
+static bool match_inputs(sni_match *m, const goal *g, const sni_node *n, bool transposed) {
     goal goals[SNI_PAT_INPUTS];
     const goal *rest = g->rest;
     const sni_pat *p = g->pat;
@@ -199,7 +199,7 @@ static bool match_inputs(sni_match *m, const goal *g, const sni_node *n, bool tu
     for (int plain = 1; plain >= 0; plain--)
         for (int i = p->n_in - 1; i >= 0; i--) {
             const sni_pat *in = p->in[i];
-            int from = turned ? 1 - i : i;
+            int from = transposed ? 1 - i : i;
             if ((in->kind == SNI_PAT_VALUE) != (plain == 1)) continue;
             goals[i] = (goal){in, from < n->n_in ? n->in[from] : SNI_NO_ID, n, rest};
             rest = &goals[i];
@@ -318,7 +318,7 @@ static bool solve(sni_match *m, const goal *g) {
     return false;
 }
 
-bool sni_rule_match(sni_match *m, const sni_compiled *rule, sni_node *root) {
+bool sni_rule_match(sni_match *m, const sni_compiled_rule *rule, sni_node *root) {
     m->rule = rule;
     m->root = root;
     m->bound = 0;
@@ -330,7 +330,7 @@ bool sni_rule_match(sni_match *m, const sni_compiled *rule, sni_node *root) {
 /* ---- Lookups ---- */
 
 /* The slot of a name that is bound; NULL if it is not. */
-static const sni_slot *slot_of(const sni_match *m, const char *name) {
+static const sni_rule_slot *slot_of(const sni_match *m, const char *name) {
     for (int i = 0; i < m->rule->n_names; i++)
         if (sni_str_is(m->rule->names[i].text, name))
             return m->bound & 1u << i ? &m->slots[i] : NULL;
@@ -338,22 +338,22 @@ static const sni_slot *slot_of(const sni_match *m, const char *name) {
 }
 
 int32_t sni_match_value(const sni_match *m, const char *name) {
-    const sni_slot *s = slot_of(m, name);
+    const sni_rule_slot *s = slot_of(m, name);
     return s ? s->value : SNI_NO_ID;
 }
 
 sni_node *sni_match_node(const sni_match *m, const char *name) {
-    const sni_slot *s = slot_of(m, name);
+    const sni_rule_slot *s = slot_of(m, name);
     return s ? s->node : NULL;
 }
 
 double sni_match_number(const sni_match *m, const char *name) {
-    const sni_slot *s = slot_of(m, name);
+    const sni_rule_slot *s = slot_of(m, name);
     return s ? s->number : 0;
 }
 
 const sni_attr *sni_match_attr(const sni_match *m, const char *name) {
-    const sni_slot *s = slot_of(m, name);
+    const sni_rule_slot *s = slot_of(m, name);
     return s && s->attr.kind != SNI_ATTR_NONE ? &s->attr : NULL;
 }
 

@@ -28,7 +28,7 @@ enum { BUCKETS = 1024 }; /* more than there are operators with rules */
 
 typedef struct bucket {
     const sni_op *op;
-    sni_compiled **rules;
+    sni_compiled_rule **rules;
     size_t count, capacity;
     bool compiled;
 } bucket;
@@ -36,7 +36,7 @@ typedef struct bucket {
 /* Guarded by the lock. What has been compiled stays as it is. */
 static struct {
     sni_arena arena;
-    sni_compiled *rules;
+    sni_compiled_rule *rules;
     sni_rule_set set;
     bucket buckets[BUCKETS];
     bool ready;
@@ -49,12 +49,12 @@ static bucket *bucket_of(const sni_op *op) {
     return &all.buckets[at];
 }
 
-static sn_status add_to_bucket(const sni_op *op, sni_compiled *rule, sn_error *err) {
+static sn_status add_to_bucket(const sni_op *op, sni_compiled_rule *rule, sn_error *err) {
     bucket *b = bucket_of(op);
     b->op = op;
     if (b->count == b->capacity) {
         size_t capacity = b->capacity ? b->capacity * 2 : 8;
-        sni_compiled **rules = SNI_NEW_ARRAY(&all.arena, sni_compiled *, capacity);
+        sni_compiled_rule **rules = SNI_NEW_ARRAY(&all.arena, sni_compiled_rule *, capacity);
         if (!rules) return sni_fail_memory(err);
         if (b->count) memcpy(rules, b->rules, b->count * sizeof *rules);
         b->rules = rules;
@@ -69,7 +69,7 @@ static sn_status enlist(sn_error *err) {
     sni_arena_init(&all.arena, 0);
     for (const sni_rule_table *t = sni_rule_tables; t->rules; t++)
         for (const sni_rule *r = t->rules; r->name; r++) count++;
-    sni_compiled *rules = SNI_NEW_ARRAY(&all.arena, sni_compiled, count);
+    sni_compiled_rule *rules = SNI_NEW_ARRAY(&all.arena, sni_compiled_rule, count);
     if (!rules) return sni_fail_memory(err);
     all.rules = rules;
     all.set = (sni_rule_set){rules, count};
@@ -127,7 +127,7 @@ sn_status sni_rule_set_compile(const sni_rule_set **out, sn_error *err) {
     return status;
 }
 
-sn_status sni_rules_of(const sni_op *op, const sni_compiled *const **rules, size_t *count,
+sn_status sni_rules_of(const sni_op *op, const sni_compiled_rule *const **rules, size_t *count,
                        sn_error *err) {
     bucket *b = NULL;
     pthread_mutex_lock(&lock);
@@ -139,6 +139,6 @@ sn_status sni_rules_of(const sni_op *op, const sni_compiled *const **rules, size
     pthread_mutex_unlock(&lock);
     if (status != SN_OK) return status;
     *count = b->op ? b->count : 0;
-    *rules = (const sni_compiled *const *)b->rules;
+    *rules = (const sni_compiled_rule *const *)b->rules;
     return SN_OK;
 }

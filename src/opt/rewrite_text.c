@@ -6,7 +6,7 @@
 
 typedef struct parser {
     const char *start, *p;
-    sni_compiled *rule;
+    sni_compiled_rule *rule;
     const sni_pat *named[SNI_RULE_NAMES]; /* nodes of the pattern by slot */
     bool replacing;
     int depth;
@@ -56,14 +56,15 @@ static bool at_number(parser *s) {
 }
 
 /* *loose: it has five digits or more. */
-static sn_status read_number(parser *s, double *out, bool *loose) {
+static sn_status read_number(parser *s, double *out, bool *unaligned) {
     char *end;
     skip_space(s);
     *out = strtod(s->p, &end);
     if (end == s->p) return fail(s, "a number is expected");
-    int digits = 0;
-    for (const char *c = s->p; c < end && *c != 'e'; c++) digits += isdigit((unsigned char)*c) != 0;
-    *loose = digits >= 5 && memchr(s->p, '.', (size_t)(end - s->p)) != NULL;
+    int emulated = 0;
+    for (const char *c = s->p; c < end && *c != 'e'; c++)
+        emulated += isdigit((unsigned char)*c) != 0;
+    *unaligned = emulated >= 5 && memchr(s->p, '.', (size_t)(end - s->p)) != NULL;
     s->p = end;
     return SN_OK;
 }
@@ -73,9 +74,9 @@ static sn_status read_ints(parser *s, int *n, int64_t *out) {
     SN_TRY(expect(s, '['));
     while (!accept(s, ']')) {
         double v;
-        bool loose;
+        bool unaligned;
         if (*n == SNI_PAT_NUMBERS) return fail(s, "the list is too long");
-        SN_TRY(read_number(s, &v, &loose));
+        SN_TRY(read_number(s, &v, &unaligned));
         out[(*n)++] = (int64_t)v;
         if (!at(s, ']')) SN_TRY(expect(s, ','));
     }
@@ -83,7 +84,7 @@ static sn_status read_ints(parser *s, int *n, int64_t *out) {
 }
 
 static sn_status find_slot(parser *s, sni_str text, char sigil, int *slot) {
-    sni_compiled *c = s->rule;
+    sni_compiled_rule *c = s->rule;
     for (*slot = 0; *slot < c->n_names; ++*slot) {
         const sni_rule_name *name = &c->names[*slot];
         if (!sni_str_eq(name->text, text)) continue;
@@ -98,7 +99,7 @@ static sn_status find_slot(parser *s, sni_str text, char sigil, int *slot) {
 /* ---- Attributes ---- */
 
 static sn_status parse_attr(parser *s, sni_pat_attr *a) {
-    bool loose;
+    bool unaligned;
     sni_str name;
     *a = (sni_pat_attr){.slot = -1};
     if (accept(s, '*')) {
@@ -127,7 +128,7 @@ static sn_status parse_attr(parser *s, sni_pat_attr *a) {
         return SN_OK;
     }
     a->kind = SNI_PAT_ATTR_NUMBER;
-    return read_number(s, &a->number, &loose);
+    return read_number(s, &a->number, &unaligned);
 }
 
 static sn_status parse_attrs(parser *s, sni_pat *p) {
@@ -171,9 +172,9 @@ static sn_status parse_expr(parser *s, const sni_pat **out);
 static sn_status parse_output(parser *s, int *out) {
     if (*s->p != '[') return SN_OK;
     double v;
-    bool loose;
+    bool unaligned;
     s->p++;
-    SN_TRY(read_number(s, &v, &loose));
+    SN_TRY(read_number(s, &v, &unaligned));
     *out = (int)v;
     return expect(s, ']');
 }
@@ -259,7 +260,7 @@ static sn_status parse_expr(parser *s, const sni_pat **out) {
         p->optional = accept(s, '?');
     } else if (at_number(s)) {
         p->kind = SNI_PAT_NUMBER;
-        SN_TRY(read_number(s, &p->number, &p->loose));
+        SN_TRY(read_number(s, &p->number, &p->unaligned));
     } else {
         SN_TRY(parse_word(s, p));
     }
@@ -269,7 +270,7 @@ static sn_status parse_expr(parser *s, const sni_pat **out) {
 
 /* "(root, _, s) =", if it is there. */
 static sn_status parse_outputs(parser *s) {
-    sni_compiled *c = s->rule;
+    sni_compiled_rule *c = s->rule;
     if (!accept(s, '(')) return SN_OK;
     do {
         sni_str word;
@@ -294,7 +295,7 @@ static sn_status parse_end(parser *s) {
 }
 
 sn_status sni_rule_roots(const sni_rule *rule, const sni_op **ops, int *count, sn_error *err) {
-    sni_compiled about = {.rule = rule};
+    sni_compiled_rule about = {.rule = rule};
     parser s = {.start = rule->pattern, .p = rule->pattern, .rule = &about, .err = err};
     sni_pat root = {.n_ops = 0};
     sni_str word;
@@ -319,7 +320,7 @@ static sn_status compile(parser *s, const sni_pat **pattern, const sni_pat **rep
     return parse_end(s);
 }
 
-sn_status sni_rule_compile(sni_compiled *c, sni_arena *arena, sn_error *err) {
+sn_status sni_rule_compile(sni_compiled_rule *c, sni_arena *arena, sn_error *err) {
     parser s = {.rule = c, .arena = arena, .err = err};
     const sni_pat *pattern, *replacement;
     c->n_names = c->n_outputs = 0;

@@ -2,8 +2,8 @@
  *
  * The function of slot X is ort_X. An OrtValue is an sn_value under another name; the other objects
  * are the structs below. Nothing here is seen by clients but through ort_abi.h. */
-#ifndef SINTER_ORT_ORT_H
-#define SINTER_ORT_ORT_H
+#ifndef SNI_ORT_ORT_H
+#define SNI_ORT_ORT_H
 
 #include "ort/ort_abi.h"
 #include "sinter.h"

@@ -9,8 +9,8 @@
  * Tables only grow at their end, so that the table of a later version serves an earlier one.
  * Functions that can fail return a status: NULL when all is well, otherwise an object that the
  * caller gives to ReleaseStatus. */
-#ifndef SINTER_ORT_ABI_H
-#define SINTER_ORT_ABI_H
+#ifndef SNI_ORT_ORT_ABI_H
+#define SNI_ORT_ORT_ABI_H
 
 #include <stdbool.h>
 #include <stddef.h>

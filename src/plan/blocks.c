@@ -15,7 +15,7 @@ static void add_block(sni_blocks *b, int32_t slot) {
     b->block_of[slot] = b->count;
     b->delta[slot] = 0;
     b->next[slot] = SNI_NO_ID;
-    b->blocks[b->count++] = (sni_block){.size = sni_slot_room(s),
+    b->blocks[b->count++] = (sni_block){.size = sni_slot_capacity(s),
                                         .first = s->first,
                                         .last = sni_slot_end(b->plan, s),
                                         .slots = slot,
@@ -127,7 +127,7 @@ static int32_t fills_block(const sni_blocks *b, const sni_ref *in, int32_t i, in
         if (!is_planned(p, in[m]) || b->block_of[in[m]] != block || b->delta[in[m]] != at) return 0;
         size_t bytes = sni_tensor_bytes(&p->slots[in[m]].tensor);
         at += bytes;
-        if (sni_slot_room(&p->slots[in[m]]) - bytes + at == size) /* the last may be ragged */
+        if (sni_slot_capacity(&p->slots[in[m]]) - bytes + at == size) /* the last may be ragged */
             return m + 1 == n || bytes % SNI_ALIGN == 0 ? m + 1 - i : 0;
         if (bytes % SNI_ALIGN || bytes == 0) return 0;
     }

@@ -40,7 +40,7 @@ static inline int32_t sni_slot_end(const sni_plan *p, const sni_slot *s) {
 }
 
 /* Bytes of a slot's tensor, rounded up to SNI_ALIGN. */
-static inline size_t sni_slot_room(const sni_slot *s) {
+static inline size_t sni_slot_capacity(const sni_slot *s) {
     return (sni_tensor_bytes(&s->tensor) + SNI_ALIGN - 1) & ~(size_t)(SNI_ALIGN - 1);
 }
 

@@ -30,29 +30,29 @@ static void find_finished(const sni_common *common, const sni_node *n, const cha
     }
 }
 
-void sni_prepared_name(const sni_impl *impl, uint32_t form, char out[SNI_IMPL_NAME]) {
-    if (form)
-        snprintf(out, SNI_IMPL_NAME, "%s#%" PRIu32, impl->name, form);
+void sni_prepared_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]) {
+    if (variant)
+        snprintf(out, SNI_IMPL_NAME, "%s#%" PRIu32, impl->name, variant);
     else
         snprintf(out, SNI_IMPL_NAME, "%s", impl->name);
 }
 
-static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl, uint32_t form,
+static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl, uint32_t variant,
                          sni_prepared **out, sn_error *err) {
     char name[SNI_IMPL_NAME];
     sni_prepared *p = calloc(1, sizeof *p);
     if (!p) return sni_fail_memory(err);
     p->impl = impl;
-    p->form = form;
+    p->variant = variant;
     p->pack.budget = common->packed;
-    p->pack.shelf = &common->shelf;
-    sni_prepared_name(impl, form, name);
+    p->pack.slab = &common->slab;
+    sni_prepared_name(impl, variant, name);
     find_finished(common, c->node, name, &p->pack);
-    sni_loans loans = {.count = 0};
+    sni_borrows borrows = {.count = 0};
     c->pack = &p->pack;
-    c->loans = &loans;
+    c->borrows = &borrows;
     sn_status status = impl->prepare ? impl->prepare(c, &p->state, err) : SN_OK;
-    for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
+    for (int i = 0; i < borrows.count; i++) sni_borrow_end(&borrows.of[i]);
     if (status != SN_OK) {
         sni_pack_clear(&p->pack);
         free(p);
@@ -72,9 +72,9 @@ static sni_prepared *find_kept(sni_prepared *list, const sni_choice *c) {
     return NULL;
 }
 
-static sni_prepared *find_form(sni_prepared *list, const sni_impl *impl, uint32_t form) {
+static sni_prepared *find_variant(sni_prepared *list, const sni_impl *impl, uint32_t variant) {
     sni_prepared *p = list;
-    while (p && (p->impl != impl || p->form != form)) p = p->next;
+    while (p && (p->impl != impl || p->variant != variant)) p = p->next;
     return p;
 }
 
@@ -100,9 +100,9 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
     if (!p) {
         const sni_impl *found = sni_ep_find(&c);
         if (!found) return SN_OK;
-        uint32_t form = found->form ? found->form(&c) : 0;
-        p = find_form(list, found, form);
-        if (!p) SN_TRY(prepare(common, &c, found, form, &p, err));
+        uint32_t variant = found->variant ? found->variant(&c) : 0;
+        p = find_variant(list, found, variant);
+        if (!p) SN_TRY(prepare(common, &c, found, variant, &p, err));
     }
     *impl = p->impl;
     *state = p->state;
@@ -133,12 +133,12 @@ void sni_common_free(sni_common *common) {
         for (sni_prepared *p = common->prepared[i], *next; p; p = next) {
             next = p->next;
             if (p->impl->release) p->impl->release(p->state);
-            p->pack.shelf = NULL; /* it goes as a whole */
+            p->pack.slab = NULL; /* it goes as a whole */
             sni_pack_clear(&p->pack);
             free(p);
         }
     }
-    sni_shelf_free(&common->shelf);
+    sni_slab_free(&common->slab);
     free(common->prepared);
     free(common->weights);
     free(common->positions);

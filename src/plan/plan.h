@@ -91,7 +91,7 @@ typedef struct sni_signature {
 /* What one implementation made of a node's constants. */
 typedef struct sni_prepared {
     const sni_impl *impl;
-    uint32_t form; /* sni_impl.form */
+    uint32_t variant; /* sni_impl.variant */
     void *state;
     sni_pack pack; /* the data that the state points to */
     struct sni_prepared *next;
@@ -107,7 +107,7 @@ typedef struct sni_finished_key {
 
 typedef struct sni_finished {
     const sni_finished_key *keys;
-    const sni_piece *pieces;
+    const sni_packed_blob *pieces;
     size_t count;
     const unsigned char *data; /* what the pieces are parts of */
     size_t bytes;
@@ -119,7 +119,7 @@ typedef struct sni_common {
     sni_prepared **prepared;      /* by node id: a list, since shapes may decide who runs a node */
     sni_datum *weights;           /* by value id: contents of constants, as far as used; borrowed */
     sni_budget *packed;           /* charged for packed data; NULL: no limit */
-    sni_shelf shelf;              /* where packed data stands */
+    sni_slab slab;                /* where packed data stands */
     const sni_finished *finished; /* NULL: none */
     uint32_t number;              /* of the graph, as in sni_finished_key */
     uint32_t *positions;          /* by node id: in the list of nodes */
@@ -140,8 +140,9 @@ void sni_plan_free(sni_plan *plan);
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
                           const sni_impl **impl, const void **state, sn_error *err);
 
-/* What packed data is found again by: the implementation's name, and the form if it has several. */
-void sni_prepared_name(const sni_impl *impl, uint32_t form, char out[SNI_IMPL_NAME]);
+/* What packed data is found again by: the implementation's name, and the variant if it has several.
+ */
+void sni_prepared_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]);
 
 /* memory.c: gives every planned tensor its offset, sharing memory in place and over time, and marks
  * the steps that are views. */

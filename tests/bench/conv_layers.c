@@ -1,5 +1,5 @@
 /* conv_layers.c - convolution layers of well-known networks: what the cost model expects of the
- * direct sums and of each form of Winograd's method, beside what they take.
+ * direct sums and of each variant of Winograd's method, beside what they take.
  *
  *     bench_conv [--cold] [threads] [milliseconds per measurement] [images] [network]
  *
@@ -109,7 +109,7 @@ static double fastest(void (*run)(void *), void *ctx, double milliseconds) {
 
 typedef struct wino_run {
     const sni_conv_geometry *g;
-    sni_wino_form form;
+    sni_wino_variant variant;
     float *packed, *x, *y, *scratch;
     sni_conv_epilogue e;
     int threads;
@@ -117,15 +117,15 @@ typedef struct wino_run {
 
 static void run_wino(void *ctx) {
     wino_run *r = ctx;
-    sni_wino_run(r->g, &r->form, r->packed, r->x, r->y, &r->e, r->threads, r->scratch);
+    sni_wino_run(r->g, &r->variant, r->packed, r->x, r->y, &r->e, r->threads, r->scratch);
 }
 
-static double time_wino(const sni_conv_geometry *g, const sni_wino_form *form, const float *w,
+static double time_wino(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *w,
                         float *x, float *y, int threads, double milliseconds) {
-    wino_run r = {.g = g, .form = *form, .x = x, .y = y, .threads = threads};
-    r.packed = floats((int64_t)sni_wino_packed_size(g, form));
-    r.scratch = floats((int64_t)sni_wino_scratch_size(g, form, threads));
-    sni_wino_pack(g, form, w, r.packed, threads);
+    wino_run r = {.g = g, .variant = *variant, .x = x, .y = y, .threads = threads};
+    r.packed = floats((int64_t)sni_wino_packed_size(g, variant));
+    r.scratch = floats((int64_t)sni_wino_scratch_size(g, variant, threads));
+    sni_wino_pack(g, variant, w, r.packed, threads);
     double t = fastest(run_wino, &r, milliseconds);
     free(r.packed);
     free(r.scratch);
@@ -207,13 +207,13 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
         quit(&err);
     memcpy(weight->tensor.data, w, sni_tensor_bytes(&dw.tensor));
     sni_pack pack = {0};
-    sni_loans loans = {0};
+    sni_borrows borrows = {0};
     sni_choice choice = {.params = &params,
                          .n_in = 2,
                          .in = (const sni_type *const[]){&types[0], &types[1]},
                          .constants = (sni_const *const[]){weight, weight},
                          .pack = &pack,
-                         .loans = &loans};
+                         .borrows = &borrows};
     direct_run r = {0};
     if (sni_cpu_conv_direct.prepare(&choice, &r.state, &err) != SN_OK) quit(&err);
     r.kernel = (sni_kernel){.params = &params,
@@ -259,7 +259,7 @@ static void measure(const layer *l, int threads, double milliseconds, int64_t im
     double direct = time_direct(&g, w, x, y, threads, milliseconds);
     double expected = sni_wino_cost(&g, NULL), best = direct;
     double macs = (double)(l->in * l->out * l->kernel_h * l->kernel_w * pixels);
-    sni_wino_form form, chosen = {0};
+    sni_wino_variant variant, chosen = {0};
     sni_wino_choose(&g, true, true, &chosen);
     int points = chosen.t_h > chosen.t_w ? chosen.t_h : chosen.t_w, quickest = 0;
     printf("%-19s %3d %3d %3d %dx%d %8.3f ms %5.0f GMAC/s, %4.1f cycles", l->network, (int)l->in,
@@ -267,17 +267,17 @@ static void measure(const layer *l, int threads, double milliseconds, int64_t im
            macs / direct * 1e-6, expected / direct * 1e-6);
     double took = direct;
     for (int t = 4; t <= 10; t += 2) {
-        if (!sni_wino_form_of(&g, l->kernel_h > 1 ? t : 1, l->kernel_w > 1 ? t : 1, &form)) {
+        if (!sni_wino_variant_of(&g, l->kernel_h > 1 ? t : 1, l->kernel_w > 1 ? t : 1, &variant)) {
             printf(" |                 ");
             continue;
         }
-        double time = time_wino(&g, &form, w, x, y, threads, milliseconds);
+        double time = time_wino(&g, &variant, w, x, y, threads, milliseconds);
         if (time < best) {
             best = time;
             quickest = t;
         }
         if (t == points) took = time;
-        printf(" | %d: x%4.2f x%4.2f ", t, expected / sni_wino_cost(&g, &form), direct / time);
+        printf(" | %d: x%4.2f x%4.2f ", t, expected / sni_wino_cost(&g, &variant), direct / time);
     }
     printf("| chosen %d %.3f ms, best %d, lost %.0f %%\n", points, took, quickest,
            (took / best - 1) * 100);

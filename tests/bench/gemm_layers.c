@@ -8,10 +8,10 @@
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
-#include "cpu/gemm/digits.h"
+#include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/core/machine.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,26 +92,27 @@ static const char *const ways[] = {"direct", "seven", "paired", "digits"};
 typedef struct facts {
     uint8_t *even, *tame;
     float *numbers;
-    sni_paired_b paired;
-    sni_digits_b digits;
+    sni_inner_product_b inner_product;
+    sni_emulated_b emulated;
 } facts;
 
 static void tell(facts *f, way how, float *weights, sni_gemm_f32 *g) {
     size_t even = sni_gemm_even_size(g->k, g->n);
     f->even = malloc(even + 1);
-    f->tame = malloc(sni_paired_flags(g->n));
-    f->numbers = floats(sni_paired_numbers(g->k, g->n, false));
+    f->tame = malloc(sni_inner_product_flags(g->n));
+    f->numbers = floats(sni_inner_product_numbers(g->k, g->n, false));
     if (!f->even || !f->tame) exit(1);
     memset(f->even, 1, even);
     if (even && how == SEVEN) g->even = f->even;
-    if (how == DIGITS && sni_digits_can(g->k, g->n)) {
-        f->digits = sni_digits_of(g->k, g->n, false, weights);
-        g->digits = &f->digits;
+    if (how == DIGITS && sni_emulated_can(g->k, g->n)) {
+        f->emulated = sni_emulated_of(g->k, g->n, false, weights);
+        g->emulated = &f->emulated;
     }
     if (how != PAIRED || g->k % SNI_LEFT_STEPS) return;
-    sni_paired_measure(weights, g->k, g->n, false, f->numbers, f->tame);
-    f->paired = (sni_paired_b){.k = g->k, .n = g->n, .numbers = f->numbers, .tame = f->tame};
-    g->paired = &f->paired;
+    sni_inner_product_measure(weights, g->k, g->n, false, f->numbers, f->tame);
+    f->inner_product =
+        (sni_inner_product_b){.k = g->k, .n = g->n, .numbers = f->numbers, .tame = f->tame};
+    g->inner_product = &f->inner_product;
 }
 
 /* The mean time of a call over the quickest of a few rounds. */
@@ -121,8 +122,8 @@ static double measure(sni_gemm_f32 *g, facts *f, float *weights, size_t size, si
     for (int round = 0; round < 2 || now() - start < milliseconds; round++) {
         double at = now();
         for (size_t i = 0; i < copies; i++) {
-            g->packed_b = f->paired.panels = weights + i * size;
-            f->digits = sni_digits_of(g->k, g->n, false, weights + i * size);
+            g->packed_b = f->inner_product.panels = weights + i * size;
+            f->emulated = sni_emulated_of(g->k, g->n, false, weights + i * size);
             sni_gemm_f32_run(g, threads, scratch);
         }
         at = (now() - at) / (double)copies;
@@ -170,7 +171,7 @@ int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
-    way how = sni_digits_kernels_get() ? DIGITS : sni_paired_pays() ? PAIRED : SEVEN;
+    way how = sni_emulated_kernels_get() ? DIGITS : sni_inner_product_pays() ? PAIRED : SEVEN;
     for (way w = DIRECT; argc > 4 && w <= DIGITS; w++)
         if (strcmp(argv[4], ways[w]) == 0) how = w;
     sni_machine_peak machine = {0};

@@ -199,11 +199,11 @@ static void add_call(srv_text *out, const uint8_t *data, size_t size) {
 }
 
 /* Reads frames until the call is over; false when nothing more comes. */
-static bool listen_to(int fd, int turns) {
+static bool listen_to(int fd, int rounds) {
     uint8_t buffer[32 << 10];
     size_t filled = 0, skip = 0;
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    for (; turns > 0; turns--) {
+    for (; rounds > 0; rounds--) {
         if (poll(&ready, 1, 100) <= 0) continue;
         ssize_t got = recv(fd, buffer + filled, sizeof buffer - filled, 0);
         if (got <= 0) return true; /* the server has hung up */

@@ -18,8 +18,8 @@
 
 enum { GUARD = 256, MOST_FAILURES = 10, GUARD_BYTE = 0xA5 };
 
-static const kernel_test *const lists[] = {gemm_tests, paired_tests, conv_tests,
-                                           rnn_tests,  tree_tests,   map_tests};
+static const kernel_test *const lists[] = {gemm_tests, inner_product_tests, conv_tests,
+                                           rnn_tests,  tree_tests,          map_tests};
 
 /* ---- Random numbers and arrays ---- */
 
@@ -130,7 +130,7 @@ static double now_ns(void) {
 void call_begin(check *c, double flops, double bytes) {
     c->flops = flops;
     c->bytes = bytes;
-    c->turn = -1;
+    c->transpose = -1;
     c->repeat = 1;
     c->best_ns = 1e30;
     c->started = 0;
@@ -138,14 +138,14 @@ void call_begin(check *c, double flops, double bytes) {
 
 /* Rounds of calls that take about 50 us each, for 20 ms; the quickest counts. */
 bool call_more(check *c) {
-    if (!c->bench) return ++c->turn == 0;
-    if (c->turn < 0) {
-        c->turn = 0;
+    if (!c->bench) return ++c->transpose == 0;
+    if (c->transpose < 0) {
+        c->transpose = 0;
         c->started = now_ns();
         return true;
     }
     static int left, rounds;
-    if (c->turn == 0) {
+    if (c->transpose == 0) {
         double once = fmax(now_ns() - c->started, 20);
         c->repeat = (int)fmin(fmax(50e3 / once, 1), 1e4);
         rounds = (int)fmin(fmax(20e6 / (once * c->repeat), 5), 400);
@@ -153,9 +153,9 @@ bool call_more(check *c) {
     }
     if (left == 0) {
         double now = now_ns();
-        if (c->turn > 0 && (now - c->started) / c->repeat < c->best_ns)
+        if (c->transpose > 0 && (now - c->started) / c->repeat < c->best_ns)
             c->best_ns = (now - c->started) / c->repeat;
-        if (c->turn++ == rounds) return false;
+        if (c->transpose++ == rounds) return false;
         left = c->repeat;
         c->started = now_ns();
     }

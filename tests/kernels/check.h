@@ -27,7 +27,7 @@ typedef struct check {
     /* Of a measured call. */
     double flops, bytes, best_ns;
     double started;
-    int turn, repeat;
+    int transpose, repeat;
     /* Failures so far. */
     int failures;
 } check;
@@ -70,7 +70,7 @@ typedef struct kernel_test {
 } kernel_test;
 
 /* Lists of the files in this folder; each ends with a NULL name. */
-extern const kernel_test gemm_tests[], paired_tests[], conv_tests[], rnn_tests[], tree_tests[],
-    map_tests[];
+extern const kernel_test gemm_tests[], inner_product_tests[], conv_tests[], rnn_tests[],
+    tree_tests[], map_tests[];
 
 #endif

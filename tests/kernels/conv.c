@@ -75,7 +75,7 @@ static void conv_tile(check *c, sni_conv_step step, int64_t stride) {
     t.w = random_floats(c, width * t.w_out);
     t.y = y;
     t.epilogue = &e;
-    t.ahead = t.x_ahead = (uintptr_t)t.w;
+    t.prefetch = t.x_prefetch = (uintptr_t)t.w;
     for (int64_t i = 0; i < width * t.y_block; i++) want[i] = (double)y[i];
     if (!c->bench) plain_tile(&t, width, pixels, lanes, want);
     double macs =
@@ -119,7 +119,7 @@ static void conv_strip(check *c) {
     t.w = random_floats(c, width * t.w_out);
     t.y = y;
     t.epilogue = &e;
-    t.ahead = (uintptr_t)t.w;
+    t.prefetch = (uintptr_t)t.w;
     for (int64_t i = 0; i < count; i++) want[i] = (double)y[i];
     if (!c->bench) plain_tile(&t, width, all, lanes, want);
     for (int64_t i = 0; i < count; i++) {
@@ -127,13 +127,13 @@ static void conv_strip(check *c) {
         if (e.act == SNI_ACT_CLIP) want[i] = fmin(fmax(want[i], 0.5), 2);
         if (e.act == SNI_ACT_AFFINE) want[i] = want[i] * 0.5 + 2;
     }
-    bool listed = !c->bench && below(c, 2);
-    if (listed) t.channels = channels;
+    bool indirect = !c->bench && below(c, 2);
+    if (indirect) t.channels = channels;
     t.list = list;
     CALL(c, 2 * (double)(width * lanes * all * channels), 0)
-    k->strip[listed][width][pixels](&t, tiles);
+    k->strip[indirect][width][pixels](&t, tiles);
     expect(c, "y", y, want, count, 1e-4);
-    if (listed || width > 1 || !k->half || c->bench || e.act == SNI_ACT_CLIP) return;
+    if (indirect || width > 1 || !k->half || c->bench || e.act == SNI_ACT_CLIP) return;
     k->half[pixels](&t, tiles);
     for (int64_t i = 0; i < all * lanes; i++)
         if (i % lanes >= lanes / 2) want[i] = e.act == SNI_ACT_AFFINE ? 2 : 0;
@@ -141,7 +141,7 @@ static void conv_strip(check *c) {
 }
 
 /* Channels that lie anywhere: every one has pixels of its own, in blocks. */
-static void conv_listed(check *c) {
+static void conv_indirect(check *c) {
     const sni_conv_kernels *k = c->k->conv;
     int64_t lanes = c->k->block, width = 1;
     while (width < SNI_CONV_MOST_WIDTH && k->pixels[width + 1]) width++;
@@ -173,7 +173,7 @@ static void conv_listed(check *c) {
     t.w = random_floats(c, width * t.w_out);
     t.y = y;
     t.epilogue = &e;
-    t.ahead = t.x_ahead = (uintptr_t)t.w;
+    t.prefetch = t.x_prefetch = (uintptr_t)t.w;
     for (int64_t i = 0; i < count; i++) want[i] = (double)y[i];
     for (int64_t i = 0; i < width * pixels * lanes && !c->bench; i++) {
         int64_t o = i / (pixels * lanes), p = i / lanes % pixels, l = i % lanes;
@@ -391,20 +391,20 @@ static void wino_whole(check *c, int points, int taps, int stride) {
                            .pad_left = 1,
                            .pad_bottom = taps - 2,
                            .pad_right = taps - 2};
-    sni_wino_form form;
-    if (!sni_wino_form_of(&g, points, points, &form)) return;
+    sni_wino_variant variant;
+    if (!sni_wino_variant_of(&g, points, points, &variant)) return;
     int64_t in_size = sni_blocks(in, lanes) * lanes * side * wide;
     int64_t out_size = sni_blocks(out, lanes) * lanes * rows * columns;
     float *x = random_floats(c, in_size), *w = random_floats(c, out * in * taps * taps);
     float *y = unset_floats(c, out_size);
-    float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &form));
-    float *scratch = unset_floats(c, (int64_t)sni_wino_scratch_size(&g, &form, 1));
+    float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &variant));
+    float *scratch = unset_floats(c, (int64_t)sni_wino_scratch_size(&g, &variant, 1));
     double *want = zero_doubles(c, out_size);
     sni_conv_epilogue e = {.act = SNI_ACT_NONE};
-    sni_wino_pack(&g, &form, w, packed, 1);
+    sni_wino_pack(&g, &variant, w, packed, 1);
     if (!c->bench) plain_conv(&g, lanes, x, w, want);
     CALL(c, 2.0 * taps * taps * (double)(in * out) * (double)(rows * columns), 0)
-    sni_wino_run(&g, &form, packed, x, y, &e, 1, scratch);
+    sni_wino_run(&g, &variant, packed, x, y, &e, 1, scratch);
     expect(c, "y", y, want, out_size, 1e-3);
 }
 
@@ -434,7 +434,7 @@ const kernel_test conv_tests[] = {
     {"conv plain, stride 1", conv_plain_1},
     {"conv plain, stride 2", conv_plain_2},
     {"conv plain, any stride", conv_any},
-    {"conv of listed channels", conv_listed},
+    {"conv of listed channels", conv_indirect},
     {"conv strip", conv_strip},
     {"depthwise row", depthwise_rows},
     {"row of few channels", few_rows},

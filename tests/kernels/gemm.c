@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "cpu/gemm/gemm.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static void gemm_half(check *c) {
 }
 
 /* The same of rows that lie as they are; the last one ends with the memory. */
-static void any_lying(check *c, const sni_gemm_lying_fn *tiles, int nr) {
+static void any_strided(check *c, const sni_gemm_strided_fn *tiles, int nr) {
     int mr = c->k->mr, wide = c->k->nr;
     int64_t rows = size_of(c, 1, mr, mr), k = size_of(c, 0, 300, 256), row = wide + below(c, 20);
     int64_t a_row = k + (c->bench ? 0 : below(c, 40));
@@ -105,12 +105,12 @@ static void any_lying(check *c, const sni_gemm_lying_fn *tiles, int nr) {
     expect(c, "C", y, want, rows * row, 1e-5 * (double)(k + 10));
 }
 
-static void gemm_lying(check *c) {
-    any_lying(c, c->k->gemm_lying, c->k->nr);
+static void gemm_strided(check *c) {
+    any_strided(c, c->k->gemm_strided, c->k->nr);
 }
 
-static void gemm_lying_half(check *c) {
-    any_lying(c, c->k->gemm_lying_half, c->k->nr / 2);
+static void gemm_strided_half(check *c) {
+    any_strided(c, c->k->gemm_strided_half, c->k->nr / 2);
 }
 
 /* A tile whose B is one panel less another, and whose sums go on from others, which may stand where
@@ -159,9 +159,10 @@ static double *doubles_of(check *c, const float *x, int64_t n) {
 static void gemm_dots(check *c) {
     int64_t rows = size_of(c, 0, 30, 96), cols = size_of(c, 1, SNI_DOT_COLUMNS, 7);
     int64_t k = size_of(c, 0, 130, 512), a_row = k + below(c, 5), b_col = k + below(c, 5);
-    bool turned = below(c, 2), add = below(c, 2);
-    int64_t c_row = turned ? 1 : cols + below(c, 4), c_col = turned ? rows + below(c, 4) : 1;
-    int64_t n = turned ? cols * c_col : rows * c_row;
+    bool transposed = below(c, 2), add = below(c, 2);
+    int64_t c_row = transposed ? 1 : cols + below(c, 4),
+            c_col = transposed ? rows + below(c, 4) : 1;
+    int64_t n = transposed ? cols * c_col : rows * c_row;
     float *a = random_floats(c, rows * a_row), *b = random_floats(c, cols * b_col);
     float *y = random_floats(c, n);
     double *want = doubles_of(c, y, n);
@@ -173,10 +174,10 @@ static void gemm_dots(check *c) {
 
 static void gemm_across(check *c) {
     int64_t rows = size_of(c, 0, 30, 96), n = size_of(c, 1, 150, 64), k = size_of(c, 0, 60, 64);
-    bool turned = below(c, 2), add = below(c, 2);
-    int64_t a_row = turned ? 1 : k + below(c, 5), a_col = turned ? rows + below(c, 5) : 1;
+    bool transposed = below(c, 2), add = below(c, 2);
+    int64_t a_row = transposed ? 1 : k + below(c, 5), a_col = transposed ? rows + below(c, 5) : 1;
     int64_t b_row = n + below(c, 5), c_row = n + below(c, 5), size = rows * c_row;
-    float *a = random_floats(c, turned ? k * a_col : rows * a_row);
+    float *a = random_floats(c, transposed ? k * a_col : rows * a_row);
     float *b = random_floats(c, k * b_row), *y = random_floats(c, size);
     double *want = doubles_of(c, y, size);
     if (!c->bench) add_plain(want, c_row, 1, rows, n, k, a, a_row, a_col, b, b_row, 1, add);
@@ -205,7 +206,7 @@ static int32_t size_bits(int32_t most, float x) {
     return (bits & INT32_MAX) > most ? bits & INT32_MAX : most;
 }
 
-static void seven_left(check *c) {
+static void strassen_left(check *c) {
     int mr = c->k->mr;
     int64_t rows = size_of(c, 1, mr, mr), half = 16 * size_of(c, 1, 9, 24), quarter = mr * half;
     int64_t lower = rows - (!c->bench && below(c, 2)), step = 2 * half + below(c, 20);
@@ -214,7 +215,7 @@ static void seven_left(check *c) {
     int32_t sizes[2 * SNI_MAX_MR], want_sizes[2 * SNI_MAX_MR] = {0};
     double *want = zero_doubles(c, 7 * quarter);
     if (odd) from[below(c, (rows + lower) * step)] = below(c, 2) ? NAN : -INFINITY;
-    CALL(c, 0, 4 * 11 * quarter) c->k->seven_left(from, step, rows, lower, half, to, sizes);
+    CALL(c, 0, 4 * 11 * quarter) c->k->strassen_left(from, step, rows, lower, half, to, sizes);
     for (int64_t i = 0; i < mr; i++)
         for (int64_t p = 0; p < half; p++) {
             int64_t at = left_at(c, i, p), second = i < lower ? rows + i : i;
@@ -274,26 +275,26 @@ static void pack_left(check *c) {
 }
 
 /* to[p * width + i] from rows or columns of a matrix. */
-static void pack(check *c, bool turned) {
+static void pack(check *c, bool transposed) {
     int width = c->bench || below(c, 2) ? c->k->nr : c->k->mr;
     int64_t count = size_of(c, 0, width, width), k = size_of(c, 0, 90, 256);
-    int64_t step = (turned ? k : count) + below(c, 9);
-    float *from = random_floats(c, step * (turned ? count : k));
+    int64_t step = (transposed ? k : count) + below(c, 9);
+    float *from = random_floats(c, step * (transposed ? count : k));
     float *to = unset_floats(c, k * width);
     double *want = zero_doubles(c, k * width);
     for (int64_t p = 0; p < k; p++)
         for (int64_t i = 0; i < count; i++)
-            want[p * width + i] = (double)from[turned ? i * step + p : p * step + i];
+            want[p * width + i] = (double)from[transposed ? i * step + p : p * step + i];
     CALL(c, 0, 8 * k * width) {
-        if (turned)
-            c->k->pack_turned(from, step, count, width, k, to);
+        if (transposed)
+            c->k->pack_transposed(from, step, count, width, k, to);
         else
             c->k->pack_straight(from, step, count, width, k, to);
     }
     expect(c, "the panel", to, want, k * width, 0);
 }
 
-static void pack_turned(check *c) {
+static void pack_transposed(check *c) {
     pack(c, true);
 }
 
@@ -301,13 +302,14 @@ static void pack_straight(check *c) {
     pack(c, false);
 }
 
-static void turn_matrix(check *c) {
+static void transpose_matrix(check *c) {
     int64_t rows = size_of(c, 0, 70, 64), columns = size_of(c, 0, 70, 64);
     int64_t from_step = columns + below(c, 5), to_step = rows + below(c, 5);
     float *from = random_floats(c, rows * from_step), *to = unset_floats(c, columns * to_step);
     float *kept = copy_floats(c, to, columns * to_step);
     double *want = zero_doubles(c, rows);
-    CALL(c, 0, 8 * rows * columns) c->k->turn_matrix(from, from_step, rows, columns, to, to_step);
+    CALL(c, 0, 8 * rows * columns)
+    c->k->transpose_matrix(from, from_step, rows, columns, to, to_step);
     for (int64_t j = 0; j < columns; j++) {
         for (int64_t i = 0; i < rows; i++) want[i] = (double)from[i * from_step + j];
         expect(c, "a column", to + j * to_step, want, rows, 0);
@@ -395,12 +397,12 @@ static void axpy(check *c) {
 enum { ALL, SEVEN, PAIRS };
 
 /* What products by pairs are told of packed B. Columns that are scaled are for nothing else. */
-static sni_paired_b measured(check *c, float *packed, int64_t m, int64_t k, int64_t n) {
-    bool scaled = sni_paired_suits(m, n, k) && below(c, 2);
-    float *numbers = unset_floats(c, (int64_t)sni_paired_numbers(k, n, scaled));
-    uint8_t *tame = (uint8_t *)unset_floats(c, (int64_t)sni_paired_flags(n));
-    sni_paired_measure(packed, k, n, scaled, numbers, tame);
-    return (sni_paired_b){
+static sni_inner_product_b measured(check *c, float *packed, int64_t m, int64_t k, int64_t n) {
+    bool scaled = sni_inner_product_suits(m, n, k) && below(c, 2);
+    float *numbers = unset_floats(c, (int64_t)sni_inner_product_numbers(k, n, scaled));
+    uint8_t *tame = (uint8_t *)unset_floats(c, (int64_t)sni_inner_product_flags(n));
+    sni_inner_product_measure(packed, k, n, scaled, numbers, tame);
+    return (sni_inner_product_b){
         .k = k, .n = n, .panels = packed, .numbers = numbers, .tame = tame, .scaled = scaled};
 }
 
@@ -426,10 +428,10 @@ static void whole(check *c, int way) {
     uint8_t even[64] = {0};
     if (pairs) sni_gemm_find_even(packed, k, n, even);
     if (pairs) g.even = even;
-    sni_paired_b paired;
+    sni_inner_product_b inner_product;
     if (way == PAIRS) {
-        paired = measured(c, packed, m, k, n);
-        g.paired = &paired;
+        inner_product = measured(c, packed, m, k, n);
+        g.inner_product = &inner_product;
     }
     float *scratch = unset_floats(c, (int64_t)sni_gemm_scratch_size(&g, 1));
     double *want = zero_doubles(c, m * n);
@@ -447,27 +449,27 @@ static void gemm_whole(check *c) {
     whole(c, ALL);
 }
 
-static void gemm_seven(check *c) {
+static void gemm_strassen(check *c) {
     whole(c, SEVEN);
 }
 
-static void gemm_paired(check *c) {
+static void gemm_inner_product(check *c) {
     whole(c, PAIRS);
 }
 
 const kernel_test gemm_tests[] = {
     {"gemm_tile", gemm_tile},
     {"gemm_half", gemm_half},
-    {"gemm_lying", gemm_lying},
-    {"gemm_lying_half", gemm_lying_half},
+    {"gemm_lying", gemm_strided},
+    {"gemm_lying_half", gemm_strided_half},
     {"gemm_dots", gemm_dots},
     {"gemm_across", gemm_across},
     {"gemm_along", gemm_along},
     {"gemm_row", gemm_row},
     {"pack_left", pack_left},
-    {"pack_turned", pack_turned},
+    {"pack_turned", pack_transposed},
     {"pack_straight", pack_straight},
-    {"turn_matrix", turn_matrix},
+    {"turn_matrix", transpose_matrix},
     {"finish_row", finish_row},
     {"finish_row relu", finish_relu},
     {"finish_row silu", finish_silu},
@@ -475,10 +477,10 @@ const kernel_test gemm_tests[] = {
     {"finish_tile", finish_tile},
     {"axpy", axpy},
     {"gemm_less", gemm_less},
-    {"seven_left", seven_left},
+    {"seven_left", strassen_left},
     {"column_sizes", column_sizes},
     {"gemm 512", gemm_whole},
-    {"gemm 512 by seven", gemm_seven},
-    {"gemm 512 by pairs", gemm_paired},
+    {"gemm 512 by seven", gemm_strassen},
+    {"gemm 512 by pairs", gemm_inner_product},
     {0},
 };

@@ -3,7 +3,7 @@
 #include "check.h"
 
 #include "cpu/gemm/gemm.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static float *numbers(check *c, int64_t n, bool whole) {
 /* ---- Columns ---- */
 
 /* What columns() adds to numbers that are there. */
-static void paired_columns(check *c) {
+static void inner_product_columns(check *c) {
     int nr = c->k->nr;
     int64_t k = SNI_LEFT_STEPS * size_of(c, 0, 9, 16), extra = between(c, -9, 9);
     float *b = numbers(c, k * nr, true), *y = unset_floats(c, nr), *less = unset_floats(c, nr);
@@ -27,7 +27,7 @@ static void paired_columns(check *c) {
     double *want = zero_doubles(c, nr), *none = zero_doubles(c, nr);
     for (int j = 0; j < nr; j++) squares[j] = want[j] = too_much[j] = (double)extra;
     for (int64_t i = 0; i < k * nr; i++) want[i % nr] += (double)(b[i] * b[i]);
-    CALL(c, 0, 4 * k * nr) c->k->paired->columns(k, b, squares, too_much);
+    CALL(c, 0, 4 * k * nr) c->k->inner_product->columns(k, b, squares, too_much);
     if (c->bench) return;
     for (int j = 0; j < nr; j++) {
         y[j] = (float)squares[j];
@@ -35,22 +35,22 @@ static void paired_columns(check *c) {
     }
     expect(c, "the squares", y, want, nr, 0);
     /* A row of zeros by these columns. */
-    int most = c->k->paired->most;
+    int most = c->k->inner_product->most;
     float zeros[SNI_MAX_MR] = {0}, *a = unset_floats(c, left_size(c, k));
     float *sums = unset_floats(c, most * nr);
     memset(a, 0, (size_t)left_size(c, k) * sizeof *a);
     float ones[SNI_MAX_MR];
     for (int i = 0; i < most; i++) ones[i] = 1;
-    sni_paired_tile t = {.k = k,
-                         .a = a,
-                         .a_step = c->k->mr * SNI_LEFT_STEPS,
-                         .b = b,
-                         .row_less = zeros,
-                         .row_factors = ones,
-                         .column_less = less,
-                         .fetch = b,
-                         .end = {.y = sums, .row = nr, .vector = nr / 2}};
-    c->k->paired->tile[most](&t);
+    sni_inner_product_tile t = {.k = k,
+                                .a = a,
+                                .a_step = c->k->mr * SNI_LEFT_STEPS,
+                                .b = b,
+                                .row_less = zeros,
+                                .row_factors = ones,
+                                .column_less = less,
+                                .fetch = b,
+                                .end = {.y = sums, .row = nr, .vector = nr / 2}};
+    c->k->inner_product->tile[most](&t);
     for (int i = 0; i < most; i++) expect(c, "zeros by columns", sums + i * nr, none, nr, 0);
 }
 
@@ -85,11 +85,11 @@ static rows_of random_rows(check *c, int rows, bool whole) {
         r.k += part->lines * SNI_LEFT_STEPS;
         float *from = numbers(c, rows * part->lines * step, whole);
         if (q == 0) r.memory = from;
-        bool turned = !c->bench && below(c, 2); /* lines of all rows side by side */
+        bool transposed = !c->bench && below(c, 2); /* lines of all rows side by side */
         for (int i = 0; i < rows; i++) {
             bool nowhere = gaps && below(c, 3) == 0;
-            part->from[i] = nowhere ? zeros : from + i * (turned ? 1 : part->lines) * step;
-            part->step[i] = nowhere ? 0 : turned ? rows * step : step;
+            part->from[i] = nowhere ? zeros : from + i * (transposed ? 1 : part->lines) * step;
+            part->step[i] = nowhere ? 0 : transposed ? rows * step : step;
         }
     }
     return r;
@@ -114,9 +114,9 @@ static void check_factor(check *c, const rows_of *r, int i, float size, float fa
         fail(c, "the size of a row");
 }
 
-static void paired_left(check *c) {
-    const sni_paired_kernels *paired = c->k->paired;
-    int mr = c->k->mr, rows = (int)size_of(c, 1, paired->most, paired->most);
+static void inner_product_left(check *c) {
+    const sni_inner_product_kernels *inner_product = c->k->inner_product;
+    int mr = c->k->mr, rows = (int)size_of(c, 1, inner_product->most, inner_product->most);
     rows_of r = random_rows(c, rows, false);
     float size = ldexpf(1, (int)between(c, -20, 20)) * (1 + 0.1f * (float)below(c, 10));
     int64_t n = left_size(c, r.k);
@@ -125,7 +125,7 @@ static void paired_left(check *c) {
     uint32_t wild = 0;
     double *want = zero_doubles(c, n);
     CALL(c, 0, 8 * r.k * rows)
-    wild = paired->left(rows, r.parts, r.part, size, to, mr * SNI_LEFT_STEPS, less, factors);
+    wild = inner_product->left(rows, r.parts, r.part, size, to, mr * SNI_LEFT_STEPS, less, factors);
     if (c->bench) return;
     if (wild) fail(c, "rows of common numbers are not tame");
     expect_unset(c, "what is too much in rows that are none", less + rows, mr - rows);
@@ -144,11 +144,12 @@ static void paired_left(check *c) {
 
 /* Rows that are to be multiplied plainly: one number that is not finite or whose square is not, or
  * a row of very small ones. They stay as they are. */
-static void paired_left_odd(check *c) {
+static void inner_product_left_odd(check *c) {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -1e25f, 1e13f, 0, 0, 0};
     static const float tiny[] = {1e-14f, 1e-20f, 1e-30f};
-    const sni_paired_kernels *paired = c->k->paired;
-    int rows = (int)size_of(c, 1, paired->most, paired->most), i = (int)below(c, rows);
+    const sni_inner_product_kernels *inner_product = c->k->inner_product;
+    int rows = (int)size_of(c, 1, inner_product->most, inner_product->most),
+        i = (int)below(c, rows);
     int64_t lines = size_of(c, 1, 9, 16), k = lines * SNI_LEFT_STEPS;
     int64_t which = below(c, sizeof odd / sizeof *odd);
     float *from = random_floats(c, rows * k), *row = from + i * k;
@@ -162,7 +163,7 @@ static void paired_left_odd(check *c) {
     }
     uint32_t wild = 0;
     CALL(c, 0, 8 * k * rows)
-    wild = paired->left(rows, 1, &part, 1, to, c->k->mr * SNI_LEFT_STEPS, less, factors);
+    wild = inner_product->left(rows, 1, &part, 1, to, c->k->mr * SNI_LEFT_STEPS, less, factors);
     if (wild != 1u << i) fail(c, "a row of odd numbers is tame, or another is not");
     for (int64_t p = 0; p < k; p++) {
         float got = to[left_at(c, i, p)] * factors[i];
@@ -174,9 +175,9 @@ static void paired_left_odd(check *c) {
 }
 
 /* Rows that lie side by side already are brought to the same numbers as those that are packed. */
-static void paired_scale(check *c) {
-    const sni_paired_kernels *paired = c->k->paired;
-    int rows = (int)size_of(c, 1, paired->most, paired->most);
+static void inner_product_scale(check *c) {
+    const sni_inner_product_kernels *inner_product = c->k->inner_product;
+    int rows = (int)size_of(c, 1, inner_product->most, inner_product->most);
     int64_t lines = size_of(c, 1, 9, 16), step = (rows + below(c, 3)) * SNI_LEFT_STEPS;
     float size = ldexpf(1, (int)between(c, -20, 20));
     float *from = random_floats(c, lines * step);
@@ -191,9 +192,9 @@ static void paired_scale(check *c) {
     }
     uint32_t wild = 0;
     CALL(c, 0, 8 * lines * SNI_LEFT_STEPS * rows)
-    wild = paired->scale(rows, lines, size, at, step, less[0], factors[0]);
+    wild = inner_product->scale(rows, lines, size, at, step, less[0], factors[0]);
     if (c->bench) return;
-    if (wild != paired->left(rows, 1, &part, size, to, step, less[1], factors[1]))
+    if (wild != inner_product->left(rows, 1, &part, size, to, step, less[1], factors[1]))
         fail(c, "other rows are not tame");
     for (int64_t i = 0; i < lines * step; i++) want[i] = (double)to[i];
     expect(c, "the rows", at, want, lines * step, 0);
@@ -206,7 +207,7 @@ static void paired_scale(check *c) {
 
 /* A tile with its arrays. */
 typedef struct tile_case {
-    sni_paired_tile t;
+    sni_inner_product_tile t;
     rows_of rows;
     float less[SNI_MAX_MR], factors[SNI_MAX_MR];
     int columns;   /* of the result */
@@ -221,11 +222,11 @@ static void make_operands(check *c, tile_case *q, int rows, bool whole) {
     float *a = unset_floats(c, left_size(c, k)), *b = numbers(c, k * nr, whole);
     float *column_less = unset_floats(c, q->columns);
     double squares[SNI_MAX_NR] = {0}, less[SNI_MAX_NR] = {0}, size = 0;
-    c->k->paired->columns(k, b, squares, less);
+    c->k->inner_product->columns(k, b, squares, less);
     for (int j = 0; j < nr; j++) size += squares[j] / nr;
     for (int j = 0; j < q->columns; j++) column_less[j] = (float)less[j];
-    if (c->k->paired->left(rows, q->rows.parts, q->rows.part, (float)size, a,
-                           c->k->mr * SNI_LEFT_STEPS, q->less, q->factors))
+    if (c->k->inner_product->left(rows, q->rows.parts, q->rows.part, (float)size, a,
+                                  c->k->mr * SNI_LEFT_STEPS, q->less, q->factors))
         fail(c, "rows of common numbers are not tame");
     q->t.k = k;
     q->t.a_step = c->k->mr * SNI_LEFT_STEPS;
@@ -287,9 +288,9 @@ static double plain_result(const tile_case *q, int nr, int i, int j) {
 }
 
 /* A tile of all columns of B's panel, or of the first half of them. */
-static void any_tile(check *c, const sni_paired_tile_fn *tiles, int columns) {
-    const sni_paired_kernels *paired = c->k->paired;
-    int nr = c->k->nr, rows = (int)size_of(c, 1, paired->most, paired->most);
+static void any_tile(check *c, const sni_inner_product_tile_fn *tiles, int columns) {
+    const sni_inner_product_kernels *inner_product = c->k->inner_product;
+    int nr = c->k->nr, rows = (int)size_of(c, 1, inner_product->most, inner_product->most);
     bool whole = !c->bench && below(c, 2);
     tile_case q = {.columns = columns};
     make_operands(c, &q, rows, whole);
@@ -310,20 +311,20 @@ static void any_tile(check *c, const sni_paired_tile_fn *tiles, int columns) {
         if (written[i] == 0 && (double)e->y[i] != want[i]) fail(c, "wrote between results");
 }
 
-static void paired_tile(check *c) {
-    any_tile(c, c->k->paired->tile, c->k->nr);
+static void inner_product_tile(check *c) {
+    any_tile(c, c->k->inner_product->tile, c->k->nr);
 }
 
-static void paired_half(check *c) {
-    any_tile(c, c->k->paired->half, c->k->nr / 2);
+static void inner_product_half(check *c) {
+    any_tile(c, c->k->inner_product->half, c->k->nr / 2);
 }
 
-const kernel_test paired_tests[] = {
-    {"paired_tile", paired_tile},
-    {"paired_half", paired_half},
-    {"paired_left", paired_left},
-    {"paired_left, odd rows", paired_left_odd},
-    {"paired_columns", paired_columns},
-    {"paired_scale", paired_scale},
+const kernel_test inner_product_tests[] = {
+    {"paired_tile", inner_product_tile},
+    {"paired_half", inner_product_half},
+    {"paired_left", inner_product_left},
+    {"paired_left, odd rows", inner_product_left_odd},
+    {"paired_columns", inner_product_columns},
+    {"paired_scale", inner_product_scale},
     {0},
 };

@@ -121,9 +121,9 @@ static inline void check_ends(multiply_fn multiply, int way) {
     static const sni_act acts[] = {SNI_ACT_NONE, SNI_ACT_RELU, SNI_ACT_CLIP, SNI_ACT_GELU,
                                    SNI_ACT_LEAKY_RELU};
     static const int64_t sizes[][3] = {{41, 113, 80}, {29, 80, 1600}};
-    for (int turn = 0; turn < 2 * 5 * 8; turn++) {
-        const int64_t *s = sizes[turn % 2];
-        int mode = turn / 10;
+    for (int transpose = 0; transpose < 2 * 5 * 8; transpose++) {
+        const int64_t *s = sizes[transpose % 2];
+        int mode = transpose / 10;
         int64_t m = s[0], n = s[1], k = s[2];
         float *a = product_floats(m * (k + GAP_A), 11), *b = product_floats(k * n, 12);
         float *bias = product_floats(n, 13), *slopes = product_floats(n, 14);
@@ -136,7 +136,7 @@ static inline void check_ends(multiply_fn multiply, int way) {
                           .a_col = 1,
                           .c_row = n + GAP_C,
                           .add = mode & 1};
-        g.epilogue = (sni_epilogue){.act = acts[turn / 2 % 5], .p0 = -2.5f, .p1 = 3.25f};
+        g.epilogue = (sni_epilogue){.act = acts[transpose / 2 % 5], .p0 = -2.5f, .p1 = 3.25f};
         if (g.epilogue.act == SNI_ACT_LEAKY_RELU) g.epilogue.column_slopes = slopes;
         if (mode & 2) g.epilogue.column_bias = bias;
         if (mode & 4) g.epilogue.residual = residual;
@@ -154,14 +154,14 @@ static inline void check_ends(multiply_fn multiply, int way) {
 
 /* A Linear of m rows, n columns and k terms that may be computed in one way or, in half of the
  * modes, two. */
-static inline void check_layer(versus *v, const int64_t size[3], int mode, int turn,
+static inline void check_layer(versus *v, const int64_t size[3], int mode, int transpose,
                                const char *way, const char *beside) {
     static const char *const activations[] = {NULL, "Relu", "Gelu", "HardSwish"};
     int64_t m = size[0], n = size[1], k = size[2];
-    bool slopes = mode == 6, turned = mode & 1;
+    bool slopes = mode == 6, transposed = mode & 1;
     versus_start(v, "ai.sinter", "Linear");
     versus_tensor(v, SN_FLOAT32, 2, (int64_t[]){m, k}, NULL);
-    versus_weight(v, SN_FLOAT32, 2, (int64_t[]){turned ? n : k, turned ? k : n}, NULL);
+    versus_weight(v, SN_FLOAT32, 2, (int64_t[]){transposed ? n : k, transposed ? k : n}, NULL);
     if (mode & 1)
         versus_weight(v, SN_FLOAT32, 1, &n, NULL);
     else
@@ -171,10 +171,10 @@ static inline void check_layer(versus *v, const int64_t size[3], int mode, int t
     else
         versus_without(v);
     if (slopes) versus_weight(v, SN_FLOAT32, 1, &n, NULL);
-    eval_attr(&v->e, sni_attr_of_int("trans_w", turned));
+    eval_attr(&v->e, sni_attr_of_int("trans_w", transposed));
     eval_attr(&v->e, sni_attr_of_int(way, 1));
     if (mode & 4) eval_attr(&v->e, sni_attr_of_int(beside, 1));
-    const char *act = slopes ? NULL : activations[(turn + mode) % 4];
+    const char *act = slopes ? NULL : activations[(transpose + mode) % 4];
     if (act) eval_attr(&v->e, sni_attr_of_string("activation", act));
     versus_run(v, 1, 3e-6 * sqrt((double)k));
 }
@@ -203,11 +203,11 @@ static inline void scale_column(product *p, int64_t j, float factor) {
     for (int64_t q = 0; q < p->k; q++) p->b[q * p->n + j] *= factor;
 }
 
-static inline void check_alike(const float *got, const float *want, int64_t n, int turn) {
+static inline void check_alike(const float *got, const float *want, int64_t n, int transpose) {
     for (int64_t i = 0; i < n; i++) {
         double x = (double)got[i], y = (double)want[i];
         bool same = isnan(y) ? isnan(x) : x == y || fabs(x - y) <= 5e-5 * fmax(1, fabs(y));
-        if (!same) fail_msg("turn %d, element %lld: %g, not %g", turn, (long long)i, x, y);
+        if (!same) fail_msg("turn %d, element %lld: %g, not %g", transpose, (long long)i, x, y);
     }
 }
 

@@ -24,11 +24,11 @@ typedef struct sample_input {
 } sample_input;
 
 typedef struct sample {
-    const sni_compiled *rule;
+    const sni_compiled_rule *rule;
     const char *spec; /* one case of the rule's sample text */
     size_t spec_n;
-    int digit[SAMPLE_DIGITS], radix[SAMPLE_DIGITS], n_digits;
-    bool turned;     /* operands of commutative operators change places */
+    int digit[SAMPLE_DIGITS], radix[SAMPLE_DIGITS], n_emulated;
+    bool transposed; /* operands of commutative operators change places */
     bool wide;       /* scalars have rank 1 */
     bool partial;    /* an input is left out */
     bool impossible; /* the choices ask for what an operator does not have */
@@ -48,7 +48,7 @@ typedef struct sample {
 
 static inline int sample_choose(sample *s, int choices) {
     if (choices < 2) return 0;
-    int i = s->n_digits++;
+    int i = s->n_emulated++;
     assert_true(i < SAMPLE_DIGITS);
     s->radix[i] = choices;
     return s->digit[i] < choices ? s->digit[i] : 0;
@@ -56,9 +56,9 @@ static inline int sample_choose(sample *s, int choices) {
 
 /* The next combination; false after the last. */
 static inline bool sample_next(sample *s) {
-    for (int i = 0; i < s->n_digits; i++) {
+    for (int i = 0; i < s->n_emulated; i++) {
         if (++s->digit[i] < s->radix[i]) {
-            for (int k = s->n_digits; k < SAMPLE_DIGITS; k++) s->digit[k] = 0;
+            for (int k = s->n_emulated; k < SAMPLE_DIGITS; k++) s->digit[k] = 0;
             return true;
         }
         s->digit[i] = 0;
@@ -327,7 +327,7 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
         if (strcmp(in[i], "\"\"") != 0) used = i + 1;
     }
     for (int i = 0; i < p->n_attrs; i++) sample_attr(s, op, &p->attrs[i], attrs, sizeof attrs);
-    bool turn = s->turned && p->commutative;
+    bool transpose = s->transposed && p->commutative;
     if (p->slot >= 0 && p->kind == SNI_PAT_NODE)
         sprintf(out, "%.*s", (int)s->rule->names[p->slot].text.n, s->rule->names[p->slot].text.p);
     else
@@ -343,7 +343,7 @@ static inline void sample_node(sample *s, const sni_pat *p, char *out) {
     ADD(s->body, " = %s%s%s", op->domain ? op->domain : "", op->domain ? "." : "", op->name);
     if (attrs[0]) ADD(s->body, " <%s>", attrs);
     ADD(s->body, " (");
-    for (int i = 0; i < used; i++) ADD(s->body, "%s%s", i ? ", " : "", in[turn ? 1 - i : i]);
+    for (int i = 0; i < used; i++) ADD(s->body, "%s%s", i ? ", " : "", in[transpose ? 1 - i : i]);
     ADD(s->body, ")\n");
 }
 
@@ -387,11 +387,11 @@ static inline void sample_value(sample *s, const sni_pat *p, char *out) {
 static inline void sample_make(sample *s, const char *more) {
     char out[32];
     s->inputs[0] = s->constants[0] = s->body[0] = s->extra[0] = 0;
-    s->n_digits = s->n_values = s->n_interior = s->n_inputs = 0;
+    s->n_emulated = s->n_values = s->n_interior = s->n_inputs = 0;
     s->made = 0;
     s->random = 42;
     s->impossible = s->partial = false;
-    s->turned = sample_choose(s, 2);
+    s->transposed = sample_choose(s, 2);
     s->wide = sample_choose(s, 2);
     sample_node(s, s->rule->pattern, out);
     for (int i = 0; i < s->rule->n_outputs; i++)

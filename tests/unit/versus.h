@@ -259,21 +259,21 @@ static inline void versus_run(versus *v, int n_out, double tolerance) {
     if (sni_eval(n, in, e->out, NULL, &e->text, &e->err) != SN_OK)
         fail_msg("%s: %s", e->type, e->err.message);
     sni_pack pack = {0};
-    sni_loans loans = {.count = 0};
+    sni_borrows borrows = {.count = 0};
     sni_choice c = {.node = n,
                     .params = n->params,
                     .n_in = e->n_in,
                     .in = types,
                     .constants = v->constants,
                     .pack = &pack,
-                    .loans = &loans};
+                    .borrows = &borrows};
     const sni_impl *impl = v->use ? v->use : sni_ep_find(&c);
     if (!impl && !v->may_refuse) fail_msg("%s: no implementation", e->type);
     v->impl = impl ? impl->name : NULL;
     void *state = NULL;
     if (impl && impl->prepare && impl->prepare(&c, &state, &e->err) != SN_OK)
         fail_msg("%s", e->err.message);
-    for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
+    for (int i = 0; i < borrows.count; i++) sni_borrow_end(&borrows.of[i]);
     sni_datum first[EVAL_MOST], second[EVAL_MOST];
     if (impl) {
         versus_run_impl(v, impl, state, n_out, 1, first);

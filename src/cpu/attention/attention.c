@@ -6,7 +6,7 @@
  * greatest score so far; and output (nr x size) += weights V is a product with the weights as they
  * lie. What was summed before a greater score came up fades by the difference. Few queries
  * are taken one at a time instead, along their keys and values as these lie. */
-#include "cpu/core/cores.h"
+#include "cpu/core/hooks.h"
 
 #include "base/checked.h"
 #include "base/lengths.h"
@@ -43,13 +43,13 @@ typedef struct attend_job {
 
 /* What one part works in. */
 typedef struct workspace {
-    float *k, *v;  /* packed, of the group that is next */
-    float *rows;   /* nr x head_size: queries */
-    float *packed; /* head_size x nr */
-    float *scores; /* KEYS x nr */
-    float *output; /* nr x v_columns */
-    float *bias;   /* nr x KEYS, as masks have it */
-    float *turned; /* KEYS x nr */
+    float *k, *v;      /* packed, of the group that is next */
+    float *rows;       /* nr x head_size: queries */
+    float *packed;     /* head_size x nr */
+    float *scores;     /* KEYS x nr */
+    float *output;     /* nr x v_columns */
+    float *bias;       /* nr x KEYS, as masks have it */
+    float *transposed; /* KEYS x nr */
     float *most, *sum, *fade;
 } workspace;
 
@@ -62,10 +62,10 @@ static const float *head_at(const sni_heads *h, int64_t b, int64_t head) {
 /* Keys [lo, hi) are seen by query q of batch b, as far as causality, window and length tell. */
 static void seen(const sni_attention *a, int64_t b, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t own = q + a->before[b];
-    *lo = a->left >= 0 ? sni_larger(0, own - a->left) : 0;
-    *hi = a->lengths ? sni_smaller(a->total, a->lengths[b]) : a->total;
-    if (a->causal) *hi = sni_smaller(*hi, own + 1);
-    if (a->right >= 0) *hi = sni_smaller(*hi, own + a->right + 1);
+    *lo = a->left >= 0 ? sni_max(0, own - a->left) : 0;
+    *hi = a->lengths ? sni_min(a->total, a->lengths[b]) : a->total;
+    if (a->causal) *hi = sni_min(*hi, own + 1);
+    if (a->right >= 0) *hi = sni_min(*hi, own + a->right + 1);
 }
 
 static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) {
@@ -76,7 +76,7 @@ static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) 
 static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, int64_t j0,
                       int64_t n, float *out) {
     int64_t at = mask_at(a, b, h, q) + j0, lo, hi;
-    int64_t masked = a->mask ? sni_larger(0, sni_smaller(n, a->mask_length - j0)) : 0;
+    int64_t masked = a->mask ? sni_max(0, sni_min(n, a->mask_length - j0)) : 0;
     if (a->mask && a->bool_mask) {
         const uint8_t *m = (const uint8_t *)a->mask + at;
         for (int64_t i = 0; i < masked; i++) out[i] = m[i] ? 0 : -INFINITY;
@@ -91,8 +91,8 @@ static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, i
     }
     const float hidden = a->lowest ? -FLT_MAX : -INFINITY;
     seen(a, b, q, &lo, &hi);
-    for (int64_t i = 0; i < sni_smaller(n, lo - j0); i++) out[i] = hidden;
-    for (int64_t i = sni_larger(0, hi - j0); i < n; i++) out[i] = hidden;
+    for (int64_t i = 0; i < sni_min(n, lo - j0); i++) out[i] = hidden;
+    for (int64_t i = sni_max(0, hi - j0); i < n; i++) out[i] = hidden;
 }
 
 /* Keys [*lo, *hi) that any of the queries [t0, t1) of a group sees. */
@@ -106,10 +106,10 @@ static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int
     for (int64_t t = t0; t < t1; t++) {
         int64_t from, to;
         seen(a, b, t % a->q_length, &from, &to);
-        first = sni_smaller(first, from);
-        last = sni_larger(last, to);
+        first = sni_min(first, from);
+        last = sni_max(last, to);
     }
-    *lo = sni_smaller(first, last) / KEYS * KEYS;
+    *lo = sni_min(first, last) / KEYS * KEYS;
     *hi = last;
 }
 
@@ -123,13 +123,13 @@ static void pack_group(const attend_job *j, int64_t i, float *to_k, float *to_v)
     int64_t b = i / a->kv_heads, h = i % a->kv_heads;
     const float *k = head_at(&a->k, b, h), *v = head_at(&a->v, b, h);
     for (int64_t at = 0; at < a->total; at += mr, to_k += mr * j->k_columns)
-        kernels->pack_left(k + at * a->k.row, a->k.row, sni_smaller(mr, a->total - at),
-                           a->head_size, to_k);
+        kernels->pack_left(k + at * a->k.row, a->k.row, sni_min(mr, a->total - at), a->head_size,
+                           to_k);
     for (int64_t at = 0; at < a->total; at += KEYS) {
-        int64_t n = sni_smaller(KEYS, a->total - at);
+        int64_t n = sni_min(KEYS, a->total - at);
         for (int64_t c = 0; c < j->v_columns; c += nr) {
-            int64_t width = sni_smaller(nr, j->v_columns - c);
-            kernels->pack_straight(v + at * a->v.row + c, a->v.row, sni_smaller(nr, a->v_size - c),
+            int64_t width = sni_min(nr, j->v_columns - c);
+            kernels->pack_straight(v + at * a->v.row + c, a->v.row, sni_min(nr, a->v_size - c),
                                    (int)width, n, to_v);
             to_v += width * n;
         }
@@ -151,26 +151,26 @@ static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int
     int64_t d = a->head_size;
     if (t0 / a->q_length == (t1 - 1) / a->q_length) { /* of one head: from where they lie */
         const float *q = head_at(&a->q, b, g * j->group + t0 / a->q_length);
-        j->kernels->pack_turned(q + t0 % a->q_length * a->q.row, a->q.row, t1 - t0, j->kernels->nr,
-                                d, w->packed);
+        j->kernels->pack_transposed(q + t0 % a->q_length * a->q.row, a->q.row, t1 - t0,
+                                    j->kernels->nr, d, w->packed);
         return;
     }
     for (int64_t t = t0; t < t1 && d; t++)
         memcpy(w->rows + (t - t0) * d,
                head_at(&a->q, b, g * j->group + t / a->q_length) + t % a->q_length * a->q.row,
                (size_t)d * sizeof *w->rows);
-    j->kernels->pack_turned(w->rows, d, t1 - t0, j->kernels->nr, d, w->packed);
+    j->kernels->pack_transposed(w->rows, d, t1 - t0, j->kernels->nr, d, w->packed);
 }
 
 /* A float mask that alone counts, read where it lies. */
-static void turn_mask(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
-                      int64_t t1, int64_t at, int64_t n) {
+static void transpose_mask(const attend_job *j, const workspace *w, int64_t b, int64_t g,
+                           int64_t t0, int64_t t1, int64_t at, int64_t n) {
     const sni_attention *a = j->a;
     for (int64_t t = t0, next; t < t1; t = next) {
-        next = sni_smaller(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+        next = sni_min(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
         int64_t from = mask_at(a, b, g * j->group + t / a->q_length, t % a->q_length) + at;
-        j->kernels->turn_matrix((const float *)a->mask + from, a->mask_stride[2], next - t, n,
-                                w->turned + (t - t0), j->kernels->nr);
+        j->kernels->transpose_matrix((const float *)a->mask + from, a->mask_stride[2], next - t, n,
+                                     w->transposed + (t - t0), j->kernels->nr);
     }
 }
 
@@ -181,10 +181,11 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
     int nr = j->kernels->nr;
     block->key_bias = block->bias = NULL;
     if (!j->biased) return;
-    if (t1 - t0 < nr && !j->same_bias) memset(w->turned, 0, (size_t)(n * nr) * sizeof *w->turned);
+    if (t1 - t0 < nr && !j->same_bias)
+        memset(w->transposed, 0, (size_t)(n * nr) * sizeof *w->transposed);
     if (j->plain_bias && at + n <= a->mask_length) {
-        turn_mask(j, w, b, g, t0, t1, at, n);
-        block->bias = w->turned;
+        transpose_mask(j, w, b, g, t0, t1, at, n);
+        block->bias = w->transposed;
         return;
     }
     int64_t distinct = j->same_bias ? 1 : t1 - t0;
@@ -195,8 +196,8 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
         block->key_bias = w->bias;
         return;
     }
-    j->kernels->turn_matrix(w->bias, KEYS, t1 - t0, n, w->turned, nr);
-    block->bias = w->turned;
+    j->kernels->transpose_matrix(w->bias, KEYS, t1 - t0, n, w->transposed, nr);
+    block->bias = w->transposed;
 }
 
 /* Adds what keys [at, at + n) give the first `rows` queries to their results. */
@@ -206,7 +207,7 @@ static void add_values(const attend_job *j, const workspace *w, const float *v, 
     int64_t nr = kernels->nr, lanes = kernels->lanes;
     int64_t tiles = (rows + kernels->mr - 1) / kernels->mr;
     for (int64_t c = 0; c < j->v_columns; c += nr) {
-        int64_t width = sni_smaller(nr, j->v_columns - c);
+        int64_t width = sni_min(nr, j->v_columns - c);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t i = t * rows / tiles, here = (t + 1) * rows / tiles - i;
             kernels->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
@@ -224,8 +225,8 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     int mr = kernels->mr, nr = kernels->nr;
     const float *k = w->k + at * j->k_columns;
     for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
-        kernels->gemm_tile[sni_smaller(mr, n - q)](a->head_size, k, w->packed, NULL,
-                                                   w->scores + q * nr, nr, false, NULL, NULL, 0);
+        kernels->gemm_tile[sni_min(mr, n - q)](a->head_size, k, w->packed, NULL, w->scores + q * nr,
+                                               nr, false, NULL, NULL, 0);
     kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }
@@ -251,17 +252,17 @@ static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
     const sni_attention *a = j->a;
     int nr = j->kernels->nr;
     int64_t i = item / j->panels, b = i / a->kv_heads, g = i % a->kv_heads, lo, hi;
-    int64_t t0 = item % j->panels * nr, t1 = sni_smaller(t0 + nr, j->queries);
+    int64_t t0 = item % j->panels * nr, t1 = sni_min(t0 + nr, j->queries);
     sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
     pack_queries(j, w, b, g, t0, t1);
     for (int q = 0; q < nr; q++) {
-        int64_t h = g * j->group + sni_smaller(t0 + q, t1 - 1) / a->q_length;
+        int64_t h = g * j->group + sni_min(t0 + q, t1 - 1) / a->q_length;
         w->most[q] = a->sink ? ((const float *)a->sink)[h] : -INFINITY;
         w->sum[q] = a->sink ? 1 : 0;
     }
     range_of(j, b, t0, t1, &lo, &hi);
     for (int64_t at = lo; at < hi; at += KEYS) {
-        int64_t n = sni_smaller(KEYS, a->total - at);
+        int64_t n = sni_min(KEYS, a->total - at);
         block_bias(j, w, b, g, t0, t1, at, n, &block);
         run_block(j, w, at, n, t1 - t0, &block, at > lo);
     }
@@ -280,7 +281,7 @@ static void run_query(const attend_job *j, const workspace *w, int64_t item) {
     float most = a->sink ? ((const float *)a->sink)[h] : -INFINITY, sum = a->sink ? 1 : 0;
     sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
     range_of(j, b, t, t + 1, &lo, &hi);
-    int64_t n = sni_larger(0, hi - lo);
+    int64_t n = sni_max(0, hi - lo);
     if (n == 0) {
         memset(y, 0, (size_t)a->v_size * sizeof *y);
         return;
@@ -318,8 +319,8 @@ static size_t lay_out(const attend_job *j, float *base, workspace *w) {
                             aligned(nr),
                             aligned(nr),
                             aligned(nr)};
-    float **places[] = {&w->k,    &w->v,      &w->rows, &w->packed, &w->scores, &w->output,
-                        &w->bias, &w->turned, &w->most, &w->sum,    &w->fade};
+    float **places[] = {&w->k,    &w->v,          &w->rows, &w->packed, &w->scores, &w->output,
+                        &w->bias, &w->transposed, &w->most, &w->sum,    &w->fade};
     size_t used = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         *places[i] = base ? base + used : NULL;
@@ -401,7 +402,7 @@ sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done) {
         (double)a->total * (double)j.queries * (double)groups * (double)(a->head_size + a->v_size);
     if (macs < GRAIN_MACS) threads = 1;
     if (macs > LONG_MACS) j.watch = k;
-    j.parts = (int)sni_smaller(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
+    j.parts = (int)sni_min(groups * j.panels, threads == 1 ? 1 : 2 * (int64_t)threads);
     j.apart = j.queries > FEW && (groups % j.parts == 0 || groups >= 4 * j.parts);
     if (j.queries > FEW && !j.apart) {
         SN_TRY(take_floats(k, (size_t)groups, j.k_size, &j.k));

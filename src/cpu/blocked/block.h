@@ -1,7 +1,7 @@
 /* block.h - one block of channels of a blocked tensor (cpu/conv/conv.h) as a vector: one register,
  * or two where registers are short. */
-#ifndef SNI_CPU_BLOCK_H
-#define SNI_CPU_BLOCK_H
+#ifndef SNI_CPU_BLOCKED_BLOCK_H
+#define SNI_CPU_BLOCKED_BLOCK_H
 
 #include "cpu/core/simd.h"
 

@@ -1,8 +1,8 @@
 /* blocked.h - vector kernels for what stands between convolutions in blocked layout
  * (cpu/conv/conv.h).
  */
-#ifndef SNI_CPU_BLOCKED_H
-#define SNI_CPU_BLOCKED_H
+#ifndef SNI_CPU_BLOCKED_BLOCKED_KERNELS_H
+#define SNI_CPU_BLOCKED_BLOCKED_KERNELS_H
 
 #include "cpu/core/kernels.h"
 

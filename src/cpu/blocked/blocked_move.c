@@ -19,7 +19,7 @@ static bool gather_accepts(const sni_choice *c) {
 static sn_status gather_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gather_channels_params *p = c->params;
     sni_blocked_origins *o;
-    SN_TRY(sni_blocked_origins_new(&p->picked, &o, err));
+    SN_TRY(sni_blocked_origins_new(&p->indirect, &o, err));
     *state = o;
     return SN_OK;
 }
@@ -112,8 +112,8 @@ static void block_tiles(void *ctx, int64_t begin, int64_t end) {
         const float *x = j->x + (plane / j->blocks * j->channels + first) * j->pixels;
         float *y = j->y + plane * j->pixels * j->block;
         int64_t left = j->channels - first;
-        sni_cpu_kernels_get()->pack_turned(x + p0, j->pixels, left < j->block ? left : j->block,
-                                           (int)j->block, p1 - p0, y + p0 * j->block);
+        sni_cpu_kernels_get()->pack_transposed(x + p0, j->pixels, left < j->block ? left : j->block,
+                                               (int)j->block, p1 - p0, y + p0 * j->block);
     }
 }
 
@@ -126,8 +126,9 @@ static void unblock_tiles(void *ctx, int64_t begin, int64_t end) {
         const float *x = j->x + plane * j->pixels * j->block;
         float *y = j->y + (plane / j->blocks * j->channels + first) * j->pixels;
         int64_t left = j->channels - first;
-        sni_cpu_kernels_get()->turn_matrix(x + p0 * j->block, j->block, p1 - p0,
-                                           left < j->block ? left : j->block, y + p0, j->pixels);
+        sni_cpu_kernels_get()->transpose_matrix(x + p0 * j->block, j->block, p1 - p0,
+                                                left < j->block ? left : j->block, y + p0,
+                                                j->pixels);
     }
 }
 

@@ -71,7 +71,7 @@ static bool any_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain)
 
 bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain) {
     const sni_blocked_conv_params *p = c->params;
-    return !p->picked.indices.n && any_geometry(c, g, plain);
+    return !p->indirect.indices.n && any_geometry(c, g, plain);
 }
 
 bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g) {
@@ -79,11 +79,11 @@ bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g) {
     return any_geometry(c, g, &plain) && !plain;
 }
 
-sn_status sni_blocked_origins_new(const sni_picked *p, sni_blocked_origins **out, sn_error *err) {
+sn_status sni_blocked_origins_new(const sni_indirect *p, sni_blocked_origins **out, sn_error *err) {
     sni_blocked_origins *o = malloc(sizeof *o + p->indices.n * sizeof *o->of);
     if (!o) return sni_fail_memory(err);
     o->count = (int64_t)p->indices.n;
-    for (int64_t i = 0; i < o->count; i++) o->of[i] = sni_picked_origin(p, i);
+    for (int64_t i = 0; i < o->count; i++) o->of[i] = sni_indirect_origin(p, i);
     *out = o;
     return SN_OK;
 }
@@ -133,7 +133,7 @@ sn_status sni_blocked_bias_of(const sni_choice *c, int i, float **out, sn_error 
 }
 
 sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn_error *err) {
-    const sni_loose_float *w;
+    const sni_unaligned_float *w;
     float *panels;
     bool filled;
     int64_t block = sni_cpu_kernels_get()->block;
@@ -142,7 +142,7 @@ sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn
     SN_TRY(
         sni_cpu_floats(c, (size_t)(sni_blocks(m, block) * block * depth), &panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_loose(c, i, &w, err));
+        SN_TRY(sni_cpu_unaligned(c, i, &w, err));
         sni_conv_pack_filters(w, m, in, 1, block, false, panels, 0);
     }
     *out = panels;

@@ -1,7 +1,7 @@
 /* blocked.h - what implementations of BlockedConv share: they look at a choice, prepare packed
  * weights and a padded bias, and run with a geometry in plain numbers. */
-#ifndef SNI_EP_CPU_BLOCKED_H
-#define SNI_EP_CPU_BLOCKED_H
+#ifndef SNI_CPU_CONV_BLOCKED_H
+#define SNI_CPU_CONV_BLOCKED_H
 
 #include "cpu/conv/conv.h"
 #include "cpu/core/cpu_ep.h"
@@ -15,13 +15,13 @@ bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain
 /* The same of a blocked input whose channels may be picked. */
 bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g);
 
-/* Where the channels of an input are in memory: all that a state keeps of sni_picked. */
+/* Where the channels of an input are in memory: all that a state keeps of sni_indirect. */
 typedef struct sni_blocked_origins {
     int64_t count; /* 0: those of input 0, as they are */
     sni_origin of[];
 } sni_blocked_origins;
 /* Made of `p`, for free(). */
-sn_status sni_blocked_origins_new(const sni_picked *p, sni_blocked_origins **out, sn_error *err);
+sn_status sni_blocked_origins_new(const sni_indirect *p, sni_blocked_origins **out, sn_error *err);
 /* The first pixel of each of `channels` channels, image after image, in scratch. Tensors are input
  * 0 and those from `more` on. */
 sn_status sni_blocked_list(sni_kernel *k, const sni_blocked_origins *o, int more, int64_t channels,
@@ -107,7 +107,7 @@ void sni_blocked_scale(const sni_kernel *k, const sni_blocked_scaling *s);
  * then bias and slopes as from sni_blocked_bias() and sni_blocked_slopes(). */
 sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
                                 void **state, bool *filled, sn_error *err);
-void sni_conv_direct_pack(void *state, const sni_loose_float *w);
+void sni_conv_direct_pack(void *state, const sni_unaligned_float *w);
 void sni_conv_direct_end(void *state, float *bias, float *slopes);
 /* One of the packed weights of a convolution without groups or dilations. */
 float sni_conv_direct_weight(const void *state, int64_t out, int64_t in, int64_t tap);

@@ -93,7 +93,7 @@ static double packed_cost(const sni_choice *c, bool right) {
 static sn_status pack_weights(const sni_choice *c, bool right, void **state, sn_error *err) {
     const sni_conv_params *params = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
-    const sni_loose_float *from;
+    const sni_unaligned_float *from;
     bool filled;
     packed_conv p = {.groups = params->group};
     p.m = w->dims[0] / p.groups;
@@ -101,7 +101,7 @@ static sn_status pack_weights(const sni_choice *c, bool right, void **state, sn_
     p.group_size = right ? sni_gemm_packed_b_size(p.k, p.m) : sni_gemm_packed_a_size(p.m, p.k);
     SN_TRY(sni_cpu_floats(c, p.group_size * (size_t)p.groups, &p.panels, &filled, err));
     if (!filled) {
-        SN_TRY(sni_cpu_loose(c, 1, &from, err));
+        SN_TRY(sni_cpu_unaligned(c, 1, &from, err));
         for (int64_t g = 0; g < p.groups; g++, from += p.m * p.k) {
             float *to = p.panels + (size_t)g * p.group_size;
             if (right)
@@ -195,7 +195,7 @@ static bool fill_taps(const sni_plane *p, const float *x, int64_t tap_h, int64_t
     if (out_w + cols > p->out_w || row < 0 || row >= p->h || at < 0 ||
         at + (cols - 1) * p->stride_w + count > p->w)
         return false;
-    sni_cpu_kernels_get()->pack_turned(x + row * p->w + at, p->stride_w, cols, nr, count, to);
+    sni_cpu_kernels_get()->pack_transposed(x + row * p->w + at, p->stride_w, cols, nr, count, to);
     return true;
 }
 
@@ -360,7 +360,8 @@ static void few_parts(void *ctx, int64_t begin, int64_t end) {
             g.a = patches ? patches : j->p.x + n0;
             g.c = sums ? sums : j->y;
             sni_gemm_f32_run(&g, j->threads, scratch);
-            if (sums) sni_cpu_kernels_get()->turn_matrix(sums, g.n, g.m, g.n, j->y + n0, j->pixels);
+            if (sums)
+                sni_cpu_kernels_get()->transpose_matrix(sums, g.n, g.m, g.n, j->y + n0, j->pixels);
         }
     }
 }

@@ -4,8 +4,8 @@
  * lie side by side, where c is the `block` of the tier in force (sni_cpu_block). The channels
  * beyond C in the last block are numbers that mean nothing, finite as long as the others are
  * (convolutions write act(0)): whoever sums over channels leaves them out. */
-#ifndef SNI_CPU_CONV_H
-#define SNI_CPU_CONV_H
+#ifndef SNI_CPU_CONV_CONV_H
+#define SNI_CPU_CONV_CONV_H
 
 #include "cpu/core/kernels.h"
 
@@ -64,10 +64,10 @@ typedef struct sni_conv_tile {
     int64_t x_pixel, x_block, x_row, x_tap; /* x_pixel: of output pixels */
     int64_t w_out, w_block, w_row, w_tap;   /* w_out: of output blocks */
     int64_t y_block;
-    uintptr_t ahead, ahead_step; /* address of weights to fetch into the cache, and bytes that it
-                                    moves on with each channel */
-    uintptr_t x_ahead;           /* the same for input, with its distances in bytes: */
-    uintptr_t x_ahead_step, x_ahead_tap, x_ahead_row, x_ahead_block;
+    uintptr_t prefetch, prefetch_step; /* address of weights to fetch into the cache, and bytes that
+                                    it moves on with each channel */
+    uintptr_t x_prefetch;              /* the same for input, with its distances in bytes: */
+    uintptr_t x_prefetch_step, x_prefetch_tap, x_prefetch_row, x_prefetch_block;
     bool add;      /* to what y has */
     bool finish;   /* with the epilogue */
     bool *unclear; /* set, and y left as it is, if a sum is NaN before it is finished; NULL: sums
@@ -116,7 +116,7 @@ static inline bool sni_conv_ends_half(const sni_conv_kernels *k, int64_t channel
  * are to lie apart as (output blocks, taps, input blocks, in_block, block), where an input block is
  * of 1 channel or a block of them (a block if taps lie apart), on so many threads. Places of
  * channels behind the last input channel are left as they are. */
-void sni_conv_pack_filters(const sni_loose_float *w, int64_t out, int64_t in, int64_t taps,
+void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
                            int64_t in_block, bool apart, float *to, int threads);
 
 #endif

@@ -80,7 +80,7 @@ static sn_status expand_prepare(const sni_choice *c, void **state, sn_error *err
     SN_TRY(pack_taps(c, &e, err));
     SN_TRY(sni_blocked_bias_of(c, B, &e.bias, err));
     SN_TRY(sni_blocked_bias_of(c, D, &e.more, err));
-    SN_TRY(sni_blocked_origins_new(&p->picked, &e.origins, err));
+    SN_TRY(sni_blocked_origins_new(&p->indirect, &e.origins, err));
     sn_status status = sni_cpu_keep(&e, sizeof e, state, err);
     if (status != SN_OK) free(e.origins);
     return status;
@@ -100,10 +100,10 @@ typedef struct expand_job {
     int64_t width; /* output blocks that are expanded at once */
     int64_t lines; /* rows of a band of expanded ones, and their floats for all `width` blocks */
     size_t band;
-    int64_t parts;                  /* threads' shares of an image: */
-    bool by_rows;                   /* stretches of rows, or else channel blocks */
-    sni_span ahead[SNI_MOST_SPANS]; /* what the next step reads; it is fetched on the way */
-    int n_ahead;
+    int64_t parts;                     /* threads' shares of an image: */
+    bool by_rows;                      /* stretches of rows, or else channel blocks */
+    sni_span prefetch[SNI_MOST_SPANS]; /* what the next step reads; it is fetched on the way */
+    int n_prefetch;
 } expand_job;
 
 /* What is left for a part to fetch. */
@@ -137,15 +137,15 @@ static void cut(expand_job *j, int threads) {
      * but read the input more often. */
     int64_t most = j->block == 16 && j->w->in <= NARROW ? 1 : 2;
     j->width = 1;
-    for (int64_t w = 2; w <= sni_smaller(most, j->out_blocks); w++)
+    for (int64_t w = 2; w <= sni_min(most, j->out_blocks); w++)
         if (pixels[w]) j->width = w;
     int64_t line = j->width * g->in_w * j->block;
-    j->lines = sni_smaller(sni_larger(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
-    j->lines = sni_larger(j->lines, sni_smaller(reach(g), g->in_h));
+    j->lines = sni_min(sni_max(BAND / line, reach(g) + 3 * g->stride_h), g->in_h);
+    j->lines = sni_max(j->lines, sni_min(reach(g), g->in_h));
     j->band = (size_t)(j->lines * line);
     bool whole = g->n % threads == 0;
-    j->by_rows = !whole && g->in_h >= 14 * threads * sni_larger((reach(g) - g->stride_h) / 2, 1);
-    j->parts = whole ? 1 : sni_smaller(threads, j->by_rows ? g->out_h : j->out_blocks);
+    j->by_rows = !whole && g->in_h >= 14 * threads * sni_max((reach(g) - g->stride_h) / 2, 1);
+    j->parts = whole ? 1 : sni_min(threads, j->by_rows ? g->out_h : j->out_blocks);
 }
 
 /* ---- Fetching ---- */
@@ -153,10 +153,10 @@ static void cut(expand_job *j, int threads) {
 /* A part of a step fetches the same part of what the next step reads: its thread will mostly be the
  * one that reads it. No more than half of the second cache. */
 static fetching start_fetching(const expand_job *j, int64_t part) {
-    fetching f = {.count = j->n_ahead};
+    fetching f = {.count = j->n_prefetch};
     uintptr_t room = sni_cpu_cache(2) / 2;
     for (int i = 0; i < f.count; i++) {
-        uintptr_t from = (uintptr_t)j->ahead[i].data, all = j->ahead[i].bytes;
+        uintptr_t from = (uintptr_t)j->prefetch[i].data, all = j->prefetch[i].bytes;
         uintptr_t parts = (uintptr_t)j->parts, share = all / parts;
         if (share > room) share = room;
         f.at[i] = from + all / parts * (uintptr_t)part;
@@ -172,14 +172,14 @@ static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels, int64_t 
                        int64_t tiles, int64_t some) {
     while (f->next < f->count && f->at[f->next] >= f->end[f->next]) f->next++;
     if (f->next < f->count) {
-        t->ahead = f->at[f->next];
-        t->ahead_step = LINE;
+        t->prefetch = f->at[f->next];
+        t->prefetch_step = LINE;
         f->at[f->next] += (uintptr_t)(some * channels) * LINE;
         return;
     }
     uintptr_t all = (uintptr_t)(width * t->w_out) * sizeof(float);
-    t->ahead_step = (all / (uintptr_t)channels + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
-    t->ahead = (uintptr_t)t->w + all + (uintptr_t)(i * channels) * t->ahead_step;
+    t->prefetch_step = (all / (uintptr_t)channels + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
+    t->prefetch = (uintptr_t)t->w + all + (uintptr_t)(i * channels) * t->prefetch_step;
 }
 
 /* ---- Running ---- */
@@ -215,7 +215,7 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
     int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
     for (int64_t i = 0, at = from, some; i < tiles; i += some) {
         int64_t pixels = least + (i < larger);
-        some = sni_smaller((i < larger ? larger : tiles) - i, STRIP);
+        some = sni_min((i < larger ? larger : tiles) - i, STRIP);
         if (!j->list) t.x = x + at * block;
         t.x_at = at * block;
         t.y = band + (at - start) * block;
@@ -239,7 +239,7 @@ static int64_t band_end(const expand_job *j, int64_t start, int64_t from, int64_
     const sni_conv_geometry *g = &j->g;
     int64_t most = (start + j->lines + g->pad_top - reach(g)) / g->stride_h + 1;
     if (start + j->lines >= g->in_h) most = to;
-    return sni_smaller(sni_larger(most, from + 1), to);
+    return sni_min(sni_max(most, from + 1), to);
 }
 
 /* Rows [from, to) of `width` output blocks from `first` on of image n. */
@@ -248,7 +248,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
     const sni_conv_geometry *g = &j->g;
     int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
     for (int64_t row = from; row < to;) {
-        int64_t top = sni_smaller(sni_larger(row * g->stride_h - g->pad_top, 0), g->in_h);
+        int64_t top = sni_min(sni_max(row * g->stride_h - g->pad_top, 0), g->in_h);
         if (have > top)
             keep_rows(j, width, top, have, start, band);
         else
@@ -256,7 +256,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
         start = top;
         int64_t end = band_end(j, start, row, to);
         int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
-        need = sni_smaller(sni_larger(need, have), g->in_h);
+        need = sni_min(sni_max(need, have), g->in_h);
         if (need > have)
             expand_pixels(j, n, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
                           f);
@@ -286,7 +286,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         fetching f = start_fetching(j, part);
         int64_t last = (some + 1) * j->out_blocks / blocks;
         for (int64_t b = some * j->out_blocks / blocks; b < last; b += j->width)
-            run_blocks(j, n, b, sni_smaller(j->width, last - b), row * j->g.out_h / rows,
+            run_blocks(j, n, b, sni_min(j->width, last - b), row * j->g.out_h / rows,
                        (row + 1) * j->g.out_h / rows, band, &f);
     }
 }
@@ -316,14 +316,14 @@ static sn_status expand_run(sni_kernel *k) {
     sni_cpu_act(&p->fused.activation, &j.second.act, &j.second.p0, &j.second.p1);
     int threads = k->threads > 0 ? k->threads : sni_threads_available();
     cut(&j, threads);
-    j.n_ahead = sni_ahead(k, j.ahead);
+    j.n_prefetch = sni_prefetch(k, j.prefetch);
     if (w->origins->count) SN_TRY(sni_blocked_list(k, w->origins, SNI_EXPAND_MORE, w->in, &j.list));
     int64_t items = j.g.n * j.parts;
     j.scratch = sni_scratch(k, (size_t)items * j.band * sizeof *j.scratch);
     if (!j.scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     int64_t work = j.g.in_h * j.g.in_w * w->in * j.out_blocks * j.block / j.parts;
-    sni_parallel_for(threads, items, sni_larger(items / threads, PIECE / sni_larger(work, 1)),
-                     run_parts, &j);
+    sni_parallel_for(threads, items, sni_max(items / threads, PIECE / sni_max(work, 1)), run_parts,
+                     &j);
     sni_blocked_extra_done(&extra);
     return SN_OK;
 }

@@ -1,6 +1,6 @@
 /* conv_plane.h - what ways to convolve plain pictures in float32 share. */
-#ifndef SNI_EP_CPU_CONV_PLANE_H
-#define SNI_EP_CPU_CONV_PLANE_H
+#ifndef SNI_CPU_CONV_CONV_PLANE_H
+#define SNI_CPU_CONV_CONV_PLANE_H
 
 #include "cpu/core/cpu_ep.h"
 #include "ops/nn/sliding.h"

@@ -1,11 +1,11 @@
-/* conv_product.c - blocked convolution as a matrix product by pairs of terms (cpu/gemm/paired.h) or
- * by digits (cpu/gemm/digits.h): rows are pixels of the output, and their terms are the channels of
- * one tap after the other. */
+/* conv_product.c - blocked convolution as a matrix product by pairs of terms
+ * (cpu/gemm/inner_product.h) or by digits (cpu/gemm/emulated.h): rows are pixels of the output, and
+ * their terms are the channels of one tap after the other. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
-#include "cpu/gemm/digits.h"
+#include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 #include "cpu/conv/blocked.h"
 #include "cpu/gemm/dense.h"
 #include "ops/core/compute.h"
@@ -19,10 +19,10 @@ typedef struct run {
 } run;
 
 typedef struct product_weights {
-    sni_paired_b b;       /* by pairs, or */
-    sni_digits_b digits;  /* by digits */
-    float *bias, *slopes; /* may be NULL */
-    int64_t count;        /* of runs */
+    sni_inner_product_b b;   /* by pairs, or */
+    sni_emulated_b emulated; /* by digits */
+    float *bias, *slopes;    /* may be NULL */
+    int64_t count;           /* of runs */
     run runs[];
 } product_weights;
 
@@ -34,19 +34,19 @@ static int64_t terms_of(const sni_conv_geometry *g) {
 }
 
 /* Where block b of the input's channels lies, if it is a block there as well. */
-static bool find_block(const sni_picked *p, int64_t b, int64_t block, sni_origin *first) {
+static bool find_block(const sni_indirect *p, int64_t b, int64_t block, sni_origin *first) {
     *first = (sni_origin){.channel = (int32_t)(b * block)};
     if (!p->indices.n) return true;
-    *first = sni_picked_origin(p, b * block);
+    *first = sni_indirect_origin(p, b * block);
     for (int64_t i = 1; i < block; i++) {
-        sni_origin at = sni_picked_origin(p, b * block + i);
+        sni_origin at = sni_indirect_origin(p, b * block + i);
         if (at.tensor != first->tensor || at.channel != first->channel + i) return false;
     }
     return first->channel % block == 0;
 }
 
 /* The runs of all channels, as many as there is room for; their number, or 0 if there are none. */
-static int64_t find_runs(const sni_picked *p, int64_t channels, int64_t block, run *runs) {
+static int64_t find_runs(const sni_indirect *p, int64_t channels, int64_t block, run *runs) {
     int64_t count = 0;
     for (int64_t b = 0; b < channels / block; b++) {
         sni_origin at;
@@ -69,7 +69,7 @@ static bool geometry_of(const sni_choice *c, sni_conv_geometry *g) {
         g->in_channels % block != 0)
         return false;
     for (int64_t b = 0; b < g->in_channels / block; b++)
-        if (!find_block(&p->picked, b, block, &at)) return false;
+        if (!find_block(&p->indirect, b, block, &at)) return false;
     return true;
 }
 
@@ -80,16 +80,16 @@ static bool can_be_product(const sni_choice *c) {
            (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
 }
 
-static bool paired_accepts(const sni_choice *c) {
+static bool inner_product_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
-    return p->paired && sni_paired_pays() && can_be_product(c);
+    return p->inner_product && sni_inner_product_pays() && can_be_product(c);
 }
 
-static bool digits_accepts(const sni_choice *c) {
+static bool emulated_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
-    return p->digits && can_be_product(c) && geometry_of(c, &g) &&
-           sni_digits_can(terms_of(&g), g.out_channels);
+    return p->emulated && can_be_product(c) && geometry_of(c, &g) &&
+           sni_emulated_can(terms_of(&g), g.out_channels);
 }
 
 /* Part of the taps along an axis that lie in the picture, over all outputs. */
@@ -97,10 +97,10 @@ static double inside(int64_t in, int64_t out, int64_t kernel, int64_t stride, in
                      int64_t pad) {
     int64_t count = 0;
     for (int64_t tap = 0; tap < kernel; tap++) {
-        int64_t first = sni_larger(0, sni_ceil_div(sni_larger(0, pad - tap * dilation), stride));
+        int64_t first = sni_max(0, sni_ceil_div(sni_max(0, pad - tap * dilation), stride));
         int64_t room = in - 1 + pad - tap * dilation;
-        int64_t last = room < 0 ? -1 : sni_smaller(out - 1, room / stride);
-        count += sni_larger(0, last - first + 1);
+        int64_t last = room < 0 ? -1 : sni_min(out - 1, room / stride);
+        count += sni_max(0, last - first + 1);
     }
     return (double)count / (double)(out * kernel);
 }
@@ -113,20 +113,21 @@ static bool is_inside(const sni_conv_geometry *g) {
            LEAST_INSIDE;
 }
 
-static bool paired_pays(const sni_choice *c) {
+static bool inner_product_pays(const sni_choice *c) {
     sni_conv_geometry g;
     return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
-           sni_paired_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
+           sni_inner_product_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) &&
+           is_inside(&g);
 }
 
-static bool digits_pays(const sni_choice *c) {
+static bool emulated_pays(const sni_choice *c) {
     sni_conv_geometry g;
     return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
-           sni_digits_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
+           sni_emulated_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
 }
 
 typedef struct filters {
-    const sni_loose_float *w; /* (out, in, taps) */
+    const sni_unaligned_float *w; /* (out, in, taps) */
     int64_t in, taps;
 } filters;
 
@@ -136,19 +137,19 @@ static void fill_filters(const void *ctx, int64_t k0, int64_t rows, int64_t n0, 
     const filters *f = ctx;
     for (int64_t r = 0; r < rows; r++, panel += nr) {
         int64_t tap = (k0 + r) / f->in, channel = (k0 + r) % f->in;
-        const sni_loose_float *from = f->w + (n0 * f->in + channel) * f->taps + tap;
+        const sni_unaligned_float *from = f->w + (n0 * f->in + channel) * f->taps + tap;
         for (int64_t i = 0; i < cols; i++) panel[i] = from[i * f->in * f->taps];
         for (int64_t i = cols; i < nr; i++) panel[i] = 0;
     }
 }
 
-static sn_status pack_paired(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
-                             sn_error *err) {
-    sni_paired_b *b = &w->b;
-    *b = (sni_paired_b){.k = terms_of(g), .n = g->out_channels, .scaled = true};
+static sn_status pack_inner_product(const sni_choice *c, const sni_conv_geometry *g,
+                                    product_weights *w, sn_error *err) {
+    sni_inner_product_b *b = &w->b;
+    *b = (sni_inner_product_b){.k = terms_of(g), .n = g->out_channels, .scaled = true};
     size_t sizes[3] = {sni_gemm_packed_b_size(b->k, b->n) * sizeof(float),
-                       sni_paired_numbers(b->k, b->n, true) * sizeof(float),
-                       sni_paired_flags(b->n)};
+                       sni_inner_product_numbers(b->k, b->n, true) * sizeof(float),
+                       sni_inner_product_flags(b->n)};
     void *pieces[3];
     bool filled;
     filters f = {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w};
@@ -157,12 +158,12 @@ static sn_status pack_paired(const sni_choice *c, const sni_conv_geometry *g, pr
     b->numbers = pieces[1];
     b->tame = pieces[2];
     if (filled) return SN_OK;
-    SN_TRY(sni_cpu_loose(c, 1, &f.w, err));
+    SN_TRY(sni_cpu_unaligned(c, 1, &f.w, err));
     if (f.taps == 1)
         sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, pieces[0]);
     else
         sni_gemm_make_b(fill_filters, &f, b->k, b->n, pieces[0]);
-    sni_paired_measure(pieces[0], b->k, b->n, true, pieces[1], pieces[2]);
+    sni_inner_product_measure(pieces[0], b->k, b->n, true, pieces[1], pieces[2]);
     return SN_OK;
 }
 
@@ -172,18 +173,18 @@ typedef struct filters_asked {
     filters f;
 } filters_asked;
 
-static sn_status open_filters(void *ctx, sni_digits_source *s, sn_error *err) {
+static sn_status open_filters(void *ctx, sni_emulated_source *s, sn_error *err) {
     filters_asked *a = ctx;
     s->fill = fill_filters;
     s->ctx = &a->f;
-    return sni_cpu_loose(a->c, 1, &a->f.w, err);
+    return sni_cpu_unaligned(a->c, 1, &a->f.w, err);
 }
 
-static sn_status pack_digits(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
-                             sn_error *err) {
+static sn_status pack_emulated(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
+                               sn_error *err) {
     filters_asked a = {c, {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w}};
     sni_dense_origin from = {terms_of(g), g->out_channels, open_filters, &a};
-    return sni_dense_digits(c, &from, &w->digits, err);
+    return sni_dense_emulated(c, &from, &w->emulated, err);
 }
 
 typedef sn_status (*pack_fn)(const sni_choice *c, const sni_conv_geometry *g, product_weights *w,
@@ -192,7 +193,7 @@ typedef sn_status (*pack_fn)(const sni_choice *c, const sni_conv_geometry *g, pr
 static sn_status fill(const sni_choice *c, const sni_conv_geometry *g, pack_fn pack,
                       product_weights *w, sn_error *err) {
     const sni_blocked_conv_params *p = c->params;
-    w->count = find_runs(&p->picked, g->in_channels, SNI_LEFT_STEPS, w->runs);
+    w->count = find_runs(&p->indirect, g->in_channels, SNI_LEFT_STEPS, w->runs);
     SN_TRY(pack(c, g, w, err));
     SN_TRY(sni_blocked_bias(c, &w->bias, err));
     return sni_blocked_slopes(c, &w->slopes, err);
@@ -212,12 +213,12 @@ static sn_status prepare(const sni_choice *c, pack_fn pack, void **state, sn_err
     return status;
 }
 
-static sn_status paired_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return prepare(c, pack_paired, state, err);
+static sn_status inner_product_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, pack_inner_product, state, err);
 }
 
-static sn_status digits_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return prepare(c, pack_digits, state, err);
+static sn_status emulated_prepare(const sni_choice *c, void **state, sn_error *err) {
+    return prepare(c, pack_emulated, state, err);
 }
 
 /* ---- Runs ---- */
@@ -235,7 +236,7 @@ typedef struct conv_job {
 } conv_job;
 
 static int64_t first_pixel(const conv_job *j, int64_t in_image) {
-    return j->pixels / j->panels * in_image + sni_smaller(in_image, j->pixels % j->panels);
+    return j->pixels / j->panels * in_image + sni_min(in_image, j->pixels % j->panels);
 }
 
 static sni_product_rows rows_of(const void *ctx, int64_t panel) {
@@ -295,7 +296,7 @@ static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from
     int count = 0, rows = rows_of(j, panel).count;
     place_rows(j, panel, tap, at);
     for (const run *r = w->runs; r < w->runs + w->count; begin += r++->count) {
-        int64_t first = sni_larger(from, begin), last = sni_smaller(to, begin + r->count);
+        int64_t first = sni_max(from, begin), last = sni_min(to, begin + r->count);
         if (first < last)
             place_run(j, panel / j->panels, r, first - begin, last - first, at, rows,
                       &parts[count++]);
@@ -310,13 +311,13 @@ static int left_of(const void *ctx, int64_t panel, int64_t line, int64_t lines,
     int count = 0;
     for (int64_t end = line + lines, next; line < end; line = next) {
         int64_t tap = line / blocks, first = line % blocks;
-        next = sni_smaller((tap + 1) * blocks, end);
+        next = sni_min((tap + 1) * blocks, end);
         count += place_tap(j, panel, tap, first, first + next - line, parts + count);
     }
     return count;
 }
 
-static const float *ahead_of(const void *ctx, int64_t panel, int64_t line, int64_t *step) {
+static const float *prefetch_of(const void *ctx, int64_t panel, int64_t line, int64_t *step) {
     const conv_job *j = ctx;
     *step = j->x_plane;
     return plane_of(j, j->weights->runs, panel / j->panels, line) +
@@ -388,7 +389,7 @@ static sn_status describe(sni_kernel *k, int64_t most, sni_blocked_call *call, c
                              .ctx = j,
                              .rows = rows_of,
                              .left = left_of,
-                             .ahead = sni_conv_is_flat(g) && w->count == 1 ? ahead_of : NULL,
+                             .prefetch = sni_conv_is_flat(g) && w->count == 1 ? prefetch_of : NULL,
                              .end = end_of,
                              .finish = finish,
                              .stop = stopping,
@@ -396,55 +397,55 @@ static sn_status describe(sni_kernel *k, int64_t most, sni_blocked_call *call, c
     return SN_OK;
 }
 
-static sn_status paired_run(sni_kernel *k) {
+static sn_status inner_product_run(sni_kernel *k) {
     const product_weights *w = k->state;
     sni_blocked_call call;
     conv_job j;
     sni_product product;
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(describe(k, sni_paired_most(), &call, &j, &product));
-    size_t size = sni_paired_scratch_size(&product, &w->b, k->threads);
+    SN_TRY(describe(k, sni_inner_product_most(), &call, &j, &product));
+    size_t size = sni_inner_product_scratch_size(&product, &w->b, k->threads);
     float *scratch = sni_scratch(k, size * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_paired_run(&product, &w->b, k->threads, scratch);
+    sni_inner_product_run(&product, &w->b, k->threads, scratch);
     return sni_poll(k);
 }
 
-static sn_status digits_run(sni_kernel *k) {
+static sn_status emulated_run(sni_kernel *k) {
     const product_weights *w = k->state;
     sni_blocked_call call;
     conv_job j;
     sni_product product;
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    SN_TRY(describe(k, SNI_DIGITS_ROWS, &call, &j, &product));
-    void *scratch = sni_scratch(k, sni_digits_scratch_size(&product, &w->digits, k->threads));
+    SN_TRY(describe(k, SNI_EMULATED_ROWS, &call, &j, &product));
+    void *scratch = sni_scratch(k, sni_emulated_scratch_size(&product, &w->emulated, k->threads));
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_digits_run(&product, &w->digits, k->threads, scratch);
+    sni_emulated_run(&product, &w->emulated, k->threads, scratch);
     return sni_poll(k);
 }
 
-const sni_impl sni_cpu_conv_paired = {
+const sni_impl sni_cpu_conv_inner_product = {
     .name = "conv_paired_f32",
     .op = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
-    .accepts = paired_accepts,
-    .pays = paired_pays,
+    .accepts = inner_product_accepts,
+    .pays = inner_product_pays,
     .by_shape = true,
-    .prepare = paired_prepare,
+    .prepare = inner_product_prepare,
     .release = free,
     .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = paired_run,
+    .run = inner_product_run,
 };
 
-const sni_impl sni_cpu_conv_digits = {
+const sni_impl sni_cpu_conv_emulated = {
     .name = "conv_digits_f32",
     .op = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
-    .accepts = digits_accepts,
-    .pays = digits_pays,
+    .accepts = emulated_accepts,
+    .pays = emulated_pays,
     .by_shape = true,
-    .prepare = digits_prepare,
+    .prepare = emulated_prepare,
     .release = free,
     .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = digits_run,
+    .run = emulated_run,
 };

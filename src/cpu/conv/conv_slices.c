@@ -27,10 +27,11 @@ bool sni_slices_plain(int64_t channels) {
     return channels * 4 < sni_blocks(channels, block) * block * 3;
 }
 
-sn_status sni_slices_pack(const sni_choice *c, const sni_slices_form *f, sni_slices_turn_fn turn,
-                          const void *ctx, sni_sliced *out, sn_error *err) {
+sn_status sni_slices_pack(const sni_choice *c, const sni_slices_variant *f,
+                          sni_slices_transpose_fn transpose, const void *ctx, sni_sliced *out,
+                          sn_error *err) {
     int64_t block = sni_cpu_kernels_get()->block;
-    sni_sliced s = {.form = *f, .block = f->plain ? 1 : block};
+    sni_sliced s = {.variant = *f, .block = f->plain ? 1 : block};
     s.slice = sni_blocks(f->channels, s.block);
     sni_conv_geometry g = {.in_channels = f->depth * s.slice * s.block,
                            .out_channels = f->m,
@@ -42,14 +43,14 @@ sn_status sni_slices_pack(const sni_choice *c, const sni_slices_form *f, sni_sli
     sn_status status = SN_OK;
     if (!filled) {
         size_t count = (size_t)(f->m * (g.in_channels / f->groups) * f->kernel_h * f->kernel_w);
-        const sni_loose_float *from = NULL;
-        float *turned = calloc(count ? count : 1, sizeof *turned);
-        status = turned ? sni_cpu_loose(c, 1, &from, err) : sni_fail_memory(err);
+        const sni_unaligned_float *from = NULL;
+        float *transposed = calloc(count ? count : 1, sizeof *transposed);
+        status = transposed ? sni_cpu_unaligned(c, 1, &from, err) : sni_fail_memory(err);
         if (from) {
-            turn(ctx, from, &s, turned);
-            sni_conv_direct_pack(s.direct, turned);
+            transpose(ctx, from, &s, transposed);
+            sni_conv_direct_pack(s.direct, transposed);
         }
-        free(turned);
+        free(transposed);
     }
     if (status != SN_OK)
         sni_conv_direct_release(s.direct);
@@ -95,7 +96,7 @@ static const float *picture_of(const slices_job *j, int64_t s, int64_t *lo, int6
         if (at < 0) *lo = -at < j->pixels ? -at : j->pixels;
         *hi = c->w - at < j->pixels ? c->w - at : j->pixels;
         if (*hi < *lo) *hi = *lo;
-        return j->x + s / j->segments * j->w->form.channels * c->w + (*lo < *hi ? at + *lo : 0);
+        return j->x + s / j->segments * j->w->variant.channels * c->w + (*lo < *hi ? at + *lo : 0);
     }
     int64_t depth = s - c->pad_d;
     *hi = depth >= 0 && depth < c->d ? j->pixels : 0;
@@ -108,7 +109,7 @@ static void copy_in(void *ctx, int64_t begin, int64_t end) {
     int64_t block = j->w->block;
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % j->w->slice * block, lo, hi;
-        int64_t channels = j->w->form.channels - first;
+        int64_t channels = j->w->variant.channels - first;
         const float *from = picture_of(j, i / j->w->slice, &lo, &hi) + first * j->in_step;
         float *to = j->in + i * j->pixels * block;
         memset(to, 0, (size_t)(lo * block) * sizeof *to);
@@ -117,15 +118,15 @@ static void copy_in(void *ctx, int64_t begin, int64_t end) {
         if (block == 1)
             memcpy(to + lo, from, (size_t)(hi - lo) * sizeof *to);
         else
-            j->kernels->pack_turned(from, j->in_step, channels < block ? channels : block,
-                                    (int)block, hi - lo, to + lo * block);
+            j->kernels->pack_transposed(from, j->in_step, channels < block ? channels : block,
+                                        (int)block, hi - lo, to + lo * block);
     }
 }
 
 /* Items are blocks of images. */
 static void copy_out(void *ctx, int64_t begin, int64_t end) {
     const slices_job *j = ctx;
-    int64_t block = j->kernels->block, m = j->w->form.m;
+    int64_t block = j->kernels->block, m = j->w->variant.m;
     for (int64_t i = begin; i < end; i++) {
         int64_t image = i / j->out_blocks, first = i % j->out_blocks * block;
         int64_t channels = m - first < block ? m - first : block, pixels = j->out_pixels;
@@ -137,8 +138,8 @@ static void copy_out(void *ctx, int64_t begin, int64_t end) {
         } else {
             to += image * pixels;
         }
-        j->kernels->turn_matrix(j->out + i * j->out_pixels * block, block, pixels, channels, to,
-                                j->out_step);
+        j->kernels->transpose_matrix(j->out + i * j->out_pixels * block, block, pixels, channels,
+                                     to, j->out_step);
     }
 }
 
@@ -147,7 +148,7 @@ static void copy_out(void *ctx, int64_t begin, int64_t end) {
 /* Cuts the line into segments whose input stays in the cache, by sizes alone. */
 static void cut_line(slices_job *j) {
     const sni_slices_call *c = j->call;
-    const sni_slices_form *f = &j->w->form;
+    const sni_slices_variant *f = &j->w->variant;
     int64_t most = SEGMENT / (j->w->slice * j->w->block * c->stride_w);
     if (most < LEAST_SEGMENT) most = LEAST_SEGMENT;
     j->segments = (c->out_w + most - 1) / most;
@@ -162,7 +163,7 @@ static void cut_line(slices_job *j) {
 
 static void cut_volume(slices_job *j) {
     const sni_slices_call *c = j->call;
-    j->count = (c->out_d - 1) * c->stride_d + j->w->form.depth;
+    j->count = (c->out_d - 1) * c->stride_d + j->w->variant.depth;
     j->images = c->out_d;
     j->pixels = c->h * c->w;
     j->out_pixels = c->out_h * c->out_w;
@@ -172,7 +173,7 @@ static void cut_volume(slices_job *j) {
 
 static sni_conv_geometry geometry_of(const slices_job *j) {
     const sni_slices_call *c = j->call;
-    const sni_slices_form *f = &j->w->form;
+    const sni_slices_variant *f = &j->w->variant;
     sni_conv_geometry g = {.n = j->images,
                            .in_channels = f->depth * j->w->slice * j->w->block,
                            .out_channels = f->m,
@@ -207,7 +208,7 @@ sn_status sni_slices_run(sni_kernel *k, const sni_sliced *w, const sni_slices_ca
                     .line = call->d == 0};
     int64_t block = j.kernels->block, rounds = j.line ? 1 : call->batch;
     void *in, *out;
-    j.out_blocks = sni_blocks(w->form.m, block);
+    j.out_blocks = sni_blocks(w->variant.m, block);
     if (j.line)
         cut_line(&j);
     else
@@ -221,7 +222,7 @@ sn_status sni_slices_run(sni_kernel *k, const sni_sliced *w, const sni_slices_ca
         .geometry = geometry_of(&j),
         .epilogue = {.act = act->act, .p0 = act->p0, .p1 = act->p1, .bias = w->bias},
         .x = j.in,
-        .plain = w->form.plain,
+        .plain = w->variant.plain,
         .image_blocks = (j.line ? 1 : call->stride_d) * w->slice,
         .y = j.out};
     if (w->slopes) {
@@ -232,8 +233,8 @@ sn_status sni_slices_run(sni_kernel *k, const sni_sliced *w, const sni_slices_ca
         sni_blocked_for(k, j.count * w->slice, j.pixels * w->block, copy_in, &j);
         SN_TRY(sni_conv_direct_call(k, w->direct, &one, NULL));
         sni_blocked_for(k, j.images * j.out_blocks, j.out_pixels * block, copy_out, &j);
-        j.x += w->form.channels * j.in_step;
-        j.y += w->form.m * j.out_step;
+        j.x += w->variant.channels * j.in_step;
+        j.y += w->variant.m * j.out_step;
         SN_TRY(sni_poll(k));
     }
     return SN_OK;
@@ -288,9 +289,9 @@ static bool conv_pays(const sni_choice *c) {
 }
 
 /* (M, C of a group, depth, taps) as (M, depth, C up to whole blocks, taps). */
-static void turn_weights(const void *ctx, const sni_loose_float *from, const sni_sliced *s,
-                         float *to) {
-    const sni_slices_form *f = &s->form;
+static void transpose_weights(const void *ctx, const sni_unaligned_float *from, const sni_sliced *s,
+                              float *to) {
+    const sni_slices_variant *f = &s->variant;
     int64_t taps = f->kernel_h * f->kernel_w, wide = s->slice * s->block / f->groups;
     int64_t channels = f->channels / f->groups;
     (void)ctx;
@@ -306,16 +307,16 @@ static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) 
     const int64_t *w = c->constants[1]->tensor.dims,
                   groups = ((const sni_conv_params *)c->params)->group;
     bool line = c->constants[1]->tensor.rank == 3;
-    sni_slices_form f = {.channels = w[1] * groups,
-                         .groups = groups,
-                         .m = w[0],
-                         .depth = line ? 1 : w[2],
-                         .kernel_h = line ? 1 : w[3],
-                         .kernel_w = line ? w[2] : w[4],
-                         .plain = groups == 1 && sni_slices_plain(w[1])};
+    sni_slices_variant f = {.channels = w[1] * groups,
+                            .groups = groups,
+                            .m = w[0],
+                            .depth = line ? 1 : w[2],
+                            .kernel_h = line ? 1 : w[3],
+                            .kernel_w = line ? w[2] : w[4],
+                            .plain = groups == 1 && sni_slices_plain(w[1])};
     sni_sliced s;
     float *bias = NULL, *slopes = NULL;
-    SN_TRY(sni_slices_pack(c, &f, turn_weights, NULL, &s, err));
+    SN_TRY(sni_slices_pack(c, &f, transpose_weights, NULL, &s, err));
     sn_status status = sni_blocked_bias(c, &bias, err);
     if (status == SN_OK) status = sni_blocked_slopes(c, &slopes, err);
     sni_slices_end(&s, bias, slopes);
@@ -390,7 +391,7 @@ static sn_status run_conv(sni_kernel *k, const sni_epilogue *act) {
                     .added = added->data,
                     .slopes = s->slopes,
                     .y = y->data,
-                    .m = s->form.m,
+                    .m = s->variant.m,
                     .pixels = sni_tensor_span(y, 2, y->rank)};
     if (s->slopes) j.epilogue.act = SNI_ACT_LEAKY_RELU;
     j.epilogue.residual_row = j.pixels;

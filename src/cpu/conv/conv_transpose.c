@@ -15,14 +15,14 @@
 enum { MOST_TAPS = 4096, LEAST_PIXELS = 16 };
 
 /* Sizes of the model's weights (channels, m, kernel). */
-typedef struct line_form {
+typedef struct line_variant {
     int64_t channels, m, kernel, stride;
-} line_form;
+} line_variant;
 
-static line_form form_of(const sni_choice *c) {
+static line_variant variant_of(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const int64_t *w = c->constants[1]->tensor.dims;
-    return (line_form){w[0], w[1], w[2], p->window.strides.n ? p->window.strides.v[0] : 1};
+    return (line_variant){w[0], w[1], w[2], p->window.strides.n ? p->window.strides.v[0] : 1};
 }
 
 static bool accepts(const sni_choice *c) {
@@ -40,16 +40,16 @@ static bool accepts(const sni_choice *c) {
 
 /* Where pictures are long enough. */
 static bool pays(const sni_choice *c) {
-    line_form f = form_of(c);
+    line_variant f = variant_of(c);
     return 2 * f.m * f.stride >= sni_cpu_kernels_get()->block && sni_choice_rank(c, 0) == 3 &&
            c->in[0]->dims[2] >= LEAST_PIXELS;
 }
 
 /* (C, M, kernel) as (M * stride, C up to whole blocks, taps), the last tap first. */
-static void turn_weights(const void *ctx, const sni_loose_float *from, const sni_sliced *s,
-                         float *to) {
-    const line_form *f = ctx;
-    int64_t taps = s->form.kernel_w, wide = s->slice * s->block;
+static void transpose_weights(const void *ctx, const sni_unaligned_float *from, const sni_sliced *s,
+                              float *to) {
+    const line_variant *f = ctx;
+    int64_t taps = s->variant.kernel_w, wide = s->slice * s->block;
     for (int64_t c = 0; c < f->channels; c++)
         for (int64_t m = 0; m < f->m; m++, from += f->kernel)
             for (int64_t t = 0; t < f->kernel; t++)
@@ -58,7 +58,8 @@ static void turn_weights(const void *ctx, const sni_loose_float *from, const sni
 }
 
 /* The bias of each channel, once for every remainder. */
-static sn_status spread_bias(const sni_choice *c, const line_form *f, float **out, sn_error *err) {
+static sn_status spread_bias(const sni_choice *c, const line_variant *f, float **out,
+                             sn_error *err) {
     int64_t block = sni_cpu_kernels_get()->block, count = f->m * f->stride;
     const sni_tensor *bias;
     bool filled;
@@ -72,17 +73,17 @@ static sn_status spread_bias(const sni_choice *c, const line_form *f, float **ou
 }
 
 static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
-    line_form f = form_of(c);
-    sni_slices_form form = {.channels = f.channels,
-                            .groups = 1,
-                            .m = f.m * f.stride,
-                            .depth = 1,
-                            .kernel_h = 1,
-                            .kernel_w = (f.kernel + f.stride - 1) / f.stride,
-                            .plain = sni_slices_plain(f.channels)};
+    line_variant f = variant_of(c);
+    sni_slices_variant variant = {.channels = f.channels,
+                                  .groups = 1,
+                                  .m = f.m * f.stride,
+                                  .depth = 1,
+                                  .kernel_h = 1,
+                                  .kernel_w = (f.kernel + f.stride - 1) / f.stride,
+                                  .plain = sni_slices_plain(f.channels)};
     sni_sliced s;
     float *bias;
-    SN_TRY(sni_slices_pack(c, &form, turn_weights, &f, &s, err));
+    SN_TRY(sni_slices_pack(c, &variant, transpose_weights, &f, &s, err));
     sn_status status = spread_bias(c, &f, &bias, err);
     if (status == SN_OK) {
         sni_slices_end(&s, bias, NULL);
@@ -124,10 +125,10 @@ static bool may_have_nan(const float *y, int64_t n) {
 
 /* Element (row, place) of a remainder whose first tap has no weight. */
 static float sum_apart(const weave_job *j, int64_t row, int64_t rest, int64_t place) {
-    int64_t taps = j->w->form.kernel_w, out = row % j->channels * j->stride + rest;
+    int64_t taps = j->w->variant.kernel_w, out = row % j->channels * j->stride + rest;
     float sum = j->bias ? j->bias[out] : 0;
-    for (int64_t c = 0; c < j->w->form.channels; c++) {
-        const float *x = j->x + (row / j->channels * j->w->form.channels + c) * j->in;
+    for (int64_t c = 0; c < j->w->variant.channels; c++) {
+        const float *x = j->x + (row / j->channels * j->w->variant.channels + c) * j->in;
         for (int64_t tap = 1; tap < taps; tap++) {
             int64_t at = place + tap - (taps - 1);
             if (at >= 0 && at < j->in)
@@ -156,7 +157,8 @@ static void weave(void *ctx, int64_t begin, int64_t end) {
         int64_t i = 0, first = from * s - j->begin, last = to * s - j->begin;
         if (to == from) first = last = j->out;
         for (; i < first; i++) y[i] = woven(j, rows, row, i);
-        if (to > from) j->kernels->turn_matrix(rows + from, j->places, s, to - from, y + first, s);
+        if (to > from)
+            j->kernels->transpose_matrix(rows + from, j->places, s, to - from, y + first, s);
         for (i = last; i < j->out; i++) y[i] = woven(j, rows, row, i);
         if (j->whole < s && may_have_nan(y, j->out)) mend_row(j, row, y);
     }
@@ -171,8 +173,8 @@ static sn_status run(sni_kernel *k) {
     void *rows;
     if (y->count == 0) return SN_OK;
     SN_TRY(sni_window_init(&window, &p->window, 1, w->dims + 2, k->err));
-    int64_t taps = s->form.kernel_w, places = x->dims[2] + taps - 1;
-    SN_TRY(sni_scratch_matrix(k, x->dims[0] * s->form.m, places, sizeof(float), &rows));
+    int64_t taps = s->variant.kernel_w, places = x->dims[2] + taps - 1;
+    SN_TRY(sni_scratch_matrix(k, x->dims[0] * s->variant.m, places, sizeof(float), &rows));
     sni_slices_call call = {.x = x->data,
                             .y = rows,
                             .batch = x->dims[0],

@@ -13,22 +13,22 @@ enum {
 
 typedef struct job {
     const sni_cpu_kernels *kernels;
-    const sni_loose_float *w;
+    const sni_unaligned_float *w;
     int64_t out, in, taps, in_block;
     bool apart;
     float *to;
 } job;
 
 /* Taps from `first` on, counted over all channels of a filter, to their places. */
-static void place(const job *j, const float *turned, int64_t first, int64_t count, float *to) {
+static void place(const job *j, const float *transposed, int64_t first, int64_t count, float *to) {
     int64_t block = j->kernels->block;
     int64_t channel = first / j->taps, tap = first % j->taps;
     int64_t inputs = sni_blocks(j->in, j->in_block) * j->in_block;
-    for (int64_t i = 0; i < count; i++, turned += block) {
+    for (int64_t i = 0; i < count; i++, transposed += block) {
         int64_t in_block = channel / j->in_block * j->in_block;
         int64_t row = in_block * j->taps + tap * j->in_block + channel - in_block;
         if (j->apart) row = tap * inputs + channel;
-        memcpy(to + row * block, turned, (size_t)block * sizeof *to);
+        memcpy(to + row * block, transposed, (size_t)block * sizeof *to);
         if (++tap < j->taps) continue;
         tap = 0;
         channel++;
@@ -40,24 +40,24 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     int64_t block = j->kernels->block, depth = j->in * j->taps;
     int64_t room = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
-    float turned[TURNED * MOST_BLOCK];
+    float transposed[TURNED * MOST_BLOCK];
     for (int64_t b = begin; b < end; b++) {
-        const sni_loose_float *from = j->w + b * block * depth;
+        const sni_unaligned_float *from = j->w + b * block * depth;
         int64_t count = j->out - b * block < block ? j->out - b * block : block;
         float *to = j->to + b * room;
         if (j->taps == 1 || j->in_block == 1) { /* in order as they are */
-            j->kernels->pack_turned(from, depth, count, (int)block, depth, to);
+            j->kernels->pack_transposed(from, depth, count, (int)block, depth, to);
             continue;
         }
         for (int64_t at = 0; at < depth; at += TURNED) {
             int64_t some = depth - at < TURNED ? depth - at : TURNED;
-            j->kernels->pack_turned(from + at, depth, count, (int)block, some, turned);
-            place(j, turned, at, some, to);
+            j->kernels->pack_transposed(from + at, depth, count, (int)block, some, transposed);
+            place(j, transposed, at, some, to);
         }
     }
 }
 
-void sni_conv_pack_filters(const sni_loose_float *w, int64_t out, int64_t in, int64_t taps,
+void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
                            int64_t in_block, bool apart, float *to, int threads) {
     job j = {.kernels = sni_cpu_kernels_get(),
              .w = w,

@@ -96,7 +96,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
         while (!k->pixels[width]) width--;
         t.w = j->p->panels + b * depth;
         t.y = j->y + b * block;
-        t.ahead = (uintptr_t)t.w;
+        t.prefetch = (uintptr_t)t.w;
         e.bias = j->p->bias ? j->p->bias + b * block : NULL;
         k->tile[SNI_CONV_BLOCKED_1][width][1](&t);
     }

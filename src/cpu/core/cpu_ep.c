@@ -9,16 +9,17 @@
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err) {
     *out = NULL;
     if (i >= c->n_in || !c->constants[i]) return SN_OK;
-    const sni_loan *loan;
-    SN_TRY(sni_pack_borrow(c, i, false, &loan, err));
-    *out = &loan->tensor;
+    const sni_borrow *borrow;
+    SN_TRY(sni_pack_borrow(c, i, false, &borrow, err));
+    *out = &borrow->tensor;
     return SN_OK;
 }
 
-sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err) {
-    const sni_loan *loan;
-    SN_TRY(sni_pack_borrow(c, i, true, &loan, err));
-    *out = loan->tensor.data;
+sn_status sni_cpu_unaligned(const sni_choice *c, int i, const sni_unaligned_float **out,
+                            sn_error *err) {
+    const sni_borrow *borrow;
+    SN_TRY(sni_pack_borrow(c, i, true, &borrow, err));
+    *out = borrow->tensor.data;
     return SN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* cpu_ep.h - the built-in provider's implementations. */
-#ifndef SNI_EP_CPU_CPU_EP_H
-#define SNI_EP_CPU_CPU_EP_H
+#ifndef SNI_CPU_CORE_CPU_EP_H
+#define SNI_CPU_CORE_CPU_EP_H
 
 #include "cpu/core/kernels.h"
 #include "ep/ep.h"
@@ -16,10 +16,10 @@ extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 /* How a BlockedConv may be computed (conv_wino.c). */
 void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_conv_phases;
-extern const sni_impl sni_cpu_conv_paired;
-extern const sni_impl sni_cpu_conv_digits;
+extern const sni_impl sni_cpu_conv_inner_product;
+extern const sni_impl sni_cpu_conv_emulated;
 extern const sni_impl sni_cpu_blocked_depthwise;
-extern const sni_impl sni_cpu_conv_listed;
+extern const sni_impl sni_cpu_conv_indirect;
 extern const sni_impl sni_cpu_expand_depthwise;
 extern const sni_impl sni_cpu_squeeze;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
@@ -38,13 +38,14 @@ extern const sni_impl sni_cpu_dynamic_quantize_matmul;
 extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack;
 
 /* Lists that end with an entry without an operator. */
-extern const sni_impl sni_cpu_quantised[], sni_cpu_lent[], sni_cpu_maps[], sni_cpu_loops[];
+extern const sni_impl sni_cpu_quantised[], sni_cpu_hooked[], sni_cpu_maps[], sni_cpu_loops[];
 extern const sni_impl sni_cpu_moves[], sni_cpu_compare[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
 sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_error *err);
 /* The same of a constant of floats that may lie at any address. */
-sn_status sni_cpu_loose(const sni_choice *c, int i, const sni_loose_float **out, sn_error *err);
+sn_status sni_cpu_unaligned(const sni_choice *c, int i, const sni_unaligned_float **out,
+                            sn_error *err);
 
 /* `n` pieces of packed data that are written together, each of so many elements of 4 bytes; see
  * sni_pack_alloc_all(). At least one element of each is given. */

@@ -2,8 +2,8 @@
  * (tier.isa.c) compiled with its own flags; dispatch.c picks one when first asked.
  *
  * Leaf kernels never allocate, fail or start threads. */
-#ifndef SNI_CPU_KERNELS_H
-#define SNI_CPU_KERNELS_H
+#ifndef SNI_CPU_CORE_KERNELS_H
+#define SNI_CPU_CORE_KERNELS_H
 
 #include "base/cpu.h"
 #include "base/floats.h"
@@ -49,9 +49,9 @@ typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, cons
                                  const float *fetch, int64_t lines);
 
 /* The same with rows of A that lie as they are, a_row elements apart, and sums from 0. */
-typedef void (*sni_gemm_lying_fn)(int64_t k, const float *a, int64_t a_row, const float *b,
-                                  float *c, int64_t c_row, bool add, float *apart,
-                                  const float *fetch, int64_t lines);
+typedef void (*sni_gemm_strided_fn)(int64_t k, const float *a, int64_t a_row, const float *b,
+                                    float *c, int64_t c_row, bool add, float *apart,
+                                    const float *fetch, int64_t lines);
 
 /* That of packed A with B less `less`, which lies as B does, and sums that go to `apart`. */
 typedef void (*sni_gemm_less_fn)(int64_t k, const float *a, const float *b, const float *less,
@@ -64,8 +64,8 @@ typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/conv/depthwis
 typedef struct sni_rnn_kernels sni_rnn_kernels;             /* cpu/rnn/rnn.h */
 typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/ml/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/select/nms.h */
-typedef struct sni_paired_kernels sni_paired_kernels;       /* cpu/gemm/paired.h */
-typedef struct sni_blocked_kernels sni_blocked_kernels;     /* cpu/blocked/blocked_kernels.h */
+typedef struct sni_inner_product_kernels sni_inner_product_kernels; /* cpu/gemm/inner_product.h */
+typedef struct sni_blocked_kernels sni_blocked_kernels; /* cpu/blocked/blocked_kernels.h */
 
 /* Functions of two numbers: cpu/core/binary.def. */
 typedef enum sni_binary {
@@ -91,7 +91,8 @@ typedef struct sni_cpu_kernels {
     sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* the same for the first half of B's columns; sums
                                                    are nr in a row all the same */
     sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same as gemm_tile */
-    sni_gemm_lying_fn gemm_lying[SNI_MAX_MR + 1], gemm_lying_half[SNI_MAX_MR + 1]; /* the same */
+    sni_gemm_strided_fn gemm_strided[SNI_MAX_MR + 1],
+        gemm_strided_half[SNI_MAX_MR + 1]; /* the same */
     /* Products of operands as they lie, k along both of them: C's rows and columns are c_row and
      * c_col apart. Of the second there are at most SNI_DOT_COLUMNS lines. */
     void (*gemm_dots)(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,
@@ -106,28 +107,28 @@ typedef struct sni_cpu_kernels {
                        int64_t n, float *c, bool add);
     /* C = A B, or C += A B, for one row of A that lies as it is and a panel of B. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
-    /* Packs a pair of row panels for products by seven (cpu/gemm/gemm_seven.c): rows i and rows + i
+    /* Packs a pair of row panels for products by seven (cpu/gemm/strassen.c): rows i and rows + i
      * of `from`, which are `step` elements apart and have 2 * half columns; where i is not below
      * `lower` the second is the first again. What is written are the first and last quarter, A11
      * and A22, then A11 + A22, A21 + A22, A11 + A12, A11 - A21 and A12 - A22, one after the other.
      * sizes[i] and sizes[mr + i] become the bits of the greatest number, without sign, in both. */
-    void (*seven_left)(const float *from, int64_t step, int64_t rows, int64_t lower, int64_t half,
-                       float *to, int32_t *sizes);
+    void (*strassen_left)(const float *from, int64_t step, int64_t rows, int64_t lower,
+                          int64_t half, float *to, int32_t *sizes);
     /* sizes[j] becomes the greatest of itself and the bits of column j of a panel of B. */
     void (*column_sizes)(int64_t k, const float *b, int32_t *sizes);
     /* A panel of `count` rows as tiles read it, element p of row i being from[i * step + p] for
      * p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones. Zeros fill it up. */
-    void (*pack_left)(const sni_loose_float *from, int64_t step, int64_t count, int64_t k,
+    void (*pack_left)(const sni_unaligned_float *from, int64_t step, int64_t count, int64_t k,
                       float *to);
     /* to[p * width + i] = from[i * step + p] for i < count, 0 from there to width, p < k. */
-    void (*pack_turned)(const sni_loose_float *from, int64_t step, int64_t count, int width,
-                        int64_t k, float *to);
+    void (*pack_transposed)(const sni_unaligned_float *from, int64_t step, int64_t count, int width,
+                            int64_t k, float *to);
     /* to[p * width + i] = from[p * k_step + i] likewise. */
-    void (*pack_straight)(const sni_loose_float *from, int64_t k_step, int64_t count, int width,
+    void (*pack_straight)(const sni_unaligned_float *from, int64_t k_step, int64_t count, int width,
                           int64_t k, float *to);
     /* to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. */
-    void (*turn_matrix)(const sni_loose_float *from, int64_t from_step, int64_t rows,
-                        int64_t columns, float *to, int64_t to_step);
+    void (*transpose_matrix)(const sni_unaligned_float *from, int64_t from_step, int64_t rows,
+                             int64_t columns, float *to, int64_t to_step);
     /* y[i] = act(y[i] + bias + columns[i] + more[i]) for n elements, with e's act; `columns` and
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
@@ -197,7 +198,7 @@ typedef struct sni_cpu_kernels {
     const sni_rnn_kernels *rnn;
     const sni_tree_kernels *trees;
     const sni_nms_kernels *nms;
-    const sni_paired_kernels *paired;
+    const sni_inner_product_kernels *inner_product;
     const sni_blocked_kernels *blocked;
 } sni_cpu_kernels;
 

@@ -1,7 +1,7 @@
 /* loops.h - loops of reference kernels, and a few of their own kind, compiled once per
  * instruction-set tier: the drivers of src/ops carry them to whole tensors. */
-#ifndef SNI_EP_CPU_LOOPS_H
-#define SNI_EP_CPU_LOOPS_H
+#ifndef SNI_CPU_CORE_LOOPS_H
+#define SNI_CPU_CORE_LOOPS_H
 
 #include "ops/core/elementwise.h"
 #include "ops/matmul/matmul_core.h"

@@ -1,6 +1,6 @@
 /* machine.h - what this machine can do at best, measured. */
-#ifndef SNI_CPU_MACHINE_H
-#define SNI_CPU_MACHINE_H
+#ifndef SNI_CPU_CORE_MACHINE_H
+#define SNI_CPU_CORE_MACHINE_H
 
 #include "base/status.h"
 

@@ -214,8 +214,8 @@ static const double turns_limit = 1e6; /* angles beyond are left to libm */
  * them by n, which has 20, are exact. */
 static inline vd quarter_turns_vd(vd x, vl *quadrant, vd *low) {
     const vd magic = splat_vd(whole_magic);
-    vd turned = x * splat_vd(0.6366197723675814) + magic, n = turned - magic, e1, e2;
-    *quadrant = (vl)turned;
+    vd transposed = x * splat_vd(0.6366197723675814) + magic, n = transposed - magic, e1, e2;
+    *quadrant = (vl)transposed;
     vd r = x - n * splat_vd(1.5707963267341256);
     r = two_sum_vd(r, n * splat_vd(-6.077100506303966e-11), &e1);
     r = two_sum_vd(r, n * splat_vd(-2.0222662487111665e-21), &e2);
@@ -249,9 +249,9 @@ static inline vd cosine_part_vd(vd r, vd low) {
 static inline vd circle_vd(vd x, int shift) {
     vl quadrant;
     vd low, r = quarter_turns_vd(x, &quadrant, &low);
-    vul turns = (vul)quadrant + (uint64_t)shift;
-    vl odd = (vl)((turns & 1) << 63) < 0;
+    vul quarters = (vul)quadrant + (uint64_t)shift;
+    vl odd = (vl)((quarters & 1) << 63) < 0;
     vd v = select_vd(odd, cosine_part_vd(r, low), sine_part_vd(r, low));
-    v = (vd)((vul)v ^ (turns & 2) << 62);
+    v = (vd)((vul)v ^ (quarters & 2) << 62);
     return shift ? v : select_vd(x == splat_vd(0), x, v);
 }

@@ -31,10 +31,10 @@ static const sni_impl *const impls[] = {
     &sni_cpu_expand_depthwise,
     &sni_cpu_squeeze,
     &sni_cpu_conv_phases,
-    &sni_cpu_conv_digits,
-    &sni_cpu_conv_paired,
+    &sni_cpu_conv_emulated,
+    &sni_cpu_conv_inner_product,
     &sni_cpu_conv_direct,
-    &sni_cpu_conv_listed,
+    &sni_cpu_conv_indirect,
     &sni_cpu_rnn,
     &sni_cpu_gru,
     &sni_cpu_lstm,
@@ -72,7 +72,7 @@ static const sni_impl *const impls[] = {
 
 /* Lists that end with an entry without an operator; asked after those above. */
 static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps,  sni_cpu_loops,
-                                        sni_cpu_lent,      sni_cpu_moves, sni_cpu_compare};
+                                        sni_cpu_hooked,    sni_cpu_moves, sni_cpu_compare};
 
 /* Steps whose shapes are known at run time only are asked for in each run: implementations stand
  * by the first letter of their operator, and keep their order. */

@@ -1,7 +1,7 @@
 /* simd.h - the thin vocabulary that tier sources are written in: one vector type of floats with as
  * many lanes as the tier has, and the few operations that C's operators do not cover. */
-#ifndef SNI_CPU_SIMD_H
-#define SNI_CPU_SIMD_H
+#ifndef SNI_CPU_CORE_SIMD_H
+#define SNI_CPU_CORE_SIMD_H
 
 #include "base/floats.h"
 
@@ -48,7 +48,7 @@ typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 #define SAFE_LOOP _Pragma("GCC ivdep")
 #endif
 
-static inline vf load(const sni_loose_float *p) {
+static inline vf load(const sni_unaligned_float *p) {
     return *(const vf_anywhere *)p;
 }
 
@@ -160,7 +160,7 @@ static inline __m256i first_lanes(int64_t n) {
 #endif
 
 /* Fewer than LANES elements; `rest` in the lanes that are left. */
-static inline vf load_some(const sni_loose_float *p, int64_t n, float rest) {
+static inline vf load_some(const sni_unaligned_float *p, int64_t n, float rest) {
 #if defined(__AVX512F__)
     return (vf)_mm512_mask_loadu_ps((__m512)splat(rest), (__mmask16)((1u << n) - 1), p);
 #elif defined(__AVX2__)

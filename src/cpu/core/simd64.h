@@ -1,6 +1,6 @@
 /* simd64.h - what simd.h is, for vectors of doubles: half as many lanes. */
-#ifndef SNI_CPU_SIMD64_H
-#define SNI_CPU_SIMD64_H
+#ifndef SNI_CPU_CORE_SIMD64_H
+#define SNI_CPU_CORE_SIMD64_H
 
 #include "cpu/core/simd.h"
 

@@ -7,7 +7,7 @@
 
 #include "cpu/gemm/gemm_unpacked.inc.c"
 
-#include "cpu/gemm/seven.inc.c"
+#include "cpu/gemm/strassen.inc.c"
 
 #include "cpu/core/transpose.inc.c"
 
@@ -58,7 +58,7 @@ extern const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER);
 extern const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER);
 extern const sni_tree_kernels PASTE(sni_tree_kernels_, TIER);
 extern const sni_nms_kernels PASTE(sni_nms_kernels_, TIER);
-extern const sni_paired_kernels PASTE(sni_paired_kernels_, TIER);
+extern const sni_inner_product_kernels PASTE(sni_inner_product_kernels_, TIER);
 extern const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER);
 extern const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER);
 
@@ -67,22 +67,22 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .mr = MR,
     .nr = NR,
     .kc = KC,
-#define TILE(rows)                                                    \
-    .gemm_tile[rows] = tile_##rows, .gemm_half[rows] = half_##rows,   \
-    .gemm_less[rows] = less_##rows, .gemm_lying[rows] = lying_##rows, \
-    .gemm_lying_half[rows] = lying_half_##rows,
+#define TILE(rows)                                                        \
+    .gemm_tile[rows] = tile_##rows, .gemm_half[rows] = half_##rows,       \
+    .gemm_less[rows] = less_##rows, .gemm_strided[rows] = strided_##rows, \
+    .gemm_strided_half[rows] = strided_half_##rows,
 #include "cpu/gemm/gemm_sizes.inc.c"
 #undef TILE
     .gemm_dots = gemm_dots,
     .gemm_across = gemm_across,
     .gemm_along = gemm_along,
     .gemm_row = gemm_row,
-    .seven_left = seven_left,
+    .strassen_left = strassen_left,
     .column_sizes = column_sizes,
     .pack_left = pack_left,
-    .pack_turned = pack_turned,
+    .pack_transposed = pack_transposed,
     .pack_straight = pack_straight,
-    .turn_matrix = turn_matrix,
+    .transpose_matrix = transpose_matrix,
     .finish_row = finish_row,
     .finish_tile = finish_tile,
     .map =
@@ -124,6 +124,6 @@ const sni_cpu_kernels PASTE(sni_cpu_kernels_, TIER) = {
     .rnn = &PASTE(sni_rnn_kernels_, TIER),
     .trees = &PASTE(sni_tree_kernels_, TIER),
     .nms = &PASTE(sni_nms_kernels_, TIER),
-    .paired = &PASTE(sni_paired_kernels_, TIER),
+    .inner_product = &PASTE(sni_inner_product_kernels_, TIER),
     .blocked = &PASTE(sni_blocked_kernels_, TIER),
 };

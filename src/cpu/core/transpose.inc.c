@@ -2,7 +2,7 @@
 
 /* Rows become columns. Fours of rows are turned inside quarters (halves, wholes) of the vectors
  * first; then what belongs together is brought together. */
-static inline __attribute__((always_inline)) void turn_block(vf r[LANES]) {
+static inline __attribute__((always_inline)) void transpose_block(vf r[LANES]) {
     vf t[LANES];
     UNROLL
     for (int i = 0; i < LANES; i += 4) {
@@ -60,8 +60,8 @@ static inline __attribute__((always_inline)) void turn_block(vf r[LANES]) {
 }
 
 /* The first `columns` elements of `count` rows, zeros everywhere else, turned. */
-static inline void load_turned(const sni_loose_float *from, int64_t step, int64_t count,
-                               int64_t columns, vf r[LANES]) {
+static inline void load_transposed(const sni_unaligned_float *from, int64_t step, int64_t count,
+                                   int64_t columns, vf r[LANES]) {
     static const float zeros[LANES];
     if (columns >= LANES) {
         UNROLL
@@ -71,17 +71,17 @@ static inline void load_turned(const sni_loose_float *from, int64_t step, int64_
         for (int i = 0; i < LANES; i++)
             r[i] = i < count ? load_some(from + i * step, columns, 0) : splat(0);
     }
-    turn_block(r);
+    transpose_block(r);
 }
 
 /* to[p * width + i] = from[i * step + p] for p in [0, k) and up to LANES rows i; `room` columns may
  * be written at each p, zeros from `count` on. */
-static void pack_turned_group(const sni_loose_float *from, int64_t step, int64_t count,
-                              int64_t room, int width, int64_t k, float *to) {
+static void pack_transposed_group(const sni_unaligned_float *from, int64_t step, int64_t count,
+                                  int64_t room, int width, int64_t k, float *to) {
     int64_t p = 0;
     for (; p + LANES <= k; p += LANES) {
         vf r[LANES];
-        load_turned(from + p, step, count, LANES, r);
+        load_transposed(from + p, step, count, LANES, r);
         /* A store may run into the next p's place, which is written later; not behind the last. */
         bool whole = room >= LANES || p + LANES < k;
         if (whole) {
@@ -98,19 +98,20 @@ static void pack_turned_group(const sni_loose_float *from, int64_t step, int64_t
     }
 }
 
-static void pack_turned(const sni_loose_float *from, int64_t step, int64_t count, int width,
-                        int64_t k, float *to) {
+static void pack_transposed(const sni_unaligned_float *from, int64_t step, int64_t count, int width,
+                            int64_t k, float *to) {
     for (int64_t i = 0; i < width; i += LANES) {
         int64_t here = count - i < 0 ? 0 : count - i < LANES ? count - i : LANES;
-        pack_turned_group(here ? from + i * step : from, step, here, width - i, width, k, to + i);
+        pack_transposed_group(here ? from + i * step : from, step, here, width - i, width, k,
+                              to + i);
     }
 }
 
 /* A block of turn_matrix at an edge. */
-static void turn_edge(const sni_loose_float *from, int64_t from_step, int64_t rows, int64_t columns,
-                      float *to, int64_t to_step) {
+static void transpose_edge(const sni_unaligned_float *from, int64_t from_step, int64_t rows,
+                           int64_t columns, float *to, int64_t to_step) {
     vf r[LANES];
-    load_turned(from, from_step, rows, columns, r);
+    load_transposed(from, from_step, rows, columns, r);
     for (int q = 0; q < LANES && q < columns; q++) {
         if (rows >= LANES)
             store(to + q * to_step, r[q]);
@@ -120,28 +121,28 @@ static void turn_edge(const sni_loose_float *from, int64_t from_step, int64_t ro
 }
 
 /* to[j * to_step + i] = from[i * from_step + j] for a matrix of `rows` by `columns`. */
-static void turn_matrix(const sni_loose_float *from, int64_t from_step, int64_t rows,
-                        int64_t columns, float *to, int64_t to_step) {
+static void transpose_matrix(const sni_unaligned_float *from, int64_t from_step, int64_t rows,
+                             int64_t columns, float *to, int64_t to_step) {
     for (int64_t i = 0; i < rows; i += LANES) {
         int64_t j = 0;
         for (; i + LANES <= rows && j + LANES <= columns; j += LANES) {
             vf r[LANES];
             UNROLL
             for (int q = 0; q < LANES; q++) r[q] = load(from + (i + q) * from_step + j);
-            turn_block(r);
+            transpose_block(r);
             UNROLL
             for (int q = 0; q < LANES; q++) store(to + (j + q) * to_step + i, r[q]);
         }
         for (; j < columns; j += LANES)
-            turn_edge(from + i * from_step + j, from_step, rows - i, columns - j,
-                      to + j * to_step + i, to_step);
+            transpose_edge(from + i * from_step + j, from_step, rows - i, columns - j,
+                           to + j * to_step + i, to_step);
     }
 }
 
-static void pack_left(const sni_loose_float *from, int64_t step, int64_t count, int64_t k,
+static void pack_left(const sni_unaligned_float *from, int64_t step, int64_t count, int64_t k,
                       float *to) {
     for (int64_t p = 0; p < k; p += SNI_LEFT_STEPS, from += SNI_LEFT_STEPS) {
-        const sni_loose_float *x = from;
+        const sni_unaligned_float *x = from;
         float *end = to + count * SNI_LEFT_STEPS, *last = to + MR * SNI_LEFT_STEPS;
         if (k - p >= SNI_LEFT_STEPS) {
             for (; to < end; to += SNI_LEFT_STEPS, x += step) {
@@ -157,7 +158,7 @@ static void pack_left(const sni_loose_float *from, int64_t step, int64_t count, 
 }
 
 /* to[p * width + i] = from[p * k_step + i] for i < count, zeros up to width. */
-static void pack_straight(const sni_loose_float *from, int64_t k_step, int64_t count, int width,
+static void pack_straight(const sni_unaligned_float *from, int64_t k_step, int64_t count, int width,
                           int64_t k, float *to) {
     if (count == width && width % LANES == 0) {
         for (int64_t p = 0; p < k; p++, from += k_step, to += width)

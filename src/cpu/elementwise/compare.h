@@ -1,7 +1,7 @@
 /* compare.h - loops of comparisons, of bools, of shifts and of plain arithmetic, compiled once per
  * instruction-set tier. */
-#ifndef SNI_EP_CPU_COMPARE_H
-#define SNI_EP_CPU_COMPARE_H
+#ifndef SNI_CPU_ELEMENTWISE_COMPARE_H
+#define SNI_CPU_ELEMENTWISE_COMPARE_H
 
 #include "ops/core/elementwise.h"
 

@@ -1,6 +1,6 @@
 /* doubles.h - loops over float64 elements, compiled once per instruction-set tier. */
-#ifndef SNI_EP_CPU_DOUBLES_H
-#define SNI_EP_CPU_DOUBLES_H
+#ifndef SNI_CPU_ELEMENTWISE_DOUBLES_H
+#define SNI_CPU_ELEMENTWISE_DOUBLES_H
 
 #include "cpu/core/kernels.h"
 #include "ops/core/elementwise.h"

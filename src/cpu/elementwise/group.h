@@ -1,7 +1,7 @@
 /* group.h - the program that a Group of elementwise operators (ops/sinter/group.h) becomes: steps
  * on rows of a tile, which stays in the first-level cache. */
-#ifndef SNI_EP_CPU_GROUP_H
-#define SNI_EP_CPU_GROUP_H
+#ifndef SNI_CPU_ELEMENTWISE_GROUP_H
+#define SNI_CPU_ELEMENTWISE_GROUP_H
 
 #include "cpu/core/cpu_ep.h"
 #include "cpu/core/loops.h"

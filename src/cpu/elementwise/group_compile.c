@@ -83,7 +83,7 @@ static int compile_compare(compiler *c, const sni_node *n) {
     static const struct {
         const char *op;
         sni_binary fn;
-        bool turned;
+        bool transposed;
     } known[] = {{"Equal", SNI_BINARY_EQUAL, false},
                  {"Less", SNI_BINARY_LESS, false},
                  {"LessOrEqual", SNI_BINARY_LESS_OR_EQUAL, false},
@@ -92,8 +92,8 @@ static int compile_compare(compiler *c, const sni_node *n) {
     int a = operand(c, n, 0, SN_FLOAT32), b = operand(c, n, 1, SN_FLOAT32);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (sni_str_is(n->type, known[i].op))
-            return known[i].turned ? add_binary(c, known[i].fn, b, a)
-                                   : add_binary(c, known[i].fn, a, b);
+            return known[i].transposed ? add_binary(c, known[i].fn, b, a)
+                                       : add_binary(c, known[i].fn, a, b);
     return -1;
 }
 

@@ -6,8 +6,8 @@ enum { TURNS_LIMIT = 8192 }; /* angles beyond are left to libm */
 /* Half pi in three parts, of which the first two leave room for a factor below 2^14. */
 static inline vf quarter_turns(vf x, vi *quadrant) {
     const vf magic = splat(12582912.0f);
-    vf turned = x * splat(0.636619772367581343f) + magic, n = turned - magic;
-    *quadrant = (vi)turned;
+    vf transposed = x * splat(0.636619772367581343f) + magic, n = transposed - magic;
+    *quadrant = (vi)transposed;
     return x - n * splat(1.5703125f) - n * splat(4.837512969970703125e-4f) -
            n * splat(7.54978995489188216e-8f);
 }

@@ -46,10 +46,10 @@ static inline void quotients(const int32_t *u, const int32_t *v, int64_t su, int
     __m256i a = su ? _mm256_loadu_si256((const void *)u) : _mm256_set1_epi32(*u);
     __m256i b = sv ? _mm256_loadu_si256((const void *)v) : _mm256_set1_epi32(*v);
     __mmask8 zero = _mm256_cmpeq_epi32_mask(b, none);
-    __mmask8 turn = _mm256_cmpeq_epi32_mask(b, _mm256_set1_epi32(-1));
-    __m256i by = _mm256_mask_mov_epi32(b, (__mmask8)(zero | turn), one);
+    __mmask8 transpose = _mm256_cmpeq_epi32_mask(b, _mm256_set1_epi32(-1));
+    __m256i by = _mm256_mask_mov_epi32(b, (__mmask8)(zero | transpose), one);
     __m256i q = _mm512_cvttpd_epi32(_mm512_div_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(by)));
-    q = _mm256_mask_sub_epi32(q, turn, none, a);
+    q = _mm256_mask_sub_epi32(q, transpose, none, a);
     _mm256_storeu_si256((void *)y, _mm256_mask_mov_epi32(q, zero, none));
 }
 #elif defined(__AVX2__)
@@ -59,10 +59,10 @@ static inline void quotients(const int32_t *u, const int32_t *v, int64_t su, int
     const __m128i one = _mm_set1_epi32(1), none = _mm_setzero_si128();
     __m128i a = su ? _mm_loadu_si128((const void *)u) : _mm_set1_epi32(*u);
     __m128i b = sv ? _mm_loadu_si128((const void *)v) : _mm_set1_epi32(*v);
-    __m128i zero = _mm_cmpeq_epi32(b, none), turn = _mm_cmpeq_epi32(b, _mm_set1_epi32(-1));
-    __m128i by = _mm_blendv_epi8(b, one, _mm_or_si128(zero, turn));
+    __m128i zero = _mm_cmpeq_epi32(b, none), transpose = _mm_cmpeq_epi32(b, _mm_set1_epi32(-1));
+    __m128i by = _mm_blendv_epi8(b, one, _mm_or_si128(zero, transpose));
     __m128i q = _mm256_cvttpd_epi32(_mm256_div_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(by)));
-    q = _mm_blendv_epi8(q, _mm_sub_epi32(none, a), turn);
+    q = _mm_blendv_epi8(q, _mm_sub_epi32(none, a), transpose);
     _mm_storeu_si128((void *)y, _mm_andnot_si128(zero, q));
 }
 #else

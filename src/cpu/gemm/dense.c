@@ -28,24 +28,25 @@ bool sni_dense_is_weight(const sni_choice *c, int i) {
 }
 
 /* Weights that have been read. */
-static void drop_weights(const void *loan, const void *from, size_t bytes) {
-    sni_loan_done(loan, from, bytes);
+static void drop_weights(const void *borrow, const void *from, size_t bytes) {
+    sni_borrow_done(borrow, from, bytes);
 }
 
 /* The weights; *loan NULL: not borrowed yet. */
-static sn_status borrow(const sni_choice *c, int i, const sni_loan **loan, sn_error *err) {
-    return *loan ? SN_OK : sni_pack_borrow(c, i, true, loan, err);
+static sn_status borrow_matrix(const sni_choice *c, int i, const sni_borrow **borrow,
+                               sn_error *err) {
+    return *borrow ? SN_OK : sni_pack_borrow(c, i, true, borrow, err);
 }
 
-static sn_status pack_floats(const sni_choice *c, int i, bool turned, float alpha,
-                             const sni_loan *loan, sni_dense *p, sn_error *err) {
+static sn_status pack_floats(const sni_choice *c, int i, bool transposed, float alpha,
+                             const sni_borrow *borrow, sni_dense *p, sn_error *err) {
     size_t size = sni_gemm_packed_b_size(p->k, p->n);
     bool filled;
     SN_TRY(sni_cpu_floats(c, size, &p->panels, &filled, err));
     if (filled) return SN_OK;
-    SN_TRY(borrow(c, i, &loan, err));
-    sni_gemm_stream_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k, p->n,
-                      p->panels, drop_weights, loan);
+    SN_TRY(borrow_matrix(c, i, &borrow, err));
+    sni_gemm_stream_b(borrow->tensor.data, transposed ? 1 : p->n, transposed ? p->k : 1, p->k, p->n,
+                      p->panels, drop_weights, borrow);
     for (size_t at = 0; alpha != 1.0f && at < size; at++) p->panels[at] *= alpha;
     return SN_OK;
 }
@@ -79,55 +80,56 @@ static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
  * and where the model has more weights than caches keep. More rows lose at most 4 % by them, so
  * weights that may meet few rows later are coded whatever comes first. A compiled model has decided
  * it. */
-static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p, bool *coded,
-                        const sni_loan **loan, sn_error *err) {
-    size_t size = sni_gemm_coded_b_size(p->k, p->n), given = sni_pack_given(c);
+static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p,
+                        bool *compressed, const sni_borrow **borrow, sn_error *err) {
+    size_t size = sni_gemm_compressed_b_size(p->k, p->n), given = sni_pack_given(c);
     size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
-    *coded = size && given == size;
-    int64_t rows = rows_of(c->in[0], p->k), few = sni_coded_kernels_get()->rows;
+    *compressed = size && given == size;
+    int64_t rows = rows_of(c->in[0], p->k), few = sni_compressed_kernels_get()->rows;
     if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
         return SN_OK;
     if (rows > few && (rows == INT64_MAX || !may_have(c, p->k, few))) return SN_OK;
-    if (!sni_coded_pays()) return SN_OK;
-    SN_TRY(borrow(c, i, loan, err));
-    *coded = sni_gemm_uncoded_part((*loan)->tensor.data, p->k * p->n) < CODE_ESCAPES;
+    if (!sni_compressed_pays()) return SN_OK;
+    SN_TRY(borrow_matrix(c, i, borrow, err));
+    *compressed = sni_gemm_uncompressed_part((*borrow)->tensor.data, p->k * p->n) < CODE_ESCAPES;
     return SN_OK;
 }
 
 /* The list of exponents; `coded` says that the codes were finished. */
-static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool coded, sni_dense *p,
+static sn_status keep_more(const sni_choice *c, const uint8_t *room, bool compressed, sni_dense *p,
                            sn_error *err) {
     void *data;
     bool filled;
-    SN_TRY(sni_pack_alloc(c, p->coded.n_more, &data, &filled, err));
-    if (filled != coded)
+    SN_TRY(sni_pack_alloc(c, p->compressed.n_more, &data, &filled, err));
+    if (filled != compressed)
         return sni_fail(err, SN_INVALID_MODEL,
                         "packed weights: a list of %zu exponents without its codes",
-                        p->coded.n_more);
-    if (room && p->coded.n_more) memcpy(data, room, p->coded.n_more);
-    p->coded.more = data;
+                        p->compressed.n_more);
+    if (room && p->compressed.n_more) memcpy(data, room, p->compressed.n_more);
+    p->compressed.more = data;
     return SN_OK;
 }
 
-static sn_status pack_coded(const sni_choice *c, int i, bool turned, const sni_loan *loan,
-                            sni_dense *p, sn_error *err) {
-    size_t size = sni_gemm_coded_b_size(p->k, p->n);
+static sn_status pack_compressed(const sni_choice *c, int i, bool transposed,
+                                 const sni_borrow *borrow, sni_dense *p, sn_error *err) {
+    size_t size = sni_gemm_compressed_b_size(p->k, p->n);
     uint8_t *room;
     void *data;
     bool filled;
     SN_TRY(sni_pack_alloc(c, size, &data, &filled, err));
-    p->coded.coded = data;
+    p->compressed.compressed = data;
     if (filled) {
-        p->coded.n_more = sni_pack_given(c);
-        if (!p->coded.n_more)
+        p->compressed.n_more = sni_pack_given(c);
+        if (!p->compressed.n_more)
             return sni_fail(err, SN_INVALID_MODEL, "packed weights: codes without their list");
         return keep_more(c, NULL, true, p, err);
     }
-    SN_TRY(borrow(c, i, &loan, err));
-    room = malloc(sni_gemm_code_room(p->k, p->n));
+    SN_TRY(borrow_matrix(c, i, &borrow, err));
+    room = malloc(sni_gemm_compress_capacity(p->k, p->n));
     if (!room) return sni_fail_memory(err);
-    p->coded.n_more = sni_gemm_code_b(loan->tensor.data, turned ? 1 : p->n, turned ? p->k : 1, p->k,
-                                      p->n, data, room, drop_weights, loan);
+    p->compressed.n_more =
+        sni_gemm_compress_b(borrow->tensor.data, transposed ? 1 : p->n, transposed ? p->k : 1, p->k,
+                            p->n, data, room, drop_weights, borrow);
     sn_status status = keep_more(c, room, false, p, err);
     free(room);
     return status;
@@ -146,57 +148,58 @@ static sn_status pack_even(const sni_choice *c, sni_dense *p, sn_error *err) {
 }
 
 /* What products by pairs need to know. */
-static sn_status pack_paired(const sni_choice *c, sni_dense *p, sn_error *err) {
-    size_t sizes[2] = {sni_paired_numbers(p->k, p->n, false) * sizeof(float),
-                       sni_paired_flags(p->n)};
+static sn_status pack_inner_product(const sni_choice *c, sni_dense *p, sn_error *err) {
+    size_t sizes[2] = {sni_inner_product_numbers(p->k, p->n, false) * sizeof(float),
+                       sni_inner_product_flags(p->n)};
     void *pieces[2];
     bool filled;
     SN_TRY(sni_pack_alloc_all(c, 2, sizes, pieces, &filled, err));
-    if (!filled) sni_paired_measure(p->panels, p->k, p->n, false, pieces[0], pieces[1]);
-    p->paired = (sni_paired_b){
+    if (!filled) sni_inner_product_measure(p->panels, p->k, p->n, false, pieces[0], pieces[1]);
+    p->inner_product = (sni_inner_product_b){
         .k = p->k, .n = p->n, .panels = p->panels, .numbers = pieces[0], .tame = pieces[1]};
     return SN_OK;
 }
 
 /* Which columns may be added up, or paired. */
 static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_error *err) {
-    bool suits = sni_paired_pays() && sni_paired_suits(INT64_MAX, p->n, p->k) &&
-                 rows_of(c->left, p->k) > sni_paired_most(); /* as far as the graph knows */
-    if (ways & SNI_DENSE_PAIRED && suits) return pack_paired(c, p, err);
-    return ways & SNI_DENSE_SEVEN ? pack_even(c, p, err) : SN_OK;
+    bool suits = sni_inner_product_pays() && sni_inner_product_suits(INT64_MAX, p->n, p->k) &&
+                 rows_of(c->left, p->k) > sni_inner_product_most(); /* as far as the graph knows */
+    if (ways & SNI_DENSE_INNER_PRODUCT && suits) return pack_inner_product(c, p, err);
+    return ways & SNI_DENSE_STRASSEN ? pack_even(c, p, err) : SN_OK;
 }
 
 /* ---- Digits ---- */
 
 /* Packs what `s` gives, of which a compiled model has brought nothing. */
-static sn_status make_digits(const sni_choice *c, const sni_digits_source *s, sni_digits_b *out,
+static sn_status make_digits(const sni_choice *c, const sni_emulated_source *s, sni_emulated_b *out,
                              sn_error *err) {
-    int32_t *sizes = malloc((size_t)sni_round_up(s->n, SNI_DIGITS_COLUMNS) * sizeof *sizes);
+    int32_t *sizes = malloc((size_t)sni_round_up(s->n, SNI_EMULATED_COLUMNS) * sizeof *sizes);
     void *data;
     bool filled;
     if (!sizes) return sni_fail_memory(err);
-    bool floats = !sni_digits_measure(s, sizes);
-    sn_status status = sni_pack_alloc(c, sni_digits_size(s->k, s->n, floats), &data, &filled, err);
+    bool floats = !sni_emulated_measure(s, sizes);
+    sn_status status =
+        sni_pack_alloc(c, sni_emulated_size(s->k, s->n, floats), &data, &filled, err);
     if (status == SN_OK) {
-        if (!filled) sni_digits_pack(s, sizes, floats, data);
-        *out = sni_digits_of(s->k, s->n, floats, data);
+        if (!filled) sni_emulated_pack(s, sizes, floats, data);
+        *out = sni_emulated_of(s->k, s->n, floats, data);
     }
     free(sizes);
     return status;
 }
 
-sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sni_digits_b *out,
-                           sn_error *err) {
+sn_status sni_dense_emulated(const sni_choice *c, const sni_dense_origin *from, sni_emulated_b *out,
+                             sn_error *err) {
     size_t given = sni_pack_given(c);
-    bool floats = given == sni_digits_size(from->k, from->n, true), filled;
+    bool floats = given == sni_emulated_size(from->k, from->n, true), filled;
     void *data;
-    if (floats || given == sni_digits_size(from->k, from->n, false)) {
+    if (floats || given == sni_emulated_size(from->k, from->n, false)) {
         SN_TRY(sni_pack_alloc(c, given, &data, &filled, err));
         if (!filled) return sni_fail(err, SN_INTERNAL, "packed weights: digits that were there");
-        *out = sni_digits_of(from->k, from->n, floats, data);
+        *out = sni_emulated_of(from->k, from->n, floats, data);
         return SN_OK;
     }
-    sni_digits_source s = {.k = from->k, .n = from->n};
+    sni_emulated_source s = {.k = from->k, .n = from->n};
     SN_TRY(from->open(from->ctx, &s, err));
     return make_digits(c, &s, out, err);
 }
@@ -205,76 +208,78 @@ sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sn
 typedef struct matrix {
     const sni_choice *c;
     int i;
-    bool turned;
-    const sni_loan *loan;
+    bool transposed;
+    const sni_borrow *borrow;
     int64_t k, n;
 } matrix;
 
 static void fill_matrix(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
                         float *panel) {
     const matrix *m = ctx;
-    const sni_loose_float *w = m->loan->tensor.data;
+    const sni_unaligned_float *w = m->borrow->tensor.data;
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (m->turned)
-        k->pack_turned(w + n0 * m->k + k0, m->k, cols, nr, rows, panel);
+    if (m->transposed)
+        k->pack_transposed(w + n0 * m->k + k0, m->k, cols, nr, rows, panel);
     else
         k->pack_straight(w + k0 * m->n + n0, m->n, cols, nr, rows, panel);
 }
 
-static sn_status open_matrix(void *ctx, sni_digits_source *s, sn_error *err) {
+static sn_status open_matrix(void *ctx, sni_emulated_source *s, sn_error *err) {
     matrix *m = ctx;
     s->fill = fill_matrix;
     s->ctx = m;
-    return sni_pack_borrow(m->c, m->i, true, &m->loan, err);
+    return sni_pack_borrow(m->c, m->i, true, &m->borrow, err);
 }
 
 /* Few rows, if there are never more, read floats quicker where caches keep all of them. A compiled
  * model has decided it. */
-static bool suits_digits(const sni_choice *c, const sni_dense *p) {
+static bool suits_emulated(const sni_choice *c, const sni_dense *p) {
     enum { FEW_ROWS = 4 };
     size_t given = sni_pack_given(c);
-    if (!sni_digits_can(p->k, p->n)) return false;
+    if (!sni_emulated_can(p->k, p->n)) return false;
     if (given)
-        return given == sni_digits_size(p->k, p->n, false) ||
-               given == sni_digits_size(p->k, p->n, true);
+        return given == sni_emulated_size(p->k, p->n, false) ||
+               given == sni_emulated_size(p->k, p->n, true);
     return rows_of(c->left, p->k) > FEW_ROWS || c->matrix_bytes > 2 * sni_cpu_cache(2);
 }
 
-static sn_status pack_digits(const sni_choice *c, int i, bool turned, sni_dense *p, sn_error *err) {
-    matrix m = {.c = c, .i = i, .turned = turned, .k = p->k, .n = p->n};
+static sn_status pack_emulated(const sni_choice *c, int i, bool transposed, sni_dense *p,
+                               sn_error *err) {
+    matrix m = {.c = c, .i = i, .transposed = transposed, .k = p->k, .n = p->n};
     sni_dense_origin from = {p->k, p->n, open_matrix, &m};
-    SN_TRY(sni_dense_digits(c, &from, &p->digits, err));
-    if (m.loan) drop_weights(m.loan, m.loan->tensor.data, (size_t)(p->k * p->n) * sizeof(float));
+    SN_TRY(sni_dense_emulated(c, &from, &p->emulated, err));
+    if (m.borrow)
+        drop_weights(m.borrow, m.borrow->tensor.data, (size_t)(p->k * p->n) * sizeof(float));
     return SN_OK;
 }
 
 /* ---- All of them ---- */
 
-static sn_status pack_any(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
+static sn_status pack_any(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
                           sni_dense *p, sn_error *err) {
-    const sni_loan *loan = NULL;
-    bool coded;
-    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && suits_digits(c, p))
-        return pack_digits(c, i, turned, p, err);
-    SN_TRY(decide(c, i, alpha, p, &coded, &loan, err));
-    if (coded) return pack_coded(c, i, turned, loan, p, err);
-    SN_TRY(pack_floats(c, i, turned, alpha, loan, p, err));
+    const sni_borrow *borrow = NULL;
+    bool compressed;
+    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && suits_emulated(c, p))
+        return pack_emulated(c, i, transposed, p, err);
+    SN_TRY(decide(c, i, alpha, p, &compressed, &borrow, err));
+    if (compressed) return pack_compressed(c, i, transposed, borrow, p, err);
+    SN_TRY(pack_floats(c, i, transposed, alpha, borrow, p, err));
     return pack_ways(c, ways, p, err);
 }
 
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
+sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
                          void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
-    sni_dense p = {.k = w->dims[turned], .n = w->dims[!turned]};
-    SN_TRY(pack_any(c, i, turned, alpha, ways, &p, err));
+    sni_dense p = {.k = w->dims[transposed], .n = w->dims[!transposed]};
+    SN_TRY(pack_any(c, i, transposed, alpha, ways, &p, err));
     struct {
         sni_dense dense;
-        atomic_uint turns;
+        atomic_uint row_passes;
     } *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     kept->dense = p;
-    kept->dense.turns = &kept->turns;
-    atomic_init(&kept->turns, 0);
+    kept->dense.row_passes = &kept->row_passes;
+    atomic_init(&kept->row_passes, 0);
     *state = kept;
     return SN_OK;
 }
@@ -282,8 +287,8 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, u
 uint64_t sni_dense_bytes(const void *state) {
     const sni_dense *w = state;
     if (w->panels) return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
-    if (w->digits.k) return sni_digits_size(w->k, w->n, w->digits.floats != NULL);
-    return sni_gemm_coded_b_size(w->k, w->n) + w->coded.n_more;
+    if (w->emulated.k) return sni_emulated_size(w->k, w->n, w->emulated.floats != NULL);
+    return sni_gemm_compressed_b_size(w->k, w->n) + w->compressed.n_more;
 }
 
 void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
@@ -291,9 +296,9 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->k = w->k;
     g->packed_b = w->panels;
     g->even = w->even;
-    g->paired = w->paired.panels ? &w->paired : NULL;
-    g->digits = w->digits.k ? &w->digits : NULL;
-    g->coded_b = w->panels || g->digits ? NULL : &w->coded;
+    g->inner_product = w->inner_product.panels ? &w->inner_product : NULL;
+    g->emulated = w->emulated.k ? &w->emulated : NULL;
+    g->compressed_b = w->panels || g->emulated ? NULL : &w->compressed;
 }
 
 /* ---- Products ---- */

@@ -1,11 +1,11 @@
 /* dense.h - matrix products in float32, whatever operator asks for them: Gemm, MatMul, Linear and
  * their fused relatives all run here. */
-#ifndef SNI_EP_CPU_DENSE_H
-#define SNI_EP_CPU_DENSE_H
+#ifndef SNI_CPU_GEMM_DENSE_H
+#define SNI_CPU_GEMM_DENSE_H
 
-#include "cpu/gemm/digits.h"
+#include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 #include "cpu/core/cpu_ep.h"
 #include "ops/math/activation.h"
 #include "ops/matmul/matmul.h"
@@ -15,12 +15,12 @@
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
-    float *panels;       /* NULL: coded, or digits */
-    const uint8_t *even; /* of sni_gemm_f32; NULL: all products are made */
-    sni_paired_b paired; /* of sni_gemm_f32; no panels: not made so */
-    sni_digits_b digits; /* no k: it is not kept so; else in the place of all others */
-    sni_coded_b coded;
-    atomic_uint *turns; /* of single rows, which go through the columns to and fro */
+    float *panels;                     /* NULL: coded, or digits */
+    const uint8_t *even;               /* of sni_gemm_f32; NULL: all products are made */
+    sni_inner_product_b inner_product; /* of sni_gemm_f32; no panels: not made so */
+    sni_emulated_b emulated; /* no k: it is not kept so; else in the place of all others */
+    sni_compressed_b compressed;
+    atomic_uint *row_passes; /* of single rows, which go through the columns to and fro */
 } sni_dense;
 
 /* True if input i is a float32 matrix that is part of the model. */
@@ -29,25 +29,25 @@ bool sni_dense_is_weight(const sni_choice *c, int i);
 /* Ways to make products that a node allows. */
 typedef enum sni_dense_ways {
     SNI_DENSE_PLAIN = 0,
-    SNI_DENSE_SEVEN = 1,
-    SNI_DENSE_PAIRED = 2,
+    SNI_DENSE_STRASSEN = 1,
+    SNI_DENSE_INNER_PRODUCT = 2,
     SNI_DENSE_DIGITS = 4
 } sni_dense_ways;
 
 /* Packs input i, (n,k) if `turned`, times alpha. `ways` are a sum of sni_dense_ways. *state is a
  * sni_dense, freed with free(). */
-sn_status sni_dense_pack(const sni_choice *c, int i, bool turned, float alpha, unsigned ways,
+sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
                          void **state, sn_error *err);
 
 /* Packs a right operand for products of digits. `open` is asked where it comes from, unless a
  * compiled model brings it finished. */
 typedef struct sni_dense_origin {
     int64_t k, n;
-    sn_status (*open)(void *ctx, sni_digits_source *s, sn_error *err);
+    sn_status (*open)(void *ctx, sni_emulated_source *s, sn_error *err);
     void *ctx;
 } sni_dense_origin;
-sn_status sni_dense_digits(const sni_choice *c, const sni_dense_origin *from, sni_digits_b *out,
-                           sn_error *err);
+sn_status sni_dense_emulated(const sni_choice *c, const sni_dense_origin *from, sni_emulated_b *out,
+                             sn_error *err);
 
 /* sni_impl.packed_bytes of a state that is a sni_dense. */
 uint64_t sni_dense_bytes(const void *state);

@@ -22,13 +22,14 @@ enum {
 /* Where panel j of a k-block of B lies that can be fetched. `b` begins with column j0. */
 static const float *panel_of_b(const sni_gemm_share *s, const float *b, int64_t p, int64_t kc,
                                int64_t j0, int64_t j) {
-    return s->coder ? (const void *)sni_gemm_coded_piece(s->g, p, j).groups : b + (j - j0) * kc;
+    return s->coder ? (const void *)sni_gemm_compressed_piece(s->g, p, j).groups
+                    : b + (j - j0) * kc;
 }
 
 /* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
  * it where each block decodes B anew. */
 static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    size_t room = sni_cpu_cache(2) / (g->coded_b ? 2 : 4);
+    size_t room = sni_cpu_cache(2) / (g->compressed_b ? 2 : 4);
     int64_t most = (int64_t)(room / ((size_t)k->kc * sizeof(float))) / k->mr;
     return most < 1 ? 1 : most;
 }
@@ -39,10 +40,10 @@ static int64_t block_columns(const sni_cpu_kernels *k) {
 
 /* A that the tiles read where it lies, unless so many of a tile's rows meet in one place of the
  * first-level cache that they put each other out. */
-static bool is_lying(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
+static bool is_strided(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     enum { SETS = 64, LINE = 16, MOST_IN_SET = 7 }; /* a line in floats; eight ways */
     int8_t rows[SETS] = {0}, most = 0;
-    if (g->packed_a || g->coded_b || g->a_col != 1 || g->a_row < 0) return false;
+    if (g->packed_a || g->compressed_b || g->a_col != 1 || g->a_row < 0) return false;
     for (int i = 0; i < k->mr; i++) {
         int8_t here = ++rows[(uint64_t)i * (uint64_t)g->a_row / LINE % SETS];
         most = here > most ? here : most;
@@ -55,7 +56,7 @@ static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count
                                int64_t kc) {
     const sni_gemm_f32 *g = s->g;
     int mr = s->kernels->mr;
-    if (s->lying) return NULL;
+    if (s->strided) return NULL;
     if (g->packed_a)
         return g->packed_a + p * s->panels * mr + i * sni_gemm_left_panel(s->kernels, kc);
     sni_gemm_pack_rows(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels, i,
@@ -68,10 +69,10 @@ static const float *block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, i
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     if (g->packed_b) return sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j);
-    if (g->coded_b) return s->b_block;
+    if (g->compressed_b) return s->b_block;
     if (g->fill) {
         for (int64_t q = 0; q < nc; q += nr)
-            g->fill(g->fill_ctx, p, kc, j + q, sni_smaller(nr, nc - q), nr, s->b_block + q * kc);
+            g->fill(g->fill_ctx, p, kc, j + q, sni_min(nr, nc - q), nr, s->b_block + q * kc);
     } else {
         sni_gemm_pack_columns(s->kernels, g->b + p * g->b_row + j * g->b_col, g->b_row, g->b_col,
                               nc, kc, s->b_block);
@@ -103,8 +104,8 @@ typedef struct fetch {
 
 /* Part i of what is to be fetched, of `each` lines as long as there are any. */
 static fetch fetch_part(const float *from, int64_t lines, int64_t each, int64_t i) {
-    int64_t first = sni_smaller(i * each, lines);
-    return (fetch){from ? from + first * 16 : NULL, from ? sni_smaller(each, lines - first) : 0};
+    int64_t first = sni_min(i * each, lines);
+    return (fetch){from ? from + first * 16 : NULL, from ? sni_min(each, lines - first) : 0};
 }
 
 /* Takes the sums of a tile, nr in a row, to C. */
@@ -122,7 +123,7 @@ static void add_edge(const sni_gemm_share *s, const float *sums, int64_t i, int6
 
 /* A single row of A, read where it lies, times a panel of B: `b` or a coded `piece`. */
 static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b,
-                         const sni_coded_piece *piece, int64_t kc, int64_t j, int64_t cols,
+                         const sni_compressed_piece *piece, int64_t kc, int64_t j, int64_t cols,
                          bool add) {
     float edge[SNI_MAX_NR], *c = s->g->c + j;
     bool whole = cols == s->kernels->nr;
@@ -137,8 +138,8 @@ static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b
  * `piece`, which is written to the share's block on the way. What is finished goes to C once: its
  * rows may be so far apart that the first-level cache does not keep them side by side. */
 static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
-                     const sni_coded_piece *piece, int64_t p, int64_t kc, int64_t i, int64_t rows,
-                     int64_t j, int64_t cols, const fetch *next) {
+                     const sni_compressed_piece *piece, int64_t p, int64_t kc, int64_t i,
+                     int64_t rows, int64_t j, int64_t cols, const fetch *next) {
     const sni_gemm_f32 *g = s->g;
     const sni_cpu_kernels *k = s->kernels;
     _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
@@ -150,10 +151,10 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
     if (piece)
         s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
                                next->lines);
-    else if (s->lying)
-        (half ? k->gemm_lying_half : k->gemm_lying)[rows](kc, g->a + i * g->a_row + p, g->a_row, b,
-                                                          c, g->c_row, add, apart, next->from,
-                                                          next->lines);
+    else if (s->strided)
+        (half ? k->gemm_strided_half : k->gemm_strided)[rows](kc, g->a + i * g->a_row + p, g->a_row,
+                                                              b, c, g->c_row, add, apart,
+                                                              next->from, next->lines);
     else
         (half ? k->gemm_half : k->gemm_tile)[rows](kc, a, b, NULL, c, g->c_row, add, apart,
                                                    next->from, next->lines);
@@ -174,17 +175,17 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
     float sums[FEW_PANELS][SNI_MAX_MR * SNI_MAX_NR];
     int64_t row[FEW_PANELS + 1];
     for (int64_t i = 0; i <= count; i++) row[i] = sni_gemm_panel_row(g->m, s->panels, i0 + i);
-    sni_coded_piece piece = sni_gemm_coded_piece(s->g, p, j);
+    sni_compressed_piece piece = sni_gemm_compressed_piece(s->g, p, j);
     for (int64_t r = 0; r < kc; r += FEW_ROWS) {
-        int64_t n = sni_smaller(FEW_ROWS, kc - r);
-        int64_t lines = n * s->coder->group_bytes / (SNI_CODED_ROWS * 64) + 1;
+        int64_t n = sni_min(FEW_ROWS, kc - r);
+        int64_t lines = n * s->coder->group_bytes / (SNI_COMPRESSED_ROWS * 64) + 1;
         int64_t each = sni_ceil_div(lines, count + 1);
-        const float *ahead = (const void *)(piece.groups + SNI_CODED_AHEAD);
-        fetch part = fetch_part(ahead, lines, each, 0);
+        const float *prefetch = (const void *)(piece.groups + SNI_COMPRESSED_AHEAD);
+        fetch part = fetch_part(prefetch, lines, each, 0);
         s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
         bool to_c = whole && r + n == kc;
         for (int64_t i = 0; i < count; i++) {
-            part = fetch_part(ahead, lines, each, i + 1);
+            part = fetch_part(prefetch, lines, each, i + 1);
             float *c = to_c ? g->c + row[i] * g->c_row + j : sums[i];
             s->kernels->gemm_tile[row[i + 1] - row[i]](
                 n, a + i * sni_gemm_left_panel(s->kernels, kc) + r * mr, s->b_block,
@@ -207,17 +208,17 @@ static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64
     int64_t lines = s->coder ? sni_gemm_groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
-        int64_t cols = sni_smaller(nr, nc - j);
+        int64_t cols = sni_min(nr, nc - j);
         if (s->coder && count <= FEW_PANELS) {
             run_few(s, i0, count, j0 + j, cols, p, kc, a);
             continue;
         }
         const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
         const float *right = s->coder ? s->b_block : b + j * kc;
-        sni_coded_piece piece = {0};
-        if (s->coder) piece = sni_gemm_coded_piece(s->g, p, j0 + j);
+        sni_compressed_piece piece = {0};
+        if (s->coder) piece = sni_gemm_compressed_piece(s->g, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
-            int64_t row = s->rows * (i0 + i) + sni_smaller(i0 + i, s->more_rows);
+            int64_t row = s->rows * (i0 + i) + sni_min(i0 + i, s->more_rows);
             int64_t rows = s->rows + (i0 + i < s->more_rows);
             fetch part = fetch_part(next, lines, each, i);
             run_tile(s, a ? a + i * sni_gemm_left_panel(s->kernels, kc) : NULL, right,
@@ -236,20 +237,20 @@ static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
     if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
     if (!g->packed_b) return NULL;
     if (p + kc < g->k)
-        return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc,
-                                     sni_smaller(s->kc, g->k - p - kc), j);
+        return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc, sni_min(s->kc, g->k - p - kc),
+                                     j);
     if (j + nc >= s->n1) return NULL;
-    return sni_gemm_packed_panel(g->packed_b, g->n, nr, 0, sni_smaller(s->kc, g->k), j + nc);
+    return sni_gemm_packed_panel(g->packed_b, g->n, nr, 0, sni_min(s->kc, g->k), j + nc);
 }
 
 static void run_share(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
-    int64_t nc_most = g->packed_b || g->coded_b ? s->n1 - s->n0 : block_columns(s->kernels);
+    int64_t nc_most = g->packed_b || g->compressed_b ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
-        int64_t nc = sni_smaller(nc_most, s->n1 - j);
+        int64_t nc = sni_min(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
-            int64_t kc = sni_smaller(s->kc, g->k - p);
+            int64_t kc = sni_min(s->kc, g->k - p);
             const float *b = block_of_b(s, p, kc, j, nc);
             for (int64_t q = 0; q < blocks; q++) {
                 if (g->stop && g->stop(g->stop_ctx)) return;
@@ -269,10 +270,10 @@ static void run_row(const sni_gemm_share *s) {
     int nr = s->kernels->nr;
     int64_t panels = sni_ceil_div(s->n1 - s->n0, nr);
     for (int64_t p = 0; p < g->k; p += s->kc) {
-        int64_t kc = sni_smaller(s->kc, g->k - p);
+        int64_t kc = sni_min(s->kc, g->k - p);
         for (int64_t i = 0; i < panels; i++) {
             int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
-                    cols = sni_smaller(nr, s->n1 - j);
+                    cols = sni_min(nr, s->n1 - j);
             run_row_tile(s, g->a + p, sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j), NULL,
                          kc, j, cols, p > 0 || g->add);
         }
@@ -281,22 +282,22 @@ static void run_row(const sni_gemm_share *s) {
 }
 
 /* The same with coded B, in the order in which it lies: what is fetched ahead comes next. */
-static void run_coded_row(const sni_gemm_share *s) {
+static void run_compressed_row(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     for (int64_t p = 0; p < g->k; p += s->kc) {
-        int64_t kc = sni_smaller(s->kc, g->k - p);
+        int64_t kc = sni_min(s->kc, g->k - p);
         for (int64_t j = s->n0; j < s->n1; j += nr) {
-            sni_coded_piece piece = sni_gemm_coded_piece(s->g, p, j);
-            run_row_tile(s, g->a + p, NULL, &piece, kc, j, sni_smaller(nr, s->n1 - j),
-                         p > 0 || g->add);
+            sni_compressed_piece piece = sni_gemm_compressed_piece(s->g, p, j);
+            run_row_tile(s, g->a + p, NULL, &piece, kc, j, sni_min(nr, s->n1 - j), p > 0 || g->add);
         }
     }
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
 static bool is_row(const sni_gemm_f32 *g) {
-    return g->m == 1 && (g->packed_b || g->coded_b) && !g->packed_a && (g->a_col == 1 || g->k == 1);
+    return g->m == 1 && (g->packed_b || g->compressed_b) && !g->packed_a &&
+           (g->a_col == 1 || g->k == 1);
 }
 
 /* ---- Threads ---- */
@@ -306,7 +307,7 @@ typedef struct job {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
     int64_t row_panels, col_panels;
-    bool seven; /* panels are dealt out in pairs; the number of those of rows is even */
+    bool strassen; /* panels are dealt out in pairs; the number of those of rows is even */
     int parts;
     bool by_rows;
     float *scratch;
@@ -315,16 +316,16 @@ typedef struct job {
 
 static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     if (g->packed_a || is_row(g)) return 0;
-    if (sni_gemm_by_seven(g)) return sni_gemm_seven_left_size(g);
-    if (is_lying(g, k)) return 0;
-    int64_t panels = sni_smaller(sni_ceil_div(g->m, k->mr), block_panels(g, k));
+    if (sni_gemm_is_strassen(g)) return sni_gemm_strassen_left_size(g);
+    if (is_strided(g, k)) return 0;
+    int64_t panels = sni_min(sni_ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * sni_gemm_left_panel(k, sni_gemm_depth(g->k)));
 }
 
 static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_b || (g->coded_b && is_row(g))) return 0;
-    int64_t cols = g->coded_b ? k->nr : sni_smaller(sni_round_up(g->n, k->nr), block_columns(k));
-    return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_CODED_ROWS));
+    if (g->packed_b || (g->compressed_b && is_row(g))) return 0;
+    int64_t cols = g->compressed_b ? k->nr : sni_min(sni_round_up(g->n, k->nr), block_columns(k));
+    return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_COMPRESSED_ROWS));
 }
 
 /* Floats of scratch of one thread. */
@@ -334,9 +335,9 @@ static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
 
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (g->digits) return sni_gemm_digits_size(g, threads);
+    if (g->emulated) return sni_gemm_emulated_size(g, threads);
     if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
-    if (sni_gemm_is_paired(g)) return sni_gemm_paired_size(g, threads);
+    if (sni_gemm_is_inner_product(g)) return sni_gemm_inner_product_size(g, threads);
     return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
 }
 
@@ -346,29 +347,29 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
     int64_t parts = threads;
-    int each = j->seven ? 2 : 1;
+    int each = j->strassen ? 2 : 1;
     j->row_panels = sni_round_up(sni_ceil_div(g->m, j->kernels->mr), each);
     j->col_panels = sni_ceil_div(g->n, j->kernels->nr);
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
     int64_t rows = j->row_panels / each, columns = sni_ceil_div(j->col_panels, each);
-    int64_t by_rows = sni_ceil_div(rows, sni_smaller(parts, rows)) * columns;
-    int64_t by_cols = sni_ceil_div(columns, sni_smaller(parts, columns)) * rows;
+    int64_t by_rows = sni_ceil_div(rows, sni_min(parts, rows)) * columns;
+    int64_t by_cols = sni_ceil_div(columns, sni_min(parts, columns)) * rows;
     bool many = j->row_panels >= MANY_PANELS * parts && !g->packed_a;
     j->by_rows = many ? by_rows <= by_cols : by_rows < by_cols;
-    j->parts = (int)sni_smaller(parts, j->by_rows ? rows : columns);
+    j->parts = (int)sni_min(parts, j->by_rows ? rows : columns);
 }
 
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     const sni_gemm_f32 *g = j->g;
     for (int64_t part = begin; part < end; part++) {
-        int each = j->seven ? 2 : 1;
+        int each = j->strassen ? 2 : 1;
         int64_t units = sni_ceil_div(j->by_rows ? j->row_panels : j->col_panels, each);
         int64_t from = part * units / j->parts * each, to = (part + 1) * units / j->parts * each;
         float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
         sni_gemm_share s = {.g = g,
                             .kernels = j->kernels,
-                            .coder = g->coded_b ? sni_coded_kernels_get() : NULL,
+                            .coder = g->compressed_b ? sni_compressed_kernels_get() : NULL,
                             .panels = j->row_panels,
                             .kc = sni_gemm_depth(g->k),
                             .rows = g->m / j->row_panels,
@@ -376,14 +377,14 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                             .i0 = j->by_rows ? from : 0,
                             .i1 = j->by_rows ? to : j->row_panels,
                             .n0 = j->by_rows ? 0 : from * j->kernels->nr,
-                            .n1 = j->by_rows ? g->n : sni_smaller(to * j->kernels->nr, g->n),
-                            .lying = is_lying(g, j->kernels),
+                            .n1 = j->by_rows ? g->n : sni_min(to * j->kernels->nr, g->n),
+                            .strided = is_strided(g, j->kernels),
                             .a_block = scratch,
                             .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
-        if (j->seven)
-            sni_gemm_run_seven(&s);
+        if (j->strassen)
+            sni_gemm_run_strassen(&s);
         else if (is_row(g) && s.coder)
-            run_coded_row(&s);
+            run_compressed_row(&s);
         else if (is_row(g))
             run_row(&s);
         else
@@ -406,19 +407,19 @@ void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
         run_empty(g, j.kernels);
         return;
     }
-    if (g->digits) {
-        sni_gemm_run_digits(g, threads, scratch);
+    if (g->emulated) {
+        sni_gemm_run_emulated(g, threads, scratch);
         return;
     }
     if (sni_gemm_is_unpacked(g)) {
         sni_gemm_run_unpacked(g, threads < 1 ? 1 : threads, scratch);
         return;
     }
-    if (sni_gemm_is_paired(g)) {
-        sni_gemm_run_paired(g, threads, scratch);
+    if (sni_gemm_is_inner_product(g)) {
+        sni_gemm_run_inner_product(g, threads, scratch);
         return;
     }
-    j.seven = sni_gemm_by_seven(g);
+    j.strassen = sni_gemm_is_strassen(g);
     cut(&j, threads < 1 ? 1 : threads);
     j.scratch_part = part_size(g, j.kernels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);

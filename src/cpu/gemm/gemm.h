@@ -3,10 +3,10 @@
  * A is (m,k), B is (k,n), C is (m,n) with contiguous rows. Either operand may be packed once
  * beforehand (weights) or while running. Each element of C is summed over k in the same order
  * whatever the number of threads, so results do not depend on it. */
-#ifndef SNI_CPU_GEMM_H
-#define SNI_CPU_GEMM_H
+#ifndef SNI_CPU_GEMM_GEMM_H
+#define SNI_CPU_GEMM_GEMM_H
 
-#include "cpu/gemm/coded.h"
+#include "cpu/gemm/compressed.h"
 #include "cpu/core/kernels.h"
 
 #include <stddef.h>
@@ -16,12 +16,12 @@
 typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int64_t n0,
                                  int64_t cols, int nr, float *panel);
 
-/* B packed with its exponents coded, from sni_gemm_code_b(). */
-typedef struct sni_coded_b {
-    const void *coded;   /* sni_gemm_coded_b_size() bytes */
-    const uint8_t *more; /* what has no code */
+/* B packed with its exponents coded, from sni_gemm_compress_b(). */
+typedef struct sni_compressed_b {
+    const void *compressed; /* sni_gemm_compressed_b_size() bytes */
+    const uint8_t *more;    /* what has no code */
     size_t n_more;
-} sni_coded_b;
+} sni_compressed_b;
 
 typedef struct sni_gemm_f32 {
     int64_t m, n, k;
@@ -35,11 +35,13 @@ typedef struct sni_gemm_f32 {
                               `fill` */
     const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
                               eight then, with somewhat larger errors. NULL: all are made */
-    const struct sni_paired_b *paired; /* the same for products by pairs (cpu/gemm/paired.h), which
-                                          come first; not scaled. NULL: they are not made so */
-    const struct sni_digits_b *digits; /* all there is of B (cpu/gemm/digits.h); a_col is 1, there
-                                          is no scale, and nothing in the epilogue goes by rows */
-    const sni_coded_b *coded_b;
+    const struct sni_inner_product_b
+        *inner_product; /* the same for products by pairs (cpu/gemm/inner_product.h), which
+             come first; not scaled. NULL: they are not made so */
+    const struct sni_emulated_b
+        *emulated; /* all there is of B (cpu/gemm/emulated.h); a_col is 1, there
+                  is no scale, and nothing in the epilogue goes by rows */
+    const sni_compressed_b *compressed_b;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;
     float *c;
@@ -62,10 +64,10 @@ typedef struct sni_gemm_f32 {
 size_t sni_gemm_packed_a_size(int64_t m, int64_t k);
 size_t sni_gemm_packed_b_size(int64_t k, int64_t n);
 
-void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
-                     float *to);
-void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                     float *to);
+void sni_gemm_pack_a(const sni_unaligned_float *a, int64_t a_row, int64_t a_col, int64_t m,
+                     int64_t k, float *to);
+void sni_gemm_pack_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                     int64_t n, float *to);
 
 /* The same of an operand that `fill` makes. */
 void sni_gemm_make_b(sni_gemm_fill_fn fill, const void *ctx, int64_t k, int64_t n, float *to);
@@ -73,8 +75,8 @@ void sni_gemm_make_b(sni_gemm_fill_fn fill, const void *ctx, int64_t k, int64_t 
 /* The same of a large operand, some megabytes after the other: `done` is told of each stretch that
  * will not be read again. */
 typedef void (*sni_gemm_done_fn)(const void *ctx, const void *from, size_t bytes);
-void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                       float *to, sni_gemm_done_fn done, const void *ctx);
+void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                       int64_t n, float *to, sni_gemm_done_fn done, const void *ctx);
 
 /* Bytes that say which columns of a packed B may be added up; 0: it is not of a size for that. */
 size_t sni_gemm_even_size(int64_t k, int64_t n);
@@ -82,18 +84,19 @@ void sni_gemm_find_even(const float *packed_b, int64_t k, int64_t n, uint8_t *ev
 
 /* Bytes of a coded operand without `more`, aligned to 64; 0 if the tier in force codes nothing or
  * the operand is too large. */
-size_t sni_gemm_coded_b_size(int64_t k, int64_t n);
+size_t sni_gemm_compressed_b_size(int64_t k, int64_t n);
 
 /* Part of the elements that would have no code, by a sample of `count` (at least 1) of them. */
-double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count);
+double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count);
 
-/* Bytes of room that sni_gemm_code_b() needs for the worst case; few of them are touched. */
-size_t sni_gemm_code_room(int64_t k, int64_t n);
+/* Bytes of room that sni_gemm_compress_b() needs for the worst case; few of them are touched. */
+size_t sni_gemm_compress_capacity(int64_t k, int64_t n);
 
 /* As sni_gemm_stream_b(), with exponents coded. Returns the number of bytes of `more`, with which
  * `room` begins then. */
-size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                       void *to, uint8_t *room, sni_gemm_done_fn done, const void *ctx);
+size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                           int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
+                           const void *ctx);
 
 /* Floats of scratch that a product needs with so many threads. */
 size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);

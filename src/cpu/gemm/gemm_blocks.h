@@ -1,7 +1,7 @@
 /* gemm_blocks.h - what the files of the blocked matrix product share: its blocks and panels, and
  * one thread's share of it. */
-#ifndef SNI_CPU_GEMM_BLOCKS_H
-#define SNI_CPU_GEMM_BLOCKS_H
+#ifndef SNI_CPU_GEMM_GEMM_BLOCKS_H
+#define SNI_CPU_GEMM_GEMM_BLOCKS_H
 
 #include "base/lengths.h"
 #include "cpu/gemm/gemm.h"
@@ -10,21 +10,21 @@
 typedef struct sni_gemm_share {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
-    const sni_coded_kernels *coder; /* NULL: B is not coded */
-    int64_t panels, kc;             /* row panels of A, rows of a k-block */
-    int64_t rows, more_rows;        /* of each panel; panels that have one more */
+    const sni_compressed_kernels *coder; /* NULL: B is not coded */
+    int64_t panels, kc;                  /* row panels of A, rows of a k-block */
+    int64_t rows, more_rows;             /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
-    bool lying;               /* A is not packed at all */
+    bool strided;             /* A is not packed at all */
     float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
 } sni_gemm_share;
 
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once; of several blocks
- * each can be cut in the middle then (gemm_seven.c). The last may be shorter. */
+ * each can be cut in the middle then (strassen.c). The last may be shorter. */
 int64_t sni_gemm_depth(int64_t k);
 
 /* First row of panel i when m rows are dealt out to `panels`. */
 static inline int64_t sni_gemm_panel_row(int64_t m, int64_t panels, int64_t i) {
-    return m / panels * i + sni_smaller(i, m % panels);
+    return m / panels * i + sni_min(i, m % panels);
 }
 
 /* Floats of a row panel of A over kc columns. */
@@ -41,22 +41,22 @@ static inline const float *sni_gemm_packed_panel(const float *packed, int64_t n,
 
 /* Groups of coded B in so many rows. */
 static inline int64_t sni_gemm_groups_of(int64_t rows) {
-    return sni_ceil_div(rows, SNI_CODED_ROWS);
+    return sni_ceil_div(rows, SNI_COMPRESSED_ROWS);
 }
 
 /* Panels [first, last) of A's rows, dealt out to `panels`, for one k-block that starts at `from`.
  */
-void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
-                        int64_t col, int64_t m, int64_t panels, int64_t first, int64_t last,
-                        int64_t kc, float *to);
+void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
+                        int64_t row, int64_t col, int64_t m, int64_t panels, int64_t first,
+                        int64_t last, int64_t kc, float *to);
 
 /* Columns [0, n) of B for one k-block. */
-void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
-                           int64_t col, int64_t n, int64_t kc, float *to);
+void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
+                           int64_t row, int64_t col, int64_t n, int64_t kc, float *to);
 
 /* The panel of coded B that holds column j, of the k-block that begins with row p. Whatever the
  * bytes of B's table are, it lies within B. */
-sni_coded_piece sni_gemm_coded_piece(const sni_gemm_f32 *g, int64_t p, int64_t j);
+sni_compressed_piece sni_gemm_compressed_piece(const sni_gemm_f32 *g, int64_t p, int64_t j);
 
 static inline bool sni_gemm_is_scaled(const sni_gemm_f32 *g) {
     return g->scale != 0 && g->scale != 1;
@@ -78,26 +78,26 @@ void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch);
 /* ---- Products by pairs and by digits (gemm_product.c) ---- */
 
 /* Whether a product is made so. By its sizes alone: the number of threads does not matter. */
-bool sni_gemm_is_paired(const sni_gemm_f32 *g);
+bool sni_gemm_is_inner_product(const sni_gemm_f32 *g);
 
 /* Floats of scratch, for all threads together. */
-size_t sni_gemm_paired_size(const sni_gemm_f32 *g, int threads);
-void sni_gemm_run_paired(const sni_gemm_f32 *g, int threads, float *scratch);
+size_t sni_gemm_inner_product_size(const sni_gemm_f32 *g, int threads);
+void sni_gemm_run_inner_product(const sni_gemm_f32 *g, int threads, float *scratch);
 
 /* The same of a product whose B is digits. */
-size_t sni_gemm_digits_size(const sni_gemm_f32 *g, int threads);
-void sni_gemm_run_digits(const sni_gemm_f32 *g, int threads, float *scratch);
+size_t sni_gemm_emulated_size(const sni_gemm_f32 *g, int threads);
+void sni_gemm_run_emulated(const sni_gemm_f32 *g, int threads, float *scratch);
 
-/* ---- Products by seven (gemm_seven.c) ---- */
+/* ---- Products by seven (strassen.c) ---- */
 
 /* Whether a product is made so. By its sizes alone: the number of threads does not matter. */
-bool sni_gemm_by_seven(const sni_gemm_f32 *g);
+bool sni_gemm_is_strassen(const sni_gemm_f32 *g);
 
 /* Floats of scratch: of A's block with its sums, and of the sums of B. */
-size_t sni_gemm_seven_left_size(const sni_gemm_f32 *g);
+size_t sni_gemm_strassen_left_size(const sni_gemm_f32 *g);
 
 /* A share whose row panels are an even number, and begin with an even one; so do its panels of
  * columns. */
-void sni_gemm_run_seven(const sni_gemm_share *s);
+void sni_gemm_run_strassen(const sni_gemm_share *s);
 
 #endif

@@ -44,8 +44,8 @@ static inline __attribute__((always_inline)) int bases(int rows) {
     return (rows + REACH - 1) / REACH;
 }
 
-static inline __attribute__((always_inline)) tile_left left_lying(int rows, const float *a,
-                                                                  int64_t row) {
+static inline __attribute__((always_inline)) tile_left left_strided(int rows, const float *a,
+                                                                    int64_t row) {
     tile_left l = {.row = row * (int64_t)sizeof *a, .three_rows = 3 * row * (int64_t)sizeof *a};
     UNROLL
     for (int i = 0; i < bases(rows); i++) l.a[i] = a + i * REACH * row;
@@ -79,7 +79,7 @@ tile_step(int rows, const tile_left *l, const tile_right *r, int step, vf sum[MR
     }
     UNROLL
     for (int i = 0; i < rows; i++) {
-        vf left = splat(((const sni_loose_float *)left_at(l, i))[step]);
+        vf left = splat(((const sni_unaligned_float *)left_at(l, i))[step]);
         UNROLL
         for (int j = 0; j < r->vectors; j++) add_product(&sum[i][j], left, right[j]);
     }
@@ -88,27 +88,27 @@ tile_step(int rows, const tile_left *l, const tile_right *r, int step, vf sum[MR
 /* What a tile fetches: the rows of C, the next lines of A and what it is asked for, a few lines
  * at a time, all along: memory has its own pace, and what waits for it must not fill the places
  * that the tile's own loads need. */
-typedef struct tile_ahead {
+typedef struct tile_prefetch {
     const float *c, *last, *fetch;
     int64_t c_row, lines;
     uint32_t each; /* lines of `fetch` along with SNI_LEFT_STEPS of k */
-} tile_ahead;
+} tile_prefetch;
 
-static inline __attribute__((always_inline)) tile_ahead
-ahead_of(int rows, int64_t k, const float *c, int64_t c_row, const float *fetch, int64_t lines) {
+static inline __attribute__((always_inline)) tile_prefetch
+prefetch_of(int rows, int64_t k, const float *c, int64_t c_row, const float *fetch, int64_t lines) {
     uint32_t blocks = (uint32_t)(k / SNI_LEFT_STEPS); /* small numbers: a quick division */
-    return (tile_ahead){.c = c,
-                        .last = c + (rows - 1) * c_row,
-                        .fetch = fetch,
-                        .c_row = c_row,
-                        .lines = lines,
-                        .each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0};
+    return (tile_prefetch){.c = c,
+                           .last = c + (rows - 1) * c_row,
+                           .fetch = fetch,
+                           .c_row = c_row,
+                           .lines = lines,
+                           .each = blocks ? ((uint32_t)lines + blocks - 1) / blocks : 0};
 }
 
 /* SNI_LEFT_STEPS of k; both operands move behind them. Several steps make one round of the loop:
  * its counting would otherwise take the multipliers' place. */
 static inline __attribute__((always_inline)) void tile_block(int rows, tile_left *l, tile_right *r,
-                                                             vf sum[MR][NV], tile_ahead *f) {
+                                                             vf sum[MR][NV], tile_prefetch *f) {
     for (uint32_t i = 0; i < f->each && f->lines > 0; i++, f->lines--, f->fetch += 16)
         __builtin_prefetch(f->fetch, 0, 2);
     UNROLL
@@ -146,8 +146,9 @@ static inline __attribute__((always_inline)) void tile(int rows, int64_t k, tile
     for (int i = 0; i < rows; i++) UNROLL
     for (int j = 0; j < right.vectors; j++)
         sum[i][j] = so_far ? load(so_far + i * NR + j * LANES) : splat(0);
-    tile_ahead ahead = ahead_of(rows, k, c, c_row, fetch, lines);
-    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS) tile_block(rows, &left, &right, sum, &ahead);
+    tile_prefetch prefetch = prefetch_of(rows, k, c, c_row, fetch, lines);
+    for (; k >= SNI_LEFT_STEPS; k -= SNI_LEFT_STEPS)
+        tile_block(rows, &left, &right, sum, &prefetch);
     for (; k > 0; k--, right.b += NR) {
         tile_step(rows, &left, &right, 0, sum);
         left_on(rows, &left, 1);

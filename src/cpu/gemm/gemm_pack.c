@@ -33,10 +33,11 @@ size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
 
 /* One panel of B: `count` (at most `width`) columns, k after k, padded with zeros. `step` leads to
  * the next of them, `k_step` to the next k. */
-static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t step,
-                       int64_t k_step, int64_t count, int width, int64_t k, float *to) {
+static void pack_panel(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
+                       int64_t step, int64_t k_step, int64_t count, int width, int64_t k,
+                       float *to) {
     if (k_step == 1) {
-        kernels->pack_turned(from, step, count, width, k, to);
+        kernels->pack_transposed(from, step, count, width, k, to);
     } else if (step == 1) {
         kernels->pack_straight(from, k_step, count, width, k, to);
     } else {
@@ -48,7 +49,7 @@ static void pack_panel(const sni_cpu_kernels *kernels, const sni_loose_float *fr
 }
 
 /* One panel of A: `count` rows. */
-static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_float *from,
+static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
                             int64_t row, int64_t col, int64_t count, int64_t kc, float *to) {
     float lines[SNI_MAX_MR * SNI_LEFT_STEPS];
     if (col == 1) {
@@ -57,9 +58,9 @@ static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_floa
     }
     for (int64_t p = 0; p < kc;
          p += SNI_LEFT_STEPS, to += sni_gemm_left_panel(kernels, SNI_LEFT_STEPS)) {
-        int64_t steps = sni_smaller(SNI_LEFT_STEPS, kc - p);
+        int64_t steps = sni_min(SNI_LEFT_STEPS, kc - p);
         if (row == 1)
-            kernels->turn_matrix(from + p * col, col, steps, count, lines, SNI_LEFT_STEPS);
+            kernels->transpose_matrix(from + p * col, col, steps, count, lines, SNI_LEFT_STEPS);
         for (int64_t i = 0; i < count && row != 1; i++)
             for (int64_t s = 0; s < steps; s++)
                 lines[i * SNI_LEFT_STEPS + s] = from[i * row + (p + s) * col];
@@ -67,9 +68,9 @@ static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_loose_floa
     }
 }
 
-void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
-                        int64_t col, int64_t m, int64_t panels, int64_t first, int64_t last,
-                        int64_t kc, float *to) {
+void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
+                        int64_t row, int64_t col, int64_t m, int64_t panels, int64_t first,
+                        int64_t last, int64_t kc, float *to) {
     for (int64_t i = first; i < last; i++, to += sni_gemm_left_panel(kernels, kc)) {
         int64_t r = sni_gemm_panel_row(m, panels, i);
         pack_left_panel(kernels, from + r * row, row, col, sni_gemm_panel_row(m, panels, i + 1) - r,
@@ -77,57 +78,58 @@ void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_loose_float *f
     }
 }
 
-void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_loose_float *from, int64_t row,
-                           int64_t col, int64_t n, int64_t kc, float *to) {
+void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
+                           int64_t row, int64_t col, int64_t n, int64_t kc, float *to) {
     int nr = kernels->nr;
     for (int64_t j = 0; j < n; j += nr, to += nr * kc)
-        pack_panel(kernels, from + j * col, col, row, sni_smaller(nr, n - j), nr, kc, to);
+        pack_panel(kernels, from + j * col, col, row, sni_min(nr, n - j), nr, kc, to);
 }
 
 /* A whole operand to pack; pieces are pairs of a k-block and a panel. */
 typedef struct pack_job {
     const sni_cpu_kernels *kernels;
-    const sni_loose_float *from;
+    const sni_unaligned_float *from;
     int64_t row, col, k, kc, panels, side; /* side: m of A or n of B */
     bool left;
     bool
         panels_first; /* pieces are counted over the k-blocks of a panel, not the other way round */
     int64_t first;    /* piece */
     float *to;
-    const sni_coded_kernels *coder; /* NULL: floats are kept */
-    struct coded_entry *entries;    /* of all pieces, k-block after k-block */
+    const sni_compressed_kernels *coder; /* NULL: floats are kept */
+    struct compressed_entry *entries;    /* of all pieces, k-block after k-block */
     uint8_t *groups, *room;
 } pack_job;
 
 /* What a coded operand says of a piece. The table of these comes first, then, aligned, the pieces'
  * groups. */
-typedef struct coded_entry {
+typedef struct compressed_entry {
     uint32_t
         more; /* first byte of its own in the operand's list, which goes on to the next one's */
     uint32_t base;
-} coded_entry;
+} compressed_entry;
 
-static size_t coded_table_size(int64_t pieces) {
-    return ((size_t)pieces * sizeof(coded_entry) + 63) / 64 * 64;
+static size_t compressed_table_size(int64_t pieces) {
+    return ((size_t)pieces * sizeof(compressed_entry) + 63) / 64 * 64;
 }
 
 /* Bytes that a piece's list takes at most. */
 static int64_t list_room(int64_t kc) {
-    return sni_gemm_groups_of(kc) * SNI_CODED_ROWS * sni_cpu_kernels_get()->nr * SNI_CODED_MORE;
+    return sni_gemm_groups_of(kc) * SNI_COMPRESSED_ROWS * sni_cpu_kernels_get()->nr *
+           SNI_COMPRESSED_MORE;
 }
 
 /* Groups of a coded operand of k rows, in blocks of kc, that come before piece `panel` of the block
  * that begins with row p. */
 static int64_t groups_before(int64_t k, int64_t kc, int64_t p, int64_t panels, int64_t panel) {
     return p / kc * sni_gemm_groups_of(kc) * panels +
-           panel * sni_gemm_groups_of(sni_smaller(kc, k - p));
+           panel * sni_gemm_groups_of(sni_min(kc, k - p));
 }
 
 /* The highest byte with which the best run of `codes` neighbours begins, without its sign. */
-static uint8_t best_base(const uint32_t counts[SNI_CODED_TOPS], int codes, uint64_t *inside) {
+static uint8_t best_base(const uint32_t counts[SNI_COMPRESSED_TOPS], int codes, uint64_t *inside) {
     uint64_t sum = 0, most = 0;
     int base = 0;
-    for (int e = 0; e < SNI_CODED_TOPS; e++) {
+    for (int e = 0; e < SNI_COMPRESSED_TOPS; e++) {
         sum += counts[e];
         if (e >= codes) sum -= counts[e - codes];
         if (sum <= most) continue;
@@ -138,36 +140,37 @@ static uint8_t best_base(const uint32_t counts[SNI_CODED_TOPS], int codes, uint6
     return (uint8_t)base;
 }
 
-static void count_tops(const sni_loose_float *x, int64_t n, uint32_t counts[SNI_CODED_TOPS]) {
+static void count_tops(const sni_unaligned_float *x, int64_t n,
+                       uint32_t counts[SNI_COMPRESSED_TOPS]) {
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
-        counts[bits >> 24 & (SNI_CODED_TOPS - 1)]++;
+        counts[bits >> 24 & (SNI_COMPRESSED_TOPS - 1)]++;
     }
 }
 
 /* Codes one piece of B: `count` columns from `from` on, kc rows. Its base follows from the first
  * rows. */
-static void code_piece(const pack_job *j, const sni_loose_float *from, int64_t count, int64_t p,
-                       int64_t kc, int64_t panel) {
+static void compress_blob(const pack_job *j, const sni_unaligned_float *from, int64_t count,
+                          int64_t p, int64_t kc, int64_t panel) {
     int nr = j->kernels->nr;
     float rows[CODE_ROWS * SNI_MAX_NR];
     int64_t at = p / j->kc * j->panels + panel;
-    coded_entry *entry = &j->entries[at];
+    compressed_entry *entry = &j->entries[at];
     uint8_t *to =
         j->groups + groups_before(j->k, j->kc, p, j->panels, panel) * j->coder->group_bytes;
     uint8_t *room = j->room + at * list_room(j->kc);
-    sni_coded_list list = {.end = room, .last = -1};
+    sni_compressed_list list = {.end = room, .last = -1};
     for (int64_t r = 0; r < kc; r += CODE_ROWS) {
-        int64_t n = sni_smaller(CODE_ROWS, kc - r), groups = sni_gemm_groups_of(n);
+        int64_t n = sni_min(CODE_ROWS, kc - r), groups = sni_gemm_groups_of(n);
         pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, nr, n, rows);
         if (r == 0) {
-            uint32_t counts[SNI_CODED_TOPS] = {0};
+            uint32_t counts[SNI_COMPRESSED_TOPS] = {0};
             uint64_t inside;
             count_tops(rows, n * nr, counts);
             entry->base = best_base(counts, j->coder->codes, &inside);
         }
-        memset(rows + n * nr, 0, (size_t)((groups * SNI_CODED_ROWS - n) * nr) * sizeof *rows);
+        memset(rows + n * nr, 0, (size_t)((groups * SNI_COMPRESSED_ROWS - n) * nr) * sizeof *rows);
         j->coder->encode(rows, groups, (uint8_t)entry->base, to, &list);
         to += groups * j->coder->group_bytes;
     }
@@ -182,19 +185,19 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
         int64_t at = j->first + piece, blocks = sni_ceil_div(j->k, j->kc);
         int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
         int64_t i = j->panels_first ? at / blocks : at % j->panels;
-        int64_t kc = sni_smaller(j->kc, j->k - p);
+        int64_t kc = sni_min(j->kc, j->k - p);
         float *to = j->coder  ? NULL
                     : j->left ? j->to + p * j->panels * width + i * sni_gemm_left_panel(kernels, kc)
                               : j->to + p * j->panels * width + i * width * kc;
         if (j->coder)
-            code_piece(j, j->from + p * j->row + i * width * j->col,
-                       sni_smaller(width, j->side - i * width), p, kc, i);
+            compress_blob(j, j->from + p * j->row + i * width * j->col,
+                          sni_min(width, j->side - i * width), p, kc, i);
         else if (j->left)
             sni_gemm_pack_rows(kernels, j->from + p * j->col, j->row, j->col, j->side, j->panels, i,
                                i + 1, kc, to);
         else
             sni_gemm_pack_columns(kernels, j->from + p * j->row + i * width * j->col, j->row,
-                                  j->col, sni_smaller(width, j->side - i * width), kc, to);
+                                  j->col, sni_min(width, j->side - i * width), kc, to);
     }
 }
 
@@ -212,17 +215,17 @@ static void pack_all(pack_job *j, sni_gemm_done_fn done, const void *ctx) {
     int64_t whole = j->panels_first ? j->side * step : j->k * k_step;
     int64_t some = done && line < STREAM ? STREAM / line : done ? 1 : outer;
     for (int64_t o = 0; o < outer; o += some) {
-        int64_t end = sni_smaller(outer, o + some);
+        int64_t end = sni_min(outer, o + some);
         j->first = o * inner;
         sni_parallel_for(0, (end - o) * inner, grain, pack_pieces, j);
         if (done)
             done(ctx, j->from + o * line,
-                 (size_t)(sni_smaller(end * line, whole) - o * line) * sizeof(float));
+                 (size_t)(sni_min(end * line, whole) - o * line) * sizeof(float));
     }
 }
 
-void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k,
-                     float *to) {
+void sni_gemm_pack_a(const sni_unaligned_float *a, int64_t a_row, int64_t a_col, int64_t m,
+                     int64_t k, float *to) {
     pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
                          .from = a,
                          .row = a_row,
@@ -234,8 +237,8 @@ void sni_gemm_pack_a(const sni_loose_float *a, int64_t a_row, int64_t a_col, int
              NULL, NULL);
 }
 
-void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                       float *to, sni_gemm_done_fn done, const void *ctx) {
+void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                       int64_t n, float *to, sni_gemm_done_fn done, const void *ctx) {
     pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
                          .from = b,
                          .row = b_row,
@@ -246,8 +249,8 @@ void sni_gemm_stream_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, i
              done, ctx);
 }
 
-void sni_gemm_pack_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                     float *to) {
+void sni_gemm_pack_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                     int64_t n, float *to) {
     sni_gemm_stream_b(b, b_row, b_col, k, n, to, NULL, NULL);
 }
 
@@ -265,8 +268,8 @@ static void make_panels(void *ctx, int64_t begin, int64_t end) {
     int64_t depth = sni_gemm_depth(m->k);
     for (int64_t j = begin * nr; j < end * nr; j += nr)
         for (int64_t p = 0; p < m->k; p += depth) {
-            int64_t kc = sni_smaller(depth, m->k - p);
-            m->fill(m->ctx, p, kc, j, sni_smaller(nr, m->n - j), nr,
+            int64_t kc = sni_min(depth, m->k - p);
+            m->fill(m->ctx, p, kc, j, sni_min(nr, m->n - j), nr,
                     m->to + p * sni_round_up(m->n, nr) + j * kc);
         }
 }
@@ -282,31 +285,32 @@ static int64_t pieces_of_b(int64_t k, int64_t n) {
     return sni_ceil_div(n, sni_cpu_kernels_get()->nr) * sni_ceil_div(k, sni_gemm_depth(k));
 }
 
-size_t sni_gemm_code_room(int64_t k, int64_t n) {
+size_t sni_gemm_compress_capacity(int64_t k, int64_t n) {
     return (size_t)(pieces_of_b(k, n) * list_room(sni_gemm_depth(k)));
 }
 
-size_t sni_gemm_coded_b_size(int64_t k, int64_t n) {
+size_t sni_gemm_compressed_b_size(int64_t k, int64_t n) {
     int64_t panels = sni_ceil_div(n, sni_cpu_kernels_get()->nr), kc = sni_gemm_depth(k);
     int64_t groups = panels * (k / kc * sni_gemm_groups_of(kc) + sni_gemm_groups_of(k % kc));
-    int bytes = sni_coded_kernels_get()->group_bytes;
-    if (!bytes || k == 0 || n == 0 || sni_gemm_code_room(k, n) > UINT32_MAX) return 0;
-    return (coded_table_size(pieces_of_b(k, n)) + (size_t)(groups * bytes) + 63) / 64 * 64;
+    int bytes = sni_compressed_kernels_get()->group_bytes;
+    if (!bytes || k == 0 || n == 0 || sni_gemm_compress_capacity(k, n) > UINT32_MAX) return 0;
+    return (compressed_table_size(pieces_of_b(k, n)) + (size_t)(groups * bytes) + 63) / 64 * 64;
 }
 
-double sni_gemm_uncoded_part(const sni_loose_float *b, int64_t count) {
+double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count) {
     enum { STRETCH = 512, STRETCHES = 64 };
-    uint32_t counts[SNI_CODED_TOPS] = {0};
+    uint32_t counts[SNI_COMPRESSED_TOPS] = {0};
     uint64_t inside;
-    int64_t each = sni_smaller(count, STRETCH), places = sni_ceil_div(count, each), seen = 0;
-    for (int64_t i = 0; i < sni_smaller(places, STRETCHES); i++, seen += each)
-        count_tops(b + (count - each) / sni_smaller(places, STRETCHES) * i, each, counts);
-    best_base(counts, sni_coded_kernels_get()->codes, &inside);
+    int64_t each = sni_min(count, STRETCH), places = sni_ceil_div(count, each), seen = 0;
+    for (int64_t i = 0; i < sni_min(places, STRETCHES); i++, seen += each)
+        count_tops(b + (count - each) / sni_min(places, STRETCHES) * i, each, counts);
+    best_base(counts, sni_compressed_kernels_get()->codes, &inside);
     return 1 - (double)inside / (double)seen;
 }
 
-size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t n,
-                       void *to, uint8_t *room, sni_gemm_done_fn done, const void *ctx) {
+size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
+                           int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
+                           const void *ctx) {
     int64_t pieces = pieces_of_b(k, n);
     pack_job j = {.kernels = sni_cpu_kernels_get(),
                   .from = b,
@@ -314,9 +318,9 @@ size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, i
                   .col = b_col,
                   .k = k,
                   .side = n,
-                  .coder = sni_coded_kernels_get(),
+                  .coder = sni_compressed_kernels_get(),
                   .entries = to,
-                  .groups = (uint8_t *)to + coded_table_size(pieces),
+                  .groups = (uint8_t *)to + compressed_table_size(pieces),
                   .room = room};
     pack_all(&j, done, ctx);
     size_t total = 0;
@@ -329,21 +333,22 @@ size_t sni_gemm_code_b(const sni_loose_float *b, int64_t b_row, int64_t b_col, i
     return total;
 }
 
-sni_coded_piece sni_gemm_coded_piece(const sni_gemm_f32 *g, int64_t p, int64_t j) {
-    const sni_coded_b *b = g->coded_b;
-    const sni_coded_kernels *coder = sni_coded_kernels_get();
+sni_compressed_piece sni_gemm_compressed_piece(const sni_gemm_f32 *g, int64_t p, int64_t j) {
+    const sni_compressed_b *b = g->compressed_b;
+    const sni_compressed_kernels *coder = sni_compressed_kernels_get();
     int nr = sni_cpu_kernels_get()->nr;
     int64_t panels = sni_ceil_div(g->n, nr), panel = j / nr, kc = sni_gemm_depth(g->k);
-    const coded_entry *entry = (const coded_entry *)b->coded + p / kc * panels + panel;
+    const compressed_entry *entry =
+        (const compressed_entry *)b->compressed + p / kc * panels + panel;
     const uint8_t *groups =
-        (const uint8_t *)b->coded + coded_table_size(panels * sni_ceil_div(g->k, kc));
+        (const uint8_t *)b->compressed + compressed_table_size(panels * sni_ceil_div(g->k, kc));
     int64_t before = groups_before(g->k, kc, p, panels, panel);
     bool last = p + kc >= g->k && panel + 1 == panels;
     size_t more = entry->more < b->n_more ? entry->more : b->n_more;
     size_t end = last || entry[1].more > b->n_more ? b->n_more : entry[1].more;
-    return (sni_coded_piece){.groups = groups + before * coder->group_bytes,
-                             .more = b->more + more,
-                             .end = b->more + (end < more ? more : end),
-                             .last = -1,
-                             .base = (uint8_t)entry->base};
+    return (sni_compressed_piece){.groups = groups + before * coder->group_bytes,
+                                  .more = b->more + more,
+                                  .end = b->more + (end < more ? more : end),
+                                  .last = -1,
+                                  .base = (uint8_t)entry->base};
 }

@@ -1,12 +1,13 @@
-/* gemm_product.c - matrix products on packed weights by pairs of terms (cpu/gemm/paired.h) and by
- * digits (cpu/gemm/digits.h). */
-#include "cpu/gemm/digits.h"
+/* gemm_product.c - matrix products on packed weights by pairs of terms (cpu/gemm/inner_product.h)
+ * and by digits (cpu/gemm/emulated.h). */
+#include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm_blocks.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 
-bool sni_gemm_is_paired(const sni_gemm_f32 *g) {
-    return g->paired && g->packed_b && !g->packed_a && g->a_col == 1 && !sni_gemm_is_scaled(g) &&
-           !g->epilogue.row_bias && !g->epilogue.row_slopes && sni_paired_suits(g->m, g->n, g->k);
+bool sni_gemm_is_inner_product(const sni_gemm_f32 *g) {
+    return g->inner_product && g->packed_b && !g->packed_a && g->a_col == 1 &&
+           !sni_gemm_is_scaled(g) && !g->epilogue.row_bias && !g->epilogue.row_slopes &&
+           sni_inner_product_suits(g->m, g->n, g->k);
 }
 
 /* ---- A product as cpu/gemm/product.h describes it ---- */
@@ -82,35 +83,35 @@ static sni_product product_of(const described *d) {
 /* ---- By pairs ---- */
 
 static described in_pairs(const sni_gemm_f32 *g) {
-    return (described){g, sni_ceil_div(g->m, sni_paired_most())};
+    return (described){g, sni_ceil_div(g->m, sni_inner_product_most())};
 }
 
-size_t sni_gemm_paired_size(const sni_gemm_f32 *g, int threads) {
+size_t sni_gemm_inner_product_size(const sni_gemm_f32 *g, int threads) {
     described d = in_pairs(g);
     sni_product p = product_of(&d);
-    return sni_paired_scratch_size(&p, g->paired, threads);
+    return sni_inner_product_scratch_size(&p, g->inner_product, threads);
 }
 
-void sni_gemm_run_paired(const sni_gemm_f32 *g, int threads, float *scratch) {
+void sni_gemm_run_inner_product(const sni_gemm_f32 *g, int threads, float *scratch) {
     described d = in_pairs(g);
     sni_product p = product_of(&d);
-    sni_paired_run(&p, g->paired, threads, scratch);
+    sni_inner_product_run(&p, g->inner_product, threads, scratch);
 }
 
 /* ---- By digits ---- */
 
 static described in_digits(const sni_gemm_f32 *g) {
-    return (described){g, sni_ceil_div(g->m, SNI_DIGITS_ROWS)};
+    return (described){g, sni_ceil_div(g->m, SNI_EMULATED_ROWS)};
 }
 
-size_t sni_gemm_digits_size(const sni_gemm_f32 *g, int threads) {
+size_t sni_gemm_emulated_size(const sni_gemm_f32 *g, int threads) {
     described d = in_digits(g);
     sni_product p = product_of(&d);
-    return g->m ? sni_digits_scratch_size(&p, g->digits, threads) / sizeof(float) : 0;
+    return g->m ? sni_emulated_scratch_size(&p, g->emulated, threads) / sizeof(float) : 0;
 }
 
-void sni_gemm_run_digits(const sni_gemm_f32 *g, int threads, float *scratch) {
+void sni_gemm_run_emulated(const sni_gemm_f32 *g, int threads, float *scratch) {
     described d = in_digits(g);
     sni_product p = product_of(&d);
-    sni_digits_run(&p, g->digits, threads, scratch);
+    sni_emulated_run(&p, g->emulated, threads, scratch);
 }

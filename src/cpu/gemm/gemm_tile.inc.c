@@ -1,37 +1,37 @@
 /* gemm_tile.inc.c - the tier's GEMM tiles, and products of one row. */
 #include "cpu/gemm/gemm_core.inc.c"
 
-#define TILE(rows)                                                                               \
-    static void tile_##rows(int64_t k, const float *a, const float *b, const float *sums,        \
-                            float *c, int64_t c_row, bool add, float *apart, const float *fetch, \
-                            int64_t lines) {                                                     \
-        tile(rows, k, left_packed(a), (tile_right){.b = b, .vectors = NV}, c, c_row, add, sums,  \
-             apart, fetch, lines);                                                               \
-    }                                                                                            \
-    static void half_##rows(int64_t k, const float *a, const float *b, const float *sums,        \
-                            float *c, int64_t c_row, bool add, float *apart, const float *fetch, \
-                            int64_t lines) {                                                     \
-        tile(rows, k, left_packed(a), (tile_right){.b = b, .vectors = NV / 2}, c, c_row, add,    \
-             sums, apart, fetch, lines);                                                         \
-    }                                                                                            \
-    static void lying_##rows(int64_t k, const float *a, int64_t a_row, const float *b, float *c, \
-                             int64_t c_row, bool add, float *apart, const float *fetch,          \
-                             int64_t lines) {                                                    \
-        tile(rows, k, left_lying(rows, a, a_row), (tile_right){.b = b, .vectors = NV}, c, c_row, \
-             add, NULL, apart, fetch, lines);                                                    \
-    }                                                                                            \
-    static void lying_half_##rows(int64_t k, const float *a, int64_t a_row, const float *b,      \
-                                  float *c, int64_t c_row, bool add, float *apart,               \
-                                  const float *fetch, int64_t lines) {                           \
-        tile(rows, k, left_lying(rows, a, a_row), (tile_right){.b = b, .vectors = NV / 2}, c,    \
-             c_row, add, NULL, apart, fetch, lines);                                             \
-    }                                                                                            \
-    static void less_##rows(int64_t k, const float *a, const float *b, const float *less,        \
-                            const float *sums, float *c, int64_t c_row, float *apart,            \
-                            const float *fetch, int64_t lines) {                                 \
-        tile(rows, k, left_packed(a),                                                            \
-             (tile_right){.b = b, .vectors = NV, .minus = true, .less = less - b}, c, c_row,     \
-             false, sums, apart, fetch, lines);                                                  \
+#define TILE(rows)                                                                                 \
+    static void tile_##rows(int64_t k, const float *a, const float *b, const float *sums,          \
+                            float *c, int64_t c_row, bool add, float *apart, const float *fetch,   \
+                            int64_t lines) {                                                       \
+        tile(rows, k, left_packed(a), (tile_right){.b = b, .vectors = NV}, c, c_row, add, sums,    \
+             apart, fetch, lines);                                                                 \
+    }                                                                                              \
+    static void half_##rows(int64_t k, const float *a, const float *b, const float *sums,          \
+                            float *c, int64_t c_row, bool add, float *apart, const float *fetch,   \
+                            int64_t lines) {                                                       \
+        tile(rows, k, left_packed(a), (tile_right){.b = b, .vectors = NV / 2}, c, c_row, add,      \
+             sums, apart, fetch, lines);                                                           \
+    }                                                                                              \
+    static void strided_##rows(int64_t k, const float *a, int64_t a_row, const float *b, float *c, \
+                               int64_t c_row, bool add, float *apart, const float *fetch,          \
+                               int64_t lines) {                                                    \
+        tile(rows, k, left_strided(rows, a, a_row), (tile_right){.b = b, .vectors = NV}, c, c_row, \
+             add, NULL, apart, fetch, lines);                                                      \
+    }                                                                                              \
+    static void strided_half_##rows(int64_t k, const float *a, int64_t a_row, const float *b,      \
+                                    float *c, int64_t c_row, bool add, float *apart,               \
+                                    const float *fetch, int64_t lines) {                           \
+        tile(rows, k, left_strided(rows, a, a_row), (tile_right){.b = b, .vectors = NV / 2}, c,    \
+             c_row, add, NULL, apart, fetch, lines);                                               \
+    }                                                                                              \
+    static void less_##rows(int64_t k, const float *a, const float *b, const float *less,          \
+                            const float *sums, float *c, int64_t c_row, float *apart,              \
+                            const float *fetch, int64_t lines) {                                   \
+        tile(rows, k, left_packed(a),                                                              \
+             (tile_right){.b = b, .vectors = NV, .minus = true, .less = less - b}, c, c_row,       \
+             false, sums, apart, fetch, lines);                                                    \
     }
 #include "cpu/gemm/gemm_sizes.inc.c"
 #undef TILE

@@ -52,8 +52,8 @@ static bool is_narrow(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
 
 static way way_of(const sni_gemm_f32 *g) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    if (!g->may_stay_unpacked || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a || g->coded_b ||
-        g->fill || (g->packed_b && g->m == 1))
+    if (!g->may_stay_unpacked || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a ||
+        g->compressed_b || g->fill || (g->packed_b && g->m == 1))
         return PACKED;
     bool across = can_go_across(g, kernels);
     if (g->n <= SNI_DOT_COLUMNS && is_line(g->a_col, g->k) && (!g->packed_b || g->m >= MANY_ROWS) &&
@@ -84,7 +84,7 @@ static const float *row_of_b(const sni_gemm_f32 *g, int64_t p, int64_t *step) {
     if (!g->packed_b) return g->b + p * g->b_row;
     int nr = sni_cpu_kernels_get()->nr;
     int64_t depth = sni_gemm_depth(g->k), first = p / depth * depth;
-    int64_t kc = sni_smaller(depth, g->k - first);
+    int64_t kc = sni_min(depth, g->k - first);
     *step = 1;
     return sni_gemm_packed_panel(g->packed_b, g->n, nr, first, kc, 0) + (p - first) * nr;
 }
@@ -119,7 +119,7 @@ static void run_across(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t
     int64_t depth = is_shallow(g) ? DEEP : sni_gemm_depth(g->k),
             step = g->packed_b ? j->kernels->nr : g->b_row;
     for (int64_t p = 0; p < g->k; p += depth) {
-        int64_t kc = sni_smaller(depth, g->k - p);
+        int64_t kc = sni_min(depth, g->k - p);
         const float *b = g->packed_b
                              ? sni_gemm_packed_panel(g->packed_b, g->n, j->kernels->nr, p, kc, 0)
                              : g->b + p * g->b_row;
@@ -151,11 +151,11 @@ static void run_items(void *ctx, int64_t begin, int64_t end) {
     const sni_gemm_f32 *g = j->g;
     for (int64_t next; begin < end; begin = next) {
         if (g->stop && g->stop(g->stop_ctx)) return;
-        next = sni_smaller(begin + j->step, end);
+        next = sni_min(begin + j->step, end);
         if (j->by_rows)
-            run_piece(j, begin * GROUP_ROWS, sni_smaller(next * GROUP_ROWS, g->m), 0, g->n);
+            run_piece(j, begin * GROUP_ROWS, sni_min(next * GROUP_ROWS, g->m), 0, g->n);
         else
-            run_piece(j, 0, g->m, begin * GROUP_COLUMNS, sni_smaller(next * GROUP_COLUMNS, g->n));
+            run_piece(j, 0, g->m, begin * GROUP_COLUMNS, sni_min(next * GROUP_COLUMNS, g->n));
     }
 }
 
@@ -172,12 +172,12 @@ void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch) {
     }
     int64_t items = j.by_rows ? sni_ceil_div(g->m, GROUP_ROWS) : sni_ceil_div(g->n, GROUP_COLUMNS);
     int64_t each = g->k * (j.by_rows ? GROUP_ROWS * g->n : GROUP_COLUMNS * g->m);
-    j.step = sni_larger(LONG / (each + 1), 1);
+    j.step = sni_max(LONG / (each + 1), 1);
     if (threads == 1 || each * items < PIECE) {
         run_items(&j, 0, items);
         return;
     }
     int64_t shares = j.by_rows ? 4 * threads : threads; /* columns: rows of B are read in one go */
-    int64_t grain = sni_larger(PIECE / (each + 1), sni_ceil_div(items, shares));
+    int64_t grain = sni_max(PIECE / (each + 1), sni_ceil_div(items, shares));
     sni_parallel_for(threads, items, grain, run_items, &j);
 }

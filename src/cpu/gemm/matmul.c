@@ -17,7 +17,8 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
                       .may_stay_unpacked = true,
                       .epilogue = *e};
     sni_dense_right(w, &g);
-    if (g.m == 1) g.backwards = atomic_fetch_add_explicit(w->turns, 1, memory_order_relaxed) & 1;
+    if (g.m == 1)
+        g.backwards = atomic_fetch_add_explicit(w->row_passes, 1, memory_order_relaxed) & 1;
     return sni_dense_run(k, &g);
 }
 
@@ -57,9 +58,9 @@ static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
     const sni_dense *w = k->state;
     const sni_tensor *a = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    bool turned = p->trans_a != 0;
+    bool transposed = p->trans_a != 0;
     e.column_bias = p->beta != 0 ? floats_of(sni_in(k, 2)) : NULL;
-    if (!turned) return run_by_weight(k, w, &e);
+    if (!transposed) return run_by_weight(k, w, &e);
     sni_gemm_f32 g = {.m = y->dims[0],
                       .a = a->data,
                       .a_row = 1,
@@ -167,8 +168,8 @@ static sn_status fused_matmul_run(sni_kernel *k) {
     sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
     if (w) return run_by_weight(k, w, &e);
     sni_matmul shape;
-    sni_matmul_turned(&shape, a, (sni_turn){p->trans_a != 0, p->batch_a != 0}, b,
-                      (sni_turn){p->trans_b != 0, p->batch_b != 0});
+    sni_matmul_transposed(&shape, a, (sni_transposition){p->trans_a != 0, p->batch_a != 0}, b,
+                          (sni_transposition){p->trans_b != 0, p->batch_b != 0});
     return sni_dense_stack(k, &shape, a->data, b->data, sni_out(k, 0)->data, p->alpha, &e);
 }
 
@@ -199,8 +200,9 @@ static bool linear_accepts(const sni_choice *c) {
 static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_linear_params *p = c->params;
     if (!sni_dense_is_weight(c, 1)) return SN_OK;
-    unsigned ways = (p->strassen ? SNI_DENSE_SEVEN : 0) | (p->paired ? SNI_DENSE_PAIRED : 0) |
-                    (p->digits ? SNI_DENSE_DIGITS : 0);
+    unsigned ways = (p->strassen ? SNI_DENSE_STRASSEN : 0) |
+                    (p->inner_product ? SNI_DENSE_INNER_PRODUCT : 0) |
+                    (p->emulated ? SNI_DENSE_DIGITS : 0);
     return sni_dense_pack(c, 1, p->trans_w != 0, 1, ways, state, err);
 }
 
@@ -209,8 +211,8 @@ static sn_status linear_run(sni_kernel *k) {
     const sni_dense *w = k->state;
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
-    bool turned = p->trans_w != 0;
-    int64_t n = b->dims[!turned];
+    bool transposed = p->trans_w != 0;
+    int64_t n = b->dims[!transposed];
     sni_epilogue e = {.column_bias = floats_of(sni_in(k, 2)),
                       .residual = floats_of(sni_in(k, 3)),
                       .residual_row = n};
@@ -220,13 +222,13 @@ static sn_status linear_run(sni_kernel *k) {
     if (w) return run_by_weight(k, w, &e);
     sni_gemm_f32 g = {.m = n ? y->count / n : 0,
                       .n = n,
-                      .k = b->dims[turned],
+                      .k = b->dims[transposed],
                       .a = a->data,
-                      .a_row = b->dims[turned],
+                      .a_row = b->dims[transposed],
                       .a_col = 1,
                       .b = b->data,
-                      .b_row = turned ? 1 : n,
-                      .b_col = turned ? b->dims[turned] : 1,
+                      .b_row = transposed ? 1 : n,
+                      .b_col = transposed ? b->dims[transposed] : 1,
                       .c = y->data,
                       .c_row = n,
                       .may_stay_unpacked = true,

@@ -1,8 +1,8 @@
 /* product.h - matrix products that are described by where their rows come from and where results
- * go, for methods that bring operands to a form of their own: by pairs of terms (cpu/gemm/paired.h)
- * and by digits (cpu/gemm/digits.h). Rows are dealt out to panels. */
-#ifndef SNI_CPU_PRODUCT_H
-#define SNI_CPU_PRODUCT_H
+ * go, for methods that bring operands to a form of their own: by pairs of terms
+ * (cpu/gemm/inner_product.h) and by digits (cpu/gemm/emulated.h). Rows are dealt out to panels. */
+#ifndef SNI_CPU_GEMM_PRODUCT_H
+#define SNI_CPU_GEMM_PRODUCT_H
 
 #include "cpu/core/kernels.h"
 
@@ -56,7 +56,7 @@ typedef struct sni_product {
                 sni_product_part *parts);
     /* Line `line` of a panel whose rows' lines lie side by side; *step leads to the next line. For
      * fetching alone: the panel may be one too many. NULL: their lines do not lie so. */
-    const float *(*ahead)(const void *ctx, int64_t panel, int64_t line, int64_t *step);
+    const float *(*prefetch)(const void *ctx, int64_t panel, int64_t line, int64_t *step);
     /* Where a tile of one or two whole vectors goes. True: finish() is to be called after it. */
     bool (*end)(const void *ctx, const sni_product_place *place, sni_product_end *end);
     /* What is left to do to results that are in place or, if `sums` is not NULL, to sums that are

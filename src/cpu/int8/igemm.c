@@ -40,7 +40,7 @@ const sni_int_kernels *sni_int_kernels_get(void) {
 
 /* First row of panel i when m rows are dealt out to `panels`. */
 static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
-    return m / panels * i + sni_smaller(i, m % panels);
+    return m / panels * i + sni_min(i, m % panels);
 }
 
 /* ---- Packing ---- */
@@ -130,11 +130,11 @@ static int64_t block_panels(int64_t size) {
 }
 
 static int64_t a_panels(const sni_igemm *g, const sni_int_kernels *k, int64_t count) {
-    return sni_smaller(count, block_panels(k->mr * g->units));
+    return sni_min(count, block_panels(k->mr * g->units));
 }
 
 static int64_t b_panels(const sni_igemm *g, const sni_int_kernels *k, int64_t count) {
-    return g->packed_b ? count : sni_smaller(count, block_panels(k->nr * g->units));
+    return g->packed_b ? count : sni_min(count, block_panels(k->nr * g->units));
 }
 
 static const int32_t *block_of_a(const share *s, int64_t i, int64_t count) {
@@ -158,7 +158,7 @@ static const int32_t *block_of_b(const share *s, int64_t j, int64_t count) {
     for (int64_t p = 0; p < count; p++) {
         int32_t *panel = s->b_block + p * nr * g->units;
         int64_t n0 = (j + p) * nr;
-        g->fill(g->fill_ctx, n0, sni_smaller(nr, g->n - n0), panel);
+        g->fill(g->fill_ctx, n0, sni_min(nr, g->n - n0), panel);
         if (g->row_mul && !g->col_mul) s->kernels->column_sums(panel, g->units, s->sums + p * nr);
     }
     return s->b_block;
@@ -189,7 +189,7 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
     }
     kernels->tile[g->a_signed][rows](g->units, a, b, acc);
     sni_int_block block = {.rows = rows,
-                           .n = sni_smaller(kernels->nr, g->n - n0),
+                           .n = sni_min(kernels->nr, g->n - n0),
                            .acc = acc,
                            .acc_step = kernels->nr,
                            .add_m = g->row_add ? g->row_add + first : NULL,
@@ -215,10 +215,10 @@ static void run_share(const share *s) {
     int64_t a_most = g->packed_a ? s->i1 - s->i0 : a_panels(g, s->kernels, s->i1 - s->i0);
     int64_t b_most = b_panels(g, s->kernels, s->j1 - s->j0);
     for (int64_t j = s->j0; j < s->j1; j += b_most) {
-        int64_t columns = sni_smaller(b_most, s->j1 - j);
+        int64_t columns = sni_min(b_most, s->j1 - j);
         const int32_t *b = block_of_b(s, j, columns);
         for (int64_t i = s->i0; i < s->i1; i += a_most) {
-            int64_t count = sni_smaller(a_most, s->i1 - i);
+            int64_t count = sni_min(a_most, s->i1 - i);
             const int32_t *a = block_of_a(s, i, count);
             for (int64_t p = 0; p < count; p++) {
                 if (g->stop && g->stop(g->stop_ctx)) return;
@@ -306,7 +306,7 @@ static bool is_direct(const sni_igemm *g) {
  * which costs about a tile each. */
 static int64_t share_cost(int64_t split, int64_t whole, int64_t parts, bool make_split,
                           bool make_whole) {
-    int64_t mine = sni_ceil_div(split, sni_smaller(parts, split));
+    int64_t mine = sni_ceil_div(split, sni_min(parts, split));
     return mine * whole + (make_split ? mine : 0) + (make_whole ? whole : 0);
 }
 
@@ -323,6 +323,6 @@ void sni_igemm_run(const sni_igemm *g, int threads, void *scratch) {
     int64_t by_cols = share_cost(j.col_panels, j.row_panels, parts, !g->packed_b, !g->packed_a);
     j.by_rows = by_rows < by_cols;
     j.direct = is_direct(g);
-    j.parts = (int)sni_smaller(parts, j.by_rows ? j.row_panels : j.col_panels);
+    j.parts = (int)sni_min(parts, j.by_rows ? j.row_panels : j.col_panels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

@@ -7,8 +7,8 @@
  * columns, (unit, nr). Zero points are no business of the product: a finishing step adds what they
  * amount to. Sums wrap, in whatever order they are made: results are the same on every tier and for
  * any number of threads. */
-#ifndef SNI_CPU_IGEMM_H
-#define SNI_CPU_IGEMM_H
+#ifndef SNI_CPU_INT8_IGEMM_H
+#define SNI_CPU_INT8_IGEMM_H
 
 #include "base/cpu.h"
 

@@ -1,6 +1,6 @@
 /* integer.h - what the implementations of quantised operators share. */
-#ifndef SNI_EP_CPU_INTEGER_H
-#define SNI_EP_CPU_INTEGER_H
+#ifndef SNI_CPU_INT8_INTEGER_H
+#define SNI_CPU_INT8_INTEGER_H
 
 #include "cpu/int8/igemm.h"
 #include "cpu/core/cpu_ep.h"

@@ -1,6 +1,6 @@
 /* qconv.h - convolutions of bytes: what their parts share. */
-#ifndef SNI_EP_CPU_QCONV_H
-#define SNI_EP_CPU_QCONV_H
+#ifndef SNI_CPU_INT8_QCONV_H
+#define SNI_CPU_INT8_QCONV_H
 
 #include "cpu/int8/integer.h"
 #include "ops/nn/conv_core.h"

@@ -27,11 +27,11 @@ static bool is_scale(const sni_choice *c, int i) {
 }
 
 /* True if B is a matrix that is part of the model, with scales and zero points by column. */
-static bool accepts(const sni_choice *c, const places *p, bool turned) {
+static bool accepts(const sni_choice *c, const places *p, bool transposed) {
     if (p->b >= c->n_in || !sni_int_is_bytes(c, p->b) || !c->constants[p->b]) return false;
     const sni_tensor *b = &c->constants[p->b]->tensor;
     if (b->rank != 2) return false;
-    int64_t n = b->dims[!turned];
+    int64_t n = b->dims[!transposed];
     if (!sni_int_is_constant(c, p->b_zero, n)) return false;
     if (p->a_zero >= 0 && (!sni_int_is_bytes(c, p->a) || !sni_int_is_single(c, p->a_zero)))
         return false;
@@ -54,18 +54,18 @@ static int weight_at(const void *ctx, int64_t i, int64_t p) {
     return p < v->k ? (int8_t)(v->b[i * v->n_step + p * v->k_step] ^ v->flip) : 0;
 }
 
-static sn_status prepare(const sni_choice *c, const places *at, bool turned, void **state,
+static sn_status prepare(const sni_choice *c, const places *at, bool transposed, void **state,
                          sn_error *err) {
     const sni_tensor *b = &c->constants[at->b]->tensor;
-    sni_int_weights w = {.n = b->dims[!turned], .k = b->dims[turned]};
+    sni_int_weights w = {.n = b->dims[!transposed], .k = b->dims[transposed]};
     bool filled;
     w.units = sni_int_units(w.k);
     w.size = sni_igemm_packed_b_size(w.n, w.units);
     SN_TRY(sni_int_weights_alloc(c, at->b, at->b_zero, 1, &w, &filled, err));
     if (!filled && b->count) {
         SN_TRY(sni_cpu_weight(c, at->b, &b, err));
-        weight_view v = {b->data, sni_int_flip(b->dtype, true), w.k, turned ? 1 : w.n,
-                         turned ? w.k : 1};
+        weight_view v = {b->data, sni_int_flip(b->dtype, true), w.k, transposed ? 1 : w.n,
+                         transposed ? w.k : 1};
         sni_igemm_pack_b(w.n, w.units, weight_at, &v, w.panels);
         for (int64_t i = 0; i < w.n; i++)
             for (int64_t p = 0; p < w.k; p++) w.sums[i] += weight_at(&v, i, p);

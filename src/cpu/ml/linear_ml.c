@@ -19,7 +19,7 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_dense p = {.k = l.features, .n = l.outputs};
     SN_TRY(sni_cpu_floats(c, sni_gemm_packed_b_size(p.k, p.n), &p.panels, &filled, err));
     if (!filled)
-        sni_gemm_pack_b((const sni_loose_float *)l.coefficients, 1, p.k, p.k, p.n, p.panels);
+        sni_gemm_pack_b((const sni_unaligned_float *)l.coefficients, 1, p.k, p.k, p.n, p.panels);
     return sni_cpu_keep(&p, sizeof p, state, err);
 }
 

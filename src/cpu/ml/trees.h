@@ -3,8 +3,8 @@
  * Nodes of a tree follow each other so that the child of a true condition is the next one; the
  * other one lies `skip` nodes further on. A leaf's condition is never true and its skip is 0: a
  * walk that has arrived stays. */
-#ifndef SNI_CPU_TREES_H
-#define SNI_CPU_TREES_H
+#ifndef SNI_CPU_ML_TREES_H
+#define SNI_CPU_ML_TREES_H
 
 #include "cpu/core/kernels.h"
 

@@ -2,7 +2,7 @@
 #include "cpu/move/moves.h"
 
 #include "cpu/core/cpu_ep.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 
 extern const sni_moves sni_moves_baseline;
 #ifdef SNI_X86
@@ -44,11 +44,11 @@ static sn_status where_run(sni_kernel *k) {
 
 /* ---- Transposition ---- */
 
-bool sni_move_turn(size_t width, const void *from, int64_t from_step, int64_t rows, int64_t columns,
-                   void *to, int64_t to_step) {
+bool sni_move_transpose(size_t width, const void *from, int64_t from_step, int64_t rows,
+                        int64_t columns, void *to, int64_t to_step) {
     int i = sni_move_index(width);
     if (i < 0) return false;
-    sni_moves_get()->turn[i](from, from_step, rows, columns, to, to_step);
+    sni_moves_get()->transpose[i](from, from_step, rows, columns, to, to_step);
     return true;
 }
 
@@ -56,27 +56,27 @@ static bool first_moves(const sni_choice *c) {
     return is_moved(c, 0);
 }
 
-static sn_status lent_run(sni_kernel *k) {
+static sn_status hooked_run(sni_kernel *k) {
     const sni_moves *moves = sni_moves_get();
-    const sni_cores cores = {
-        .turn = sni_move_turn, .resize = &moves->resize, .rotary = &moves->rotary};
-    k->cores = &cores;
+    const sni_kernel_hooks hooks = {
+        .transpose = sni_move_transpose, .resize = &moves->resize, .rotary = &moves->rotary};
+    k->hooks = &hooks;
     sn_status status = k->node->op->ref(k);
-    k->cores = NULL;
+    k->hooks = NULL;
     return status;
 }
 
 const sni_impl sni_cpu_moves[] = {
     {.name = "choose", .op = "Where", .accepts = where_accepts, .run = where_run},
-    {.name = "sample", .op = "GridSample", .accepts = first_moves, .run = lent_run},
-    {.name = "rotate", .op = "RotaryEmbedding", .accepts = first_moves, .run = lent_run},
+    {.name = "sample", .op = "GridSample", .accepts = first_moves, .run = hooked_run},
+    {.name = "rotate", .op = "RotaryEmbedding", .accepts = first_moves, .run = hooked_run},
     {.name = "rotate",
      .op = "RotaryEmbedding",
      .domain = "com.microsoft",
      .accepts = first_moves,
-     .run = lent_run},
-    {.name = "resize", .op = "Resize", .accepts = first_moves, .run = lent_run},
-    {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = lent_run},
-    {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = lent_run},
+     .run = hooked_run},
+    {.name = "resize", .op = "Resize", .accepts = first_moves, .run = hooked_run},
+    {.name = "resize", .op = "Upsample", .accepts = first_moves, .run = hooked_run},
+    {.name = "turn", .op = "Transpose", .accepts = first_moves, .run = hooked_run},
     {0},
 };

@@ -29,7 +29,7 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define ZIP_LOW ZIP_LOW_16
 #define ZIP_HIGH ZIP_HIGH_16
 #include "cpu/elementwise/choose.inc.c"
-#include "cpu/move/turn.inc.c"
+#include "cpu/move/transpose_block.inc.c"
 
 #define T uint16_t
 #define SUFFIX u16
@@ -38,7 +38,7 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define ZIP_LOW ZIP_LOW_8
 #define ZIP_HIGH ZIP_HIGH_8
 #include "cpu/elementwise/choose.inc.c"
-#include "cpu/move/turn.inc.c"
+#include "cpu/move/transpose_block.inc.c"
 
 #if LANES == 16
 #define ZIP_LOW ZIP_LOW_16
@@ -55,7 +55,7 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define V vector_32
 #define SIDE LANES
 #include "cpu/elementwise/choose.inc.c"
-#include "cpu/move/turn.inc.c"
+#include "cpu/move/transpose_block.inc.c"
 
 #if LANES == 16
 #define ZIP_LOW ZIP_LOW_8
@@ -72,13 +72,13 @@ typedef uint64_t vector_64 __attribute__((vector_size(4 * LANES)));
 #define V vector_64
 #define SIDE (LANES / 2)
 #include "cpu/elementwise/choose.inc.c"
-#include "cpu/move/turn.inc.c"
+#include "cpu/move/transpose_block.inc.c"
 
 extern const sni_moves SNI_PASTE(sni_moves, TIER);
 
 const sni_moves SNI_PASTE(sni_moves, TIER) = {
     .choose = {choose_u8, choose_u16, choose_u32, choose_u64},
-    .turn = {turn_u8, turn_u16, turn_u32, turn_u64},
+    .transpose = {transpose_u8, transpose_u16, transpose_u32, transpose_u64},
     .rotary = {.halves = rotate_halves, .neighbours = rotate_neighbours},
     .resize = {.lanes = LANES,
                .pick = pick_row,

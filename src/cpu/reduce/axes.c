@@ -1,6 +1,6 @@
 /* axes.c - normalisation along any axes in float32, where the elements lie. */
 #include "base/threadpool.h"
-#include "cpu/core/cores.h"
+#include "cpu/core/hooks.h"
 #include "cpu/core/loops.h"
 
 #include <math.h>

@@ -181,7 +181,7 @@ static inline int pool_find(const sni_window *w, const float *x, int64_t row, co
 /* Rows [begin, end) of all planes. Rows of the input are joined for one output row while the line
  * of the one before is finished: loads that lie across two stores wait until those are in the
  * cache. */
-static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool *pool,
+static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool_window *pool,
                                                             int64_t begin, int64_t end) {
     const sni_window *w = &pool->window;
     const int last = w->rank - 1;
@@ -216,15 +216,15 @@ static inline __attribute__((always_inline)) void pool_many(bool max, const sni_
     }
 }
 
-static void max_pool(const sni_pool *pool, int64_t begin, int64_t end) {
+static void max_pool(const sni_pool_window *pool, int64_t begin, int64_t end) {
     pool_many(true, pool, begin, end);
 }
 
-static void average_pool(const sni_pool *pool, int64_t begin, int64_t end) {
+static void average_pool(const sni_pool_window *pool, int64_t begin, int64_t end) {
     pool_many(false, pool, begin, end);
 }
 
-static void global_average_pool(const sni_pool *pool, int64_t plane, int64_t row) {
+static void global_average_pool(const sni_pool_window *pool, int64_t plane, int64_t row) {
     (void)row;
     const int64_t n = pool->in_plane;
     const float *x = (const float *)pool->x + plane * n;

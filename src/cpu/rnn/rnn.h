@@ -4,8 +4,8 @@
  * element of the state, of `gates` vectors: a step reads them from beginning to end. Gates are in
  * ONNX's order: i o f c for LSTM, z r h for GRU. The input's part of the gates has the same order:
  * `gates` vectors for each block. */
-#ifndef SNI_CPU_RNN_H
-#define SNI_CPU_RNN_H
+#ifndef SNI_CPU_RNN_RNN_H
+#define SNI_CPU_RNN_RNN_H
 
 #include "cpu/core/kernels.h"
 

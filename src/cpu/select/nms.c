@@ -129,7 +129,7 @@ static sn_status select_boxes(sni_kernel *k, const sni_nms *j, void *memory, int
     for (int64_t i = 0; i < j->count; i++)
         if (sni_nms_counts(j, j->scores[i]))
             keys[n++] = (uint64_t)sni_falling_key(j->scores[i]) << 32 | (uint64_t)i;
-    keys = sni_sort_keys(keys, other, n);
+    keys = sni_radix_sort(keys, other, n);
     if (j->most <= FEW) {
         lay_out_one(j->most, &c);
     } else {

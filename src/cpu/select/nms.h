@@ -1,6 +1,6 @@
 /* nms.h - a box against many, for NonMaxSuppression. */
-#ifndef SNI_CPU_NMS_H
-#define SNI_CPU_NMS_H
+#ifndef SNI_CPU_SELECT_NMS_H
+#define SNI_CPU_SELECT_NMS_H
 
 #include "cpu/core/kernels.h"
 

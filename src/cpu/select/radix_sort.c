@@ -19,7 +19,7 @@ static bool place(uint32_t *counts, int64_t n) {
     return false;
 }
 
-uint64_t *sni_sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
+uint64_t *sni_radix_sort(uint64_t *keys, uint64_t *other, int64_t n) {
     uint32_t counts[PASSES][DIGITS] = {{0}};
     for (int64_t i = 0; i < n; i++)
         for (int p = 0; p < PASSES; p++) counts[p][digit_of(keys[i], p)]++;

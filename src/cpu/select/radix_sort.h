@@ -1,6 +1,6 @@
 /* keys.h - sorting floats by keys: the value above, its position below, in 64 bits. */
-#ifndef SNI_EP_CPU_KEYS_H
-#define SNI_EP_CPU_KEYS_H
+#ifndef SNI_CPU_SELECT_RADIX_SORT_H
+#define SNI_CPU_SELECT_RADIX_SORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +18,6 @@ static inline uint32_t sni_falling_key(float value) {
 
 /* Sorts n keys by their upper halves, keeping the order of equal ones. Both arrays have n elements;
  * returns the one with the result. */
-uint64_t *sni_sort_keys(uint64_t *keys, uint64_t *other, int64_t n);
+uint64_t *sni_radix_sort(uint64_t *keys, uint64_t *other, int64_t n);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct roi_job {
     const sni_loops *loops;
     const float *x; /* (images, h * w, channels) */
     const float *plain;
-    float *turned;
+    float *transposed;
     const float *rois;
     const int64_t *batch;
     float *y;
@@ -129,20 +129,20 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
             int64_t m = pixels - at < PIXELS ? pixels - at : PIXELS;
             for (int64_t i = 0; i < m; i++)
                 pool_pixel(j, &g, at + i, image, n, sums + i * CHANNELS);
-            j->kernels->turn_matrix(sums, CHANNELS, m, n, out + at, pixels);
+            j->kernels->transpose_matrix(sums, CHANNELS, m, n, out + at, pixels);
         }
     }
 }
 
 /* Items are (image, run of PIXELS pixels). */
-static void turn_piece(void *ctx, int64_t begin, int64_t end) {
+static void transpose_piece(void *ctx, int64_t begin, int64_t end) {
     const roi_job *j = ctx;
     int64_t plane = j->h * j->w, runs = (plane + PIXELS - 1) / PIXELS;
     for (int64_t item = begin; item < end; item++) {
         int64_t image = item / runs * plane * j->channels, at = item % runs * PIXELS;
         int64_t n = plane - at < PIXELS ? plane - at : PIXELS;
-        j->kernels->turn_matrix(j->plain + image + at, plane, j->channels, n,
-                                j->turned + image + at * j->channels, j->channels);
+        j->kernels->transpose_matrix(j->plain + image + at, plane, j->channels, n,
+                                     j->transposed + image + at * j->channels, j->channels);
     }
 }
 
@@ -176,12 +176,12 @@ static sn_status roi_run(sni_kernel *k) {
     }
     void *room = NULL;
     SN_TRY(sni_scratch_matrix(k, 1, x->count, sizeof(float), &room));
-    j.turned = room;
+    j.transposed = room;
     j.x = room;
     j.blocks = (j.channels + CHANNELS - 1) / CHANNELS;
     int64_t runs = (j.h * j.w + PIXELS - 1) / PIXELS;
-    sni_parallel_for(k->threads, x->dims[0] * runs, sni_cpu_grain(PIXELS * j.channels), turn_piece,
-                     &j);
+    sni_parallel_for(k->threads, x->dims[0] * runs, sni_cpu_grain(PIXELS * j.channels),
+                     transpose_piece, &j);
     SN_TRY(sni_poll(k));
     double work = most * (double)(j.out_h * j.out_w) * CHANNELS;
     if (sni_long_work(work)) j.watch = k;

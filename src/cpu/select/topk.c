@@ -5,7 +5,7 @@
 #include "base/threadpool.h"
 #include "cpu/core/cpu_ep.h"
 #include "cpu/select/radix_sort.h"
-#include "cpu/select/least.h"
+#include "cpu/select/min_keys.h"
 #include "cpu/move/moves.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"
@@ -20,17 +20,17 @@ enum {
     TURNED = 16,   /* lanes of another than the last axis that are laid out together */
 };
 
-extern const sni_least sni_least_baseline;
+extern const sni_min_keys sni_min_keys_baseline;
 #ifdef SNI_X86
-extern const sni_least sni_least_avx2, sni_least_avx512;
+extern const sni_min_keys sni_min_keys_avx2, sni_min_keys_avx512;
 #endif
 
-const sni_least *sni_least_get(void) {
+const sni_min_keys *sni_min_keys_get(void) {
 #ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_least_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_least_avx2;
+    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_min_keys_avx512;
+    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_min_keys_avx2;
 #endif
-    return &sni_least_baseline;
+    return &sni_min_keys_baseline;
 }
 
 /* A key of 64 bits and its position; those of 32 bits stand above their position in 64. */
@@ -49,7 +49,7 @@ typedef struct entry {
 #include "cpu/select/merge.inc.c"
 
 typedef struct topk_job {
-    const sni_least_fns *fns;
+    const sni_min_key_fns *fns;
     void (*make_keys)(const void *x, int64_t n, bool largest, void *keys);
     const void *x;
     void *values;     /* may be NULL */
@@ -62,10 +62,10 @@ typedef struct topk_job {
 
 /* What one part works with. */
 typedef struct topk_room {
-    entry *entries, *others; /* cap */
-    int64_t *keys, *least;   /* n, and n / MEMBERS + 1 */
-    int32_t *at;             /* cap */
-    unsigned char *turned;   /* TURNED lanes */
+    entry *entries, *others;   /* cap */
+    int64_t *keys, *least;     /* n, and n / MEMBERS + 1 */
+    int32_t *at;               /* cap */
+    unsigned char *transposed; /* TURNED lanes */
 } topk_room;
 
 static int64_t room_bytes(const topk_job *j) {
@@ -81,7 +81,7 @@ static topk_room room_of(const topk_job *j, int64_t part) {
     r.keys = (int64_t *)(r.others + j->cap);
     r.least = r.keys + j->n;
     r.at = (int32_t *)(r.least + j->n / MEMBERS + 1);
-    r.turned = (unsigned char *)(r.at + 2 * (j->cap / 2 + 1));
+    r.transposed = (unsigned char *)(r.at + 2 * (j->cap / 2 + 1));
     return r;
 }
 
@@ -118,7 +118,7 @@ static int64_t sort_found(const topk_job *j, topk_room *r, int64_t n) {
         uint64_t *e = (uint64_t *)r->entries, *other = (uint64_t *)r->others;
         for (int64_t i = 0; i < n; i++)
             e[i] = (uint64_t)((uint32_t)keys[r->at[i]] ^ 0x80000000u) << 32 | (uint32_t)r->at[i];
-        e = n < DIGITS ? sort_narrow(e, other, n) : sni_sort_keys(e, other, n);
+        e = n < DIGITS ? sort_narrow(e, other, n) : sni_radix_sort(e, other, n);
         for (int64_t i = 0; i < j->take; i++) r->at[i] = (int32_t)(uint32_t)e[i];
         return keys[r->at[j->take - 1]];
     }
@@ -171,9 +171,10 @@ static void topk_piece(void *ctx, int64_t begin, int64_t end) {
         } else {
             int64_t columns = j->inner - column < last - i ? j->inner - column : last - i;
             if (columns > TURNED) columns = TURNED;
-            sni_move_turn(j->width, sni_element(j->x, outer * j->n * j->inner + column, j->width),
-                          j->inner, j->n, columns, r.turned, j->n);
-            lane = r.turned;
+            sni_move_transpose(j->width,
+                               sni_element(j->x, outer * j->n * j->inner + column, j->width),
+                               j->inner, j->n, columns, r.transposed, j->n);
+            lane = r.transposed;
             ready = columns - 1;
         }
         best_of(j, lane, &r);
@@ -193,7 +194,7 @@ static sn_status topk_run(sni_kernel *k) {
     const sni_tensor *shape = values ? values : indices;
     if (!shape || shape->count == 0) return SN_OK;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
-    const sni_least *least = sni_least_get();
+    const sni_min_keys *least = sni_min_keys_get();
     size_t width = sni_dtype_width(x->dtype);
     topk_job j = {.fns = width == sizeof(int32_t) ? &least->narrow : &least->wide,
                   .make_keys = least->keys[x->dtype],
@@ -212,7 +213,7 @@ static sn_status topk_run(sni_kernel *k) {
     if (j.parts > threads) j.parts = threads;
     if (j.parts > j.lanes) j.parts = j.lanes;
     j.cap = 4 * j.take + GROUPS < j.n ? 4 * j.take + GROUPS : j.n;
-    j.cap += SNI_LEAST_ROOM;
+    j.cap += SNI_MIN_KEYS_CHUNK;
     j.part_bytes = room_bytes(&j);
     void *room = NULL;
     SN_TRY(sni_scratch_matrix(k, j.parts, j.part_bytes, 1, &room));

@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 
 #include <float.h>
@@ -17,10 +17,10 @@ enum { SCORES = 1, PROBABILITIES = 2 }; /* stages of the work on a row of scores
 
 /* Whether causality, window and padding let query q of batch b see key j. */
 static bool is_seen(const sni_attention *a, int64_t b, int64_t q, int64_t j) {
-    int64_t ahead = j - (q + a->before[b]);
-    if (a->causal && ahead > 0) return false;
-    if (a->right >= 0 && ahead > a->right) return false;
-    if (a->left >= 0 && -ahead > a->left) return false;
+    int64_t beyond = j - (q + a->before[b]);
+    if (a->causal && beyond > 0) return false;
+    if (a->right >= 0 && beyond > a->right) return false;
+    if (a->left >= 0 && -beyond > a->left) return false;
     return !a->lengths || j < a->lengths[b];
 }
 
@@ -118,9 +118,9 @@ sn_status sni_attend(sni_kernel *k, sni_attention *a) {
         return sni_fail(k->err, SN_LIMIT, "%" PRId64 " queries for %" PRId64 " keys", a->q_length,
                         a->total);
     if (!a->y.data) SN_TRY(unwanted_results(k, a));
-    const sni_cores *cores = sni_cores_for(k, a->dtype);
+    const sni_kernel_hooks *hooks = sni_kernel_hooks_for(k, a->dtype);
     bool done = false;
-    if (cores) SN_TRY(cores->attend(k, a, &done));
+    if (hooks) SN_TRY(hooks->attend(k, a, &done));
     if (done) return SN_OK;
     int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
     if (chunk > count || a->mods) chunk = count;

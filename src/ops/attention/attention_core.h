@@ -1,7 +1,7 @@
 /* attention_core.h - softmax(scale * Q K^T + masks) V for every operator of the attention family,
  * and the caches of keys and values that go with it. */
-#ifndef SNI_OPS_ATTENTION_CORE_H
-#define SNI_OPS_ATTENTION_CORE_H
+#ifndef SNI_OPS_ATTENTION_ATTENTION_CORE_H
+#define SNI_OPS_ATTENTION_ATTENTION_CORE_H
 
 #include "ops/attention/heads.h"
 

@@ -29,7 +29,7 @@ sn_status sni_generation_prepare(void *params, sni_arena *arena, sn_error *err) 
 /* ---- Inference ---- */
 
 /* The declared type of a decoder's input, with dimensions of its own where they are not fixed. */
-static sn_status loose_type(sni_infer *c, const sni_type *declared, const sni_type **out) {
+static sn_status unaligned_type(sni_infer *c, const sni_type *declared, const sni_type **out) {
     sni_type *t = SNI_NEW(c->arena, sni_type);
     sni_dim *dims = SNI_NEW_ARRAY(c->arena, sni_dim, declared->rank);
     if (!t || !dims) return sni_fail_memory(c->err);
@@ -72,7 +72,7 @@ static sn_status infer_decoder(sni_infer *c, int32_t index) {
     const sni_type **out = SNI_NEW_ARRAY(c->arena, const sni_type *, g->n_outputs);
     if (!in || !out) return sni_fail_memory(c->err);
     for (int i = 0; i < g->n_inputs; i++)
-        SN_TRY(loose_type(c, &sni_graph_value(g, g->inputs[i])->type, &in[i]));
+        SN_TRY(unaligned_type(c, &sni_graph_value(g, g->inputs[i])->type, &in[i]));
     return c->subgraph(c, index, in, g->n_inputs, out, g->n_outputs);
 }
 

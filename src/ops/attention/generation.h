@@ -4,8 +4,8 @@
  * The decoder takes input_ids, position_ids and attention_mask (all int32), then the caches (2,
  * sequences, heads, length, size), and gives logits (sequences, tokens, vocabulary) and the caches
  * with the new tokens. */
-#ifndef SNI_OPS_GENERATION_H
-#define SNI_OPS_GENERATION_H
+#ifndef SNI_OPS_ATTENTION_GENERATION_H
+#define SNI_OPS_ATTENTION_GENERATION_H
 
 #include "ops/core/op.h"
 

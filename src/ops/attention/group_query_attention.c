@@ -234,8 +234,8 @@ static sn_status read_positions(sni_kernel *k, const sni_attention *a, const fil
 }
 
 /* Turns `count` heads of *h, in scratch. */
-static sn_status turn(sni_kernel *k, const sni_attention *a, sni_rotary *r, int64_t count,
-                      sni_heads *h) {
+static sn_status rotate(sni_kernel *k, const sni_attention *a, sni_rotary *r, int64_t count,
+                        sni_heads *h) {
     void *out = NULL;
     int64_t rows;
     if (!sni_mul_i64(a->batches * a->q_length, count, &rows)) return sni_fail_memory(k->err);
@@ -259,8 +259,8 @@ static sn_status apply_rotary(sni_kernel *k, sni_attention *a, const fill *f) {
     SN_TRY(read_positions(k, a, f, &r.ids));
     SN_TRY(sni_in_as(k, sni_in(k, COSINES), a->dtype, &r.cosines));
     SN_TRY(sni_in_as(k, sni_in(k, SINES), a->dtype, &r.sines));
-    SN_TRY(turn(k, a, &r, a->q_heads, &a->q));
-    return turn(k, a, &r, a->kv_heads, &a->k);
+    SN_TRY(rotate(k, a, &r, a->q_heads, &a->q));
+    return rotate(k, a, &r, a->kv_heads, &a->k);
 }
 
 /* The score of the sink of each head: given, or 0 for a smooth softmax. */

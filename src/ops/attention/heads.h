@@ -1,6 +1,6 @@
 /* heads.h - where the heads of queries, keys and values lie. */
-#ifndef SNI_OPS_HEADS_H
-#define SNI_OPS_HEADS_H
+#ifndef SNI_OPS_ATTENTION_HEADS_H
+#define SNI_OPS_ATTENTION_HEADS_H
 
 #include "ops/core/op.h"
 

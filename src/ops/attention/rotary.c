@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 
 #include <inttypes.h>
@@ -111,8 +111,8 @@ static sn_status run_rotary(sni_kernel *k, sni_rotary *r, const sni_tensor *cosi
                         : sni_heads_outer(from, r->heads, r->length, r->size);
     r->y = r->x;
     r->y.data = to;
-    if (k->cores && k->cores->rotary && dtype == SN_FLOAT32)
-        r->lent = r->interleaved ? k->cores->rotary->neighbours : k->cores->rotary->halves;
+    if (k->hooks && k->hooks->rotary && dtype == SN_FLOAT32)
+        r->lent = r->interleaved ? k->hooks->rotary->neighbours : k->hooks->rotary->halves;
     if (x->count) sni_rotate(k->threads, dtype, r);
     sni_out_done(k, y, dtype, to);
     return SN_OK;

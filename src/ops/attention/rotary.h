@@ -1,6 +1,6 @@
 /* rotary.h - pairs of elements of each head turned by angles that grow with the position. */
-#ifndef SNI_OPS_ROTARY_H
-#define SNI_OPS_ROTARY_H
+#ifndef SNI_OPS_ATTENTION_ROTARY_H
+#define SNI_OPS_ATTENTION_ROTARY_H
 
 #include "ops/attention/heads.h"
 
@@ -8,10 +8,10 @@
 typedef void (*sni_rotate_fn)(const void *x, const void *cosines, const void *sines, int64_t half,
                               void *y);
 
-/* Lent by an implementation (ops/core/cores.h). */
-typedef struct sni_rotary_cores {
+/* Lent by an implementation (ops/core/kernel_hooks.h). */
+typedef struct sni_rotary_hooks {
     sni_rotate_fn halves, neighbours; /* what a pair is: not interleaved, interleaved */
-} sni_rotary_cores;
+} sni_rotary_hooks;
 
 typedef struct sni_rotary {
     sni_heads x, y;              /* y is written; it may be x */

@@ -1,6 +1,6 @@
 /* scan.h - bringing Scan of opset 8 to the later form. */
-#ifndef SNI_OPS_SCAN_H
-#define SNI_OPS_SCAN_H
+#ifndef SNI_OPS_CONTROL_SCAN_H
+#define SNI_OPS_CONTROL_SCAN_H
 
 #include "ops/core/op.h"
 

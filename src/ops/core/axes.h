@@ -1,7 +1,7 @@
 /* axes.h - a tensor whose axes are of two kinds, those that results keep and those that are reduced
  * (or normalised along), in the order in which memory is read best. */
-#ifndef SNI_OPS_AXES_H
-#define SNI_OPS_AXES_H
+#ifndef SNI_OPS_CORE_AXES_H
+#define SNI_OPS_CORE_AXES_H
 
 #include "base/tensor.h"
 

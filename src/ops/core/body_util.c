@@ -25,24 +25,24 @@ static sn_status infer_once(sni_infer *c, sni_body *body) {
 static sn_status loosen(sni_infer *c, const sni_type *type, const sni_type **out) {
     *out = type;
     if (!type || type->kind != SN_KIND_TENSOR || !type->has_shape) return SN_OK;
-    sni_type *loose = SNI_NEW(c->arena, sni_type);
+    sni_type *unaligned = SNI_NEW(c->arena, sni_type);
     sni_dim *dims = SNI_NEW_ARRAY(c->arena, sni_dim, type->rank);
-    if (!loose || !dims) return sni_fail_memory(c->err);
+    if (!unaligned || !dims) return sni_fail_memory(c->err);
     for (int i = 0; i < type->rank; i++) {
         dims[i] = sni_dim_fresh(c->symbols);
         if (dims[i] == SNI_DIM_FAIL) return sni_fail_memory(c->err);
     }
-    *loose = *type;
-    loose->dims = dims;
-    *out = loose;
+    *unaligned = *type;
+    unaligned->dims = dims;
+    *out = unaligned;
     return SN_OK;
 }
 
 /* The type of a carried value in every iteration: a dimension that the body hands on unchanged, or
  * always makes the size it had at first, is the initial one. */
-static sn_status invariant(sni_infer *c, const sni_type *first, const sni_type *loose,
+static sn_status invariant(sni_infer *c, const sni_type *first, const sni_type *unaligned,
                            const sni_type *made, const sni_type **out) {
-    *out = loose;
+    *out = unaligned;
     if (!first || !made || made->kind == SN_KIND_NONE) return SN_OK;
     sni_type *type = SNI_NEW(c->arena, sni_type);
     if (!type) return sni_fail_memory(c->err);
@@ -52,11 +52,11 @@ static sn_status invariant(sni_infer *c, const sni_type *first, const sni_type *
         *out = type;
         return SN_OK;
     }
-    SN_TRY(sni_infer_union(c, loose, made, type));
+    SN_TRY(sni_infer_union(c, unaligned, made, type));
     sni_dim *dims = SNI_NEW_ARRAY(c->arena, sni_dim, first->rank);
     if (!dims) return sni_fail_memory(c->err);
     for (int i = 0; i < first->rank; i++) {
-        bool kept = made->dims[i] == loose->dims[i] || made->dims[i] == first->dims[i];
+        bool kept = made->dims[i] == unaligned->dims[i] || made->dims[i] == first->dims[i];
         dims[i] = kept ? first->dims[i] : type->dims[i];
     }
     type->dims = dims;

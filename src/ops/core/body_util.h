@@ -1,7 +1,7 @@
 /* body_util.h - what Loop and Scan share: inference of a body that is run again and again on values
  * it made itself. */
-#ifndef SNI_OPS_BODY_UTIL_H
-#define SNI_OPS_BODY_UTIL_H
+#ifndef SNI_OPS_CORE_BODY_UTIL_H
+#define SNI_OPS_CORE_BODY_UTIL_H
 
 #include "ops/core/op.h"
 

@@ -1,6 +1,6 @@
 /* call.h - running one node outside a plan: shapes from contents, memory of its own. */
-#ifndef SNI_OPS_CALL_H
-#define SNI_OPS_CALL_H
+#ifndef SNI_OPS_CORE_CALL_H
+#define SNI_OPS_CORE_CALL_H
 
 #include "ops/core/op.h"
 

@@ -1,7 +1,7 @@
 /* compute.h - tensors in the type a kernel computes in: narrow floats as float32, mixed types as
  * one. What needs no conversion is used where it lies. */
-#ifndef SNI_OPS_COMPUTE_H
-#define SNI_OPS_COMPUTE_H
+#ifndef SNI_OPS_CORE_COMPUTE_H
+#define SNI_OPS_CORE_COMPUTE_H
 
 #include "ops/core/wide.h"
 

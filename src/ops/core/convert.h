@@ -3,8 +3,8 @@
  * Where ONNX leaves the result open: a float outside the range of an integer type gives the nearest
  * end of it and NaN gives 0; integers, and floats on their way to types under 8 bits, keep their
  * low bits; narrow floats are rounded once. */
-#ifndef SNI_OPS_CONVERT_H
-#define SNI_OPS_CONVERT_H
+#ifndef SNI_OPS_CORE_CONVERT_H
+#define SNI_OPS_CORE_CONVERT_H
 
 #include "base/floats.h"
 

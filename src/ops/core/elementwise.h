@@ -4,8 +4,8 @@
  *
  * A family writes its loops as unary_loop.inc.c and binary_loop.inc.c describe, and its operators
  * as unary_op.inc.c and binary_op.inc.c do. */
-#ifndef SNI_OPS_ELEMENTWISE_H
-#define SNI_OPS_ELEMENTWISE_H
+#ifndef SNI_OPS_CORE_ELEMENTWISE_H
+#define SNI_OPS_CORE_ELEMENTWISE_H
 
 #include "ops/core/op.h"
 #include "ops/core/typed.h"

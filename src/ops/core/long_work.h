@@ -1,7 +1,7 @@
 /* long_work.h - loops that a model can make long although its tensors are small: windows as large
  * as the picture, many samples of one place. They end soon after the run's time limit. */
-#ifndef SNI_OPS_LONG_WORK_H
-#define SNI_OPS_LONG_WORK_H
+#ifndef SNI_OPS_CORE_LONG_WORK_H
+#define SNI_OPS_CORE_LONG_WORK_H
 
 #include "ops/core/op.h"
 

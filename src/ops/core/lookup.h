@@ -1,6 +1,6 @@
 /* lookup.h - from a key to its position in a list of keys, by hash. */
-#ifndef SNI_OPS_LOOKUP_H
-#define SNI_OPS_LOOKUP_H
+#ifndef SNI_OPS_CORE_LOOKUP_H
+#define SNI_OPS_CORE_LOOKUP_H
 
 #include "ops/core/op.h"
 

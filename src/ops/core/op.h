@@ -4,8 +4,8 @@
  * ops.def. Attributes are parsed into the operator's parameter struct, arity and types are checked,
  * and older opset versions are upgraded before any of its functions is called: they see one
  * canonical version and never parse or check any of that themselves. */
-#ifndef SNI_OPS_OP_H
-#define SNI_OPS_OP_H
+#ifndef SNI_OPS_CORE_OP_H
+#define SNI_OPS_CORE_OP_H
 
 #include "graph/graph.h"
 
@@ -13,7 +13,7 @@ typedef struct sni_op sni_op;
 typedef struct sni_infer sni_infer;
 typedef struct sni_kernel sni_kernel;
 typedef struct sni_upgrade sni_upgrade;
-typedef struct sni_cores sni_cores; /* ops/core/cores.h */
+typedef struct sni_kernel_hooks sni_kernel_hooks; /* ops/core/kernel_hooks.h */
 
 /* ---- Types an operator takes: one bit per sn_dtype, and bits for the other kinds ---- */
 
@@ -344,7 +344,7 @@ typedef struct sni_host {
     sn_status (*poll)(const sni_kernel *k, sn_error *err); /* by any thread of the kernel */
     sn_status (*subgraph)(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
                           sni_datum *out, int n_out);
-    int (*ahead)(const sni_kernel *k, sni_span *spans);
+    int (*prefetch)(const sni_kernel *k, sni_span *spans);
 } sni_host;
 
 /* One call of a kernel. Inputs that were left out, and outputs that nobody wants, are NULL. */
@@ -353,10 +353,10 @@ struct sni_kernel {
     const void *params;
     int n_in, n_out;
     const sni_datum *const *in;
-    sni_datum *const *out;  /* shape, type and memory are ready unless the operator ALLOCATES */
-    int threads;            /* for sni_parallel_for */
-    const void *state;      /* what an implementation prepared (ep/ep.h); NULL for `ref` */
-    const sni_cores *cores; /* lent by an implementation that calls `ref`; NULL: plain C */
+    sni_datum *const *out; /* shape, type and memory are ready unless the operator ALLOCATES */
+    int threads;           /* for sni_parallel_for */
+    const void *state;     /* what an implementation prepared (ep/ep.h); NULL for `ref` */
+    const sni_kernel_hooks *hooks; /* lent by an implementation that calls `ref`; NULL: plain C */
     sni_budget *budget;
     const sni_host *host;
     void *host_ctx;
@@ -390,8 +390,8 @@ static inline char *sni_text(sni_kernel *k, size_t bytes) {
 
 /* What the step after this one will read of its weights, for kernels that have time to fetch it
  * into the cache; returns how many pieces, SNI_MOST_SPANS at most. */
-static inline int sni_ahead(const sni_kernel *k, sni_span *spans) {
-    return k->host->ahead ? k->host->ahead(k, spans) : 0;
+static inline int sni_prefetch(const sni_kernel *k, sni_span *spans) {
+    return k->host->prefetch ? k->host->prefetch(k, spans) : 0;
 }
 
 /* SN_CANCELLED or SN_TIMEOUT when the run should stop: for loops that may take long. */

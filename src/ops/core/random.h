@@ -1,7 +1,7 @@
 /* random.h - a Mersenne Twister (MT19937) seeded and read as numpy's RandomState is, so that a seed
  * gives the numbers that ONNX's own reference gives. */
-#ifndef SNI_OPS_RANDOM_H
-#define SNI_OPS_RANDOM_H
+#ifndef SNI_OPS_CORE_RANDOM_H
+#define SNI_OPS_CORE_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>

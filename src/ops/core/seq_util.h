@@ -1,7 +1,7 @@
 /* seq_util.h - values other than tensors, and tensors in rows: what the operators on sequences and
  * optionals and the control flow share. */
-#ifndef SNI_OPS_SEQ_UTIL_H
-#define SNI_OPS_SEQ_UTIL_H
+#ifndef SNI_OPS_CORE_SEQ_UTIL_H
+#define SNI_OPS_CORE_SEQ_UTIL_H
 
 #include "ops/core/op.h"
 

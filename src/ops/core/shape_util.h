@@ -1,6 +1,6 @@
 /* shape_util.h - inference over small integer tensors that hold shapes, axes, indices or sizes. */
-#ifndef SNI_OPS_SHAPE_UTIL_H
-#define SNI_OPS_SHAPE_UTIL_H
+#ifndef SNI_OPS_CORE_SHAPE_UTIL_H
+#define SNI_OPS_CORE_SHAPE_UTIL_H
 
 #include "ops/core/op.h"
 

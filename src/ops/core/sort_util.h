@@ -1,6 +1,6 @@
 /* sort_util.h - order of elements, and stable sorting of positions. */
-#ifndef SNI_OPS_SORT_UTIL_H
-#define SNI_OPS_SORT_UTIL_H
+#ifndef SNI_OPS_CORE_SORT_UTIL_H
+#define SNI_OPS_CORE_SORT_UTIL_H
 
 #include "ops/core/op.h"
 

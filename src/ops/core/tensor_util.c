@@ -3,7 +3,7 @@
 
 #include "base/floats.h"
 #include "base/threadpool.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/typed.h"
 #include "ops/core/wide.h"
 
@@ -237,7 +237,7 @@ typedef struct box {
     unsigned char *dst;
     const unsigned char *src;
     size_t width;
-    const sni_cores *cores; /* NULL: plain C */
+    const sni_kernel_hooks *hooks; /* NULL: plain C */
 } box;
 
 static void box_merge(box *b, int rank, const int64_t *dims, const int64_t *to,
@@ -335,7 +335,7 @@ static void box_elements(void *ctx, int64_t begin, int64_t end) {
 
 /* Brings the axis along which the source is contiguous next to the last one, along which it is
  * not; false if there is none or the last one is fine. */
-static bool box_turn(box *b) {
+static bool box_transpose(box *b) {
     int last = b->rank - 1;
     if (b->from[last] == 1 || b->from[last] == 0 || b->to[last] != 1) return false;
     for (int i = 0; i < last; i++) {
@@ -379,10 +379,10 @@ static void box_tiles(void *ctx, int64_t begin, int64_t end) {
             rest /= b->dims[i];
         }
         int64_t rows = b->dims[row] - first < most ? b->dims[row] - first : most;
-        if (b->cores && b->cores->turn &&
-            b->cores->turn(b->width, b->src + (from + first) * width, b->from[column],
-                           b->dims[column], rows, b->dst + (to + first * b->to[row]) * width,
-                           b->to[row]))
+        if (b->hooks && b->hooks->transpose &&
+            b->hooks->transpose(b->width, b->src + (from + first) * width, b->from[column],
+                                b->dims[column], rows, b->dst + (to + first * b->to[row]) * width,
+                                b->to[row]))
             continue;
         for (int64_t c = 0; c < b->dims[column]; c += TILE_COLUMNS) {
             int64_t n = b->dims[column] - c < TILE_COLUMNS ? b->dims[column] - c : TILE_COLUMNS;
@@ -399,12 +399,12 @@ void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
                   size_t width) {
     for (int i = 0; i < rank; i++)
         if (dims[i] == 0) return;
-    box b = {.dst = dst, .src = src, .width = width, .cores = k->cores};
+    box b = {.dst = dst, .src = src, .width = width, .hooks = k->hooks};
     box_merge(&b, rank, dims, dst_strides, src_strides);
     int64_t rows = 1;
     for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];
     int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
-    if (box_turn(&b)) {
+    if (box_transpose(&b)) {
         int64_t length = b.dims[b.rank - 2], most = tile_rows(&b), tiles = (length - 1) / most + 1;
         sni_share(k->threads, rows / length * tiles, most * row_bytes, box_tiles, &b);
         return;

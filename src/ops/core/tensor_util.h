@@ -1,6 +1,6 @@
 /* tensor_util.h - what many kernels need: indices, strides, walks over positions, copies. */
-#ifndef SNI_OPS_TENSOR_UTIL_H
-#define SNI_OPS_TENSOR_UTIL_H
+#ifndef SNI_OPS_CORE_TENSOR_UTIL_H
+#define SNI_OPS_CORE_TENSOR_UTIL_H
 
 #include "ops/core/op.h"
 

@@ -13,8 +13,8 @@
  *
  * Bodies for float types may call MATH(exp) to get expf or exp. Narrow floats (class S) have no
  * bodies: drivers convert blocks of them around the float one. */
-#ifndef SNI_OPS_TYPED_H
-#define SNI_OPS_TYPED_H
+#ifndef SNI_OPS_CORE_TYPED_H
+#define SNI_OPS_CORE_TYPED_H
 
 #define SNI_PASTE_(a, b) a##_##b
 #define SNI_PASTE(a, b) SNI_PASTE_(a, b)

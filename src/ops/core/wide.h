@@ -1,7 +1,7 @@
 /* wide.h - float tensors seen as float or double, for kernels that work on whole tensors: narrow
  * floats are widened to float32 in scratch before, and narrowed after. */
-#ifndef SNI_OPS_WIDE_H
-#define SNI_OPS_WIDE_H
+#ifndef SNI_OPS_CORE_WIDE_H
+#define SNI_OPS_CORE_WIDE_H
 
 #include "ops/core/op.h"
 

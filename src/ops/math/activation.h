@@ -1,7 +1,7 @@
 /* activation.h - activation functions by name, for operators that have one as an attribute:
  * recurrent networks, and products and convolutions fused with what follows them. */
-#ifndef SNI_OPS_ACTIVATION_H
-#define SNI_OPS_ACTIVATION_H
+#ifndef SNI_OPS_MATH_ACTIVATION_H
+#define SNI_OPS_MATH_ACTIVATION_H
 
 #include "ops/core/op.h"
 #include "ops/core/scalar_math.h"

@@ -1,7 +1,7 @@
 /* reduce.h - the driver of the reductions: which axes go, in what order memory is read, and the
  * functions that fold elements. */
-#ifndef SNI_OPS_REDUCE_H
-#define SNI_OPS_REDUCE_H
+#ifndef SNI_OPS_MATH_REDUCE_H
+#define SNI_OPS_MATH_REDUCE_H
 
 #include "ops/core/op.h"
 

@@ -1,6 +1,6 @@
 /* topk.h - attributes of TopK. */
-#ifndef SNI_OPS_TOPK_H
-#define SNI_OPS_TOPK_H
+#ifndef SNI_OPS_MATH_TOPK_H
+#define SNI_OPS_MATH_TOPK_H
 
 #include <stdint.h>
 

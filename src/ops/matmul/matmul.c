@@ -13,15 +13,15 @@ typedef struct operand {
     int axes[SN_MAX_RANK];     /* ... and which each of them was */
 } operand;
 
-static operand operand_of(int rank, const sni_dim *dims, bool left, sni_turn turn) {
+static operand operand_of(int rank, const sni_dim *dims, bool left, sni_transposition transpose) {
     operand o = {0};
     int last = rank - 1;
     for (int i = 0; i < rank; i++) o.axes[i] = i;
-    if (turn.batch && rank > 2) {
+    if (transpose.batch && rank > 2) {
         for (int i = 0; i < last - 1; i++) o.axes[i] = i + 1;
         o.axes[last - 1] = 0;
     }
-    if (turn.trans && rank > 1) {
+    if (transpose.trans && rank > 1) {
         int row = o.axes[last - 1];
         o.axes[last - 1] = o.axes[last];
         o.axes[last] = row;
@@ -38,12 +38,13 @@ static operand operand_of(int rank, const sni_dim *dims, bool left, sni_turn tur
     return o;
 }
 
-sn_status sni_infer_turned(sni_infer *c, int a, sni_turn turn_a, int b, sni_turn turn_b) {
+sn_status sni_infer_transposed(sni_infer *c, int a, sni_transposition transpose_a, int b,
+                               sni_transposition transpose_b) {
     if (!sni_infer_shaped(c, a) || !sni_infer_shaped(c, b)) return SN_OK;
     const sni_type *ta = c->in[a], *tb = c->in[b];
     if (ta->rank == 0 || tb->rank == 0) return SNI_INFER_FAIL(c, "an operand is a scalar");
-    operand x = operand_of(ta->rank, ta->dims, true, turn_a);
-    operand y = operand_of(tb->rank, tb->dims, false, turn_b);
+    operand x = operand_of(ta->rank, ta->dims, true, transpose_a);
+    operand y = operand_of(tb->rank, tb->dims, false, transpose_b);
     if (sni_dim_differ(x.columns, y.rows))
         return SNI_INFER_FAIL(c, "a matrix of %lld columns times one of %lld rows",
                               (long long)x.columns, (long long)y.rows);
@@ -64,14 +65,14 @@ sn_status sni_infer_turned(sni_infer *c, int a, sni_turn turn_a, int b, sni_turn
 }
 
 sn_status sni_infer_matmul(sni_infer *c, int a, int b) {
-    return sni_infer_turned(c, a, (sni_turn){0}, b, (sni_turn){0});
+    return sni_infer_transposed(c, a, (sni_transposition){0}, b, (sni_transposition){0});
 }
 
-int64_t sni_turned_macs(const sni_infer *c, int a, sni_turn turn_a, int b) {
+int64_t sni_transposed_macs(const sni_infer *c, int a, sni_transposition transpose_a, int b) {
     int64_t outputs, macs;
     if (!sni_infer_shaped(c, a) || !sni_infer_shaped(c, b) || !c->out[0].has_shape) return -1;
     const sni_type *ta = c->in[a];
-    sni_dim depth = operand_of(ta->rank, ta->dims, true, turn_a).columns;
+    sni_dim depth = operand_of(ta->rank, ta->dims, true, transpose_a).columns;
     if (!sni_shape_count(c->out[0].rank, c->out[0].dims, &outputs) || !sni_dim_known(depth) ||
         !sni_mul_i64(outputs, depth, &macs))
         return -1;
@@ -79,7 +80,7 @@ int64_t sni_turned_macs(const sni_infer *c, int a, sni_turn turn_a, int b) {
 }
 
 int64_t sni_matmul_macs(const sni_infer *c, int a, int b) {
-    return sni_turned_macs(c, a, (sni_turn){0}, b);
+    return sni_transposed_macs(c, a, (sni_transposition){0}, b);
 }
 
 /* Strides of the matrix and of the stack's axes, seen as `rank` axes of which those with size 1
@@ -96,10 +97,10 @@ static void place_operand(const operand *o, const sni_tensor *t, bool left, int 
     }
 }
 
-void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, const sni_tensor *b,
-                       sni_turn turn_b) {
-    operand x = operand_of(a->rank, a->dims, true, turn_a);
-    operand y = operand_of(b->rank, b->dims, false, turn_b);
+void sni_matmul_transposed(sni_matmul *mm, const sni_tensor *a, sni_transposition transpose_a,
+                           const sni_tensor *b, sni_transposition transpose_b) {
+    operand x = operand_of(a->rank, a->dims, true, transpose_a);
+    operand y = operand_of(b->rank, b->dims, false, transpose_b);
     mm->m = x.rows;
     mm->n = y.columns;
     mm->k = x.columns;
@@ -114,7 +115,7 @@ void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, con
         mm->count *= mm->dims[i];
     }
     /* One matrix on the right: the stack on the left is one tall matrix. */
-    if (mm->count > 1 && y.stack == 0 && !turn_a.trans && !turn_a.batch) {
+    if (mm->count > 1 && y.stack == 0 && !transpose_a.trans && !transpose_a.batch) {
         mm->m *= mm->count;
         mm->count = 1;
         mm->rank = 0;
@@ -122,7 +123,7 @@ void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, con
 }
 
 void sni_matmul_init(sni_matmul *mm, const sni_tensor *a, const sni_tensor *b) {
-    sni_matmul_turned(mm, a, (sni_turn){0}, b, (sni_turn){0});
+    sni_matmul_transposed(mm, a, (sni_transposition){0}, b, (sni_transposition){0});
 }
 
 typedef struct matmul_job {
@@ -174,15 +175,15 @@ static int64_t matmul_macs(const sni_infer *c) {
 }
 
 /* y = f(alpha * a b), with both operands turned. */
-static sn_status run_matmul(sni_kernel *k, sni_turn turn_a, sni_turn turn_b, float alpha,
-                            const sni_activation *f) {
+static sn_status run_matmul(sni_kernel *k, sni_transposition transpose_a,
+                            sni_transposition transpose_b, float alpha, const sni_activation *f) {
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(a->dtype);
     const void *left, *right;
     void *out;
     sni_matmul mm;
-    sni_matmul_turned(&mm, a, turn_a, b, turn_b);
+    sni_matmul_transposed(&mm, a, transpose_a, b, transpose_b);
     SN_TRY(sni_in_as(k, a, dtype, &left));
     SN_TRY(sni_in_as(k, b, dtype, &right));
     SN_TRY(sni_out_as(k, y, dtype, &out));
@@ -195,7 +196,7 @@ static sn_status run_matmul(sni_kernel *k, sni_turn turn_a, sni_turn turn_b, flo
 }
 
 static sn_status matmul_ref(sni_kernel *k) {
-    sni_turn none = {0};
+    sni_transposition none = {0};
     return run_matmul(k, none, none, 1, &(sni_activation){.kind = SNI_FN_NONE});
 }
 
@@ -212,12 +213,12 @@ const sni_op sni_op_MatMul = {
 
 /* ---- com.microsoft ---- */
 
-static sni_turn turn_a(const sni_fused_matmul_params *p) {
-    return (sni_turn){p->trans_a != 0, p->batch_a != 0};
+static sni_transposition transpose_a(const sni_fused_matmul_params *p) {
+    return (sni_transposition){p->trans_a != 0, p->batch_a != 0};
 }
 
-static sni_turn turn_b(const sni_fused_matmul_params *p) {
-    return (sni_turn){p->trans_b != 0, p->batch_b != 0};
+static sni_transposition transpose_b(const sni_fused_matmul_params *p) {
+    return (sni_transposition){p->trans_b != 0, p->batch_b != 0};
 }
 
 static sn_status fused_prepare(void *params, sni_arena *arena, sn_error *err) {
@@ -229,16 +230,16 @@ static sn_status fused_prepare(void *params, sni_arena *arena, sn_error *err) {
 }
 
 static sn_status fused_infer(sni_infer *c) {
-    return sni_infer_turned(c, 0, turn_a(c->params), 1, turn_b(c->params));
+    return sni_infer_transposed(c, 0, transpose_a(c->params), 1, transpose_b(c->params));
 }
 
 static int64_t fused_macs(const sni_infer *c) {
-    return sni_turned_macs(c, 0, turn_a(c->params), 1);
+    return sni_transposed_macs(c, 0, transpose_a(c->params), 1);
 }
 
 static sn_status fused_ref(sni_kernel *k) {
     const sni_fused_matmul_params *p = k->params;
-    return run_matmul(k, turn_a(p), turn_b(p), p->alpha, &p->activation);
+    return run_matmul(k, transpose_a(p), transpose_b(p), p->alpha, &p->activation);
 }
 
 #define FIELD(f) offsetof(sni_fused_matmul_params, f)

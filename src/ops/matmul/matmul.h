@@ -1,7 +1,7 @@
 /* matmul.h - shapes of matrix products as numpy has them: stacks of matrices that are broadcast,
  * vectors as rows or columns. */
-#ifndef SNI_OPS_MATMUL_H
-#define SNI_OPS_MATMUL_H
+#ifndef SNI_OPS_MATMUL_MATMUL_H
+#define SNI_OPS_MATMUL_MATMUL_H
 
 #include "ops/matmul/matmul_core.h"
 
@@ -15,15 +15,16 @@ sn_status sni_infer_gemm(sni_infer *c, const int in[3], bool trans_a, bool trans
 
 /* How an operand's axes are turned before it is multiplied: `batch` takes its first axis behind the
  * axes of the stack, so that it counts the rows; then `trans` swaps the last two. Vectors stay. */
-typedef struct sni_turn {
+typedef struct sni_transposition {
     bool trans, batch;
-} sni_turn;
+} sni_transposition;
 
 /* Sets output 0 to the shape of input a times input b; the second for turned inputs. */
 sn_status sni_infer_matmul(sni_infer *c, int a, int b);
-sn_status sni_infer_turned(sni_infer *c, int a, sni_turn turn_a, int b, sni_turn turn_b);
+sn_status sni_infer_transposed(sni_infer *c, int a, sni_transposition transpose_a, int b,
+                               sni_transposition transpose_b);
 int64_t sni_matmul_macs(const sni_infer *c, int a, int b);
-int64_t sni_turned_macs(const sni_infer *c, int a, sni_turn turn_a, int b);
+int64_t sni_transposed_macs(const sni_infer *c, int a, sni_transposition transpose_a, int b);
 
 typedef struct sni_matmul {
     int64_t m, n, k;
@@ -34,8 +35,8 @@ typedef struct sni_matmul {
 } sni_matmul;
 
 void sni_matmul_init(sni_matmul *mm, const sni_tensor *a, const sni_tensor *b);
-void sni_matmul_turned(sni_matmul *mm, const sni_tensor *a, sni_turn turn_a, const sni_tensor *b,
-                       sni_turn turn_b);
+void sni_matmul_transposed(sni_matmul *mm, const sni_tensor *a, sni_transposition transpose_a,
+                           const sni_tensor *b, sni_transposition transpose_b);
 
 /* Where product number i's operands start, in elements. */
 void sni_matmul_offsets(const sni_matmul *mm, int64_t i, int64_t *a, int64_t *b);

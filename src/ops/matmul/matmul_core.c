@@ -1,6 +1,6 @@
 /* The matrix product: cut C into blocks of columns (and of rows when there are few columns), bring
  * the rows of B a block needs into a small panel, and sum tiles of MR x NR in registers. */
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 
 #include "base/threadpool.h"
 #include "ops/matmul/matmul_panel.h"
@@ -23,7 +23,7 @@ enum {
 #include "ops/matmul/matmul_types.inc.c"
 
 static const sni_gemm_core *core_of(const sni_kernel *k, sn_dtype dtype) {
-    const sni_gemm_core *lent = k->cores && k->cores->core ? k->cores->core(dtype) : NULL;
+    const sni_gemm_core *lent = k->hooks && k->hooks->core ? k->hooks->core(dtype) : NULL;
     if (lent) return lent;
     switch (dtype) {
     case SN_FLOAT32:
@@ -79,8 +79,8 @@ static void gemm_piece(void *ctx, int64_t begin, int64_t end) {
 sn_status sni_gemm_batch(sni_kernel *k, sn_dtype dtype, const sni_gemm *g, int64_t count,
                          sni_gemm_locate_fn locate, const void *ctx) {
     if (g->m <= 0 || g->n <= 0 || count <= 0) return SN_OK;
-    const sni_cores *cores = sni_cores_for(k, dtype);
-    if (cores) return cores->gemm(k, g, count, locate, ctx);
+    const sni_kernel_hooks *hooks = sni_kernel_hooks_for(k, dtype);
+    if (hooks) return hooks->gemm(k, g, count, locate, ctx);
     gemm_job job = {.g = g, .core = core_of(k, dtype), .locate = locate, .ctx = ctx};
     job.col_blocks = (g->n - 1) / PANEL_COLS + 1;
     job.block_rows = job.col_blocks * count < 32 && k->threads != 1 ? BLOCK_ROWS : g->m;

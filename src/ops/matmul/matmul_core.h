@@ -1,7 +1,7 @@
 /* matmul_core.h - the one matrix product of the reference kernels: Gemm, MatMul, convolutions,
  * recurrent networks and attention all come here. */
-#ifndef SNI_OPS_MATMUL_CORE_H
-#define SNI_OPS_MATMUL_CORE_H
+#ifndef SNI_OPS_MATMUL_MATMUL_CORE_H
+#define SNI_OPS_MATMUL_MATMUL_CORE_H
 
 #include "ops/core/op.h"
 

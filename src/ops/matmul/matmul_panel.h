@@ -1,7 +1,7 @@
 /* matmul_panel.h - sizes that blocks of a matrix product have whatever their tiles are, for
  * matmul_core.inc.c and its driver. */
-#ifndef SNI_OPS_MATMUL_PANEL_H
-#define SNI_OPS_MATMUL_PANEL_H
+#ifndef SNI_OPS_MATMUL_MATMUL_PANEL_H
+#define SNI_OPS_MATMUL_MATMUL_PANEL_H
 
 #include "ops/matmul/matmul_core.h"
 #include "ops/core/typed.h"

@@ -1,6 +1,6 @@
 /* forest.h - decision trees in the form they are evaluated in, made once per node of the graph. */
-#ifndef SNI_OPS_FOREST_H
-#define SNI_OPS_FOREST_H
+#ifndef SNI_OPS_ML_FOREST_H
+#define SNI_OPS_ML_FOREST_H
 
 #include "ops/core/op.h"
 

@@ -12,8 +12,8 @@ typedef struct linear_params {
 } linear_params;
 
 /* The first `outputs` columns of scores (rows, stride) get X C^T + b, X C^T by `fn`. */
-static sn_status lent_products(sni_kernel *k, sni_linear_ml_fn fn, int64_t outputs, int64_t stride,
-                               int64_t rows, double *scores) {
+static sn_status hooked_products(sni_kernel *k, sni_linear_ml_fn fn, int64_t outputs,
+                                 int64_t stride, int64_t rows, double *scores) {
     const linear_params *p = k->params;
     void *sums = NULL;
     SN_TRY(sni_scratch_array(k, rows * outputs, sizeof(float), &sums));
@@ -42,7 +42,7 @@ static sn_status products(sni_kernel *k, sni_linear_ml_fn fn, int64_t outputs, i
     void *memory = NULL;
     SN_TRY(sni_scratch_array(k, rows->rows * stride, sizeof(double), &memory));
     *scores = memory;
-    if (fn) return lent_products(k, fn, outputs, stride, rows->rows, *scores);
+    if (fn) return hooked_products(k, fn, outputs, stride, rows->rows, *scores);
     SN_TRY(sni_as_f64(k, x, &data));
     for (int64_t r = 0; r < rows->rows; r++) {
         for (int64_t o = 0; o < outputs; o++) {

@@ -1,6 +1,6 @@
 /* linear_ml.h - LinearClassifier and LinearRegressor with products made elsewhere. */
-#ifndef SNI_OPS_LINEAR_ML_H
-#define SNI_OPS_LINEAR_ML_H
+#ifndef SNI_OPS_ML_LINEAR_ML_H
+#define SNI_OPS_ML_LINEAR_ML_H
 
 #include "ops/core/op.h"
 

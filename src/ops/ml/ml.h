@@ -1,7 +1,7 @@
 /* ml.h - what the operators of ai.onnx.ml share: rows of features, class labels, and what becomes
  * of scores at the end. */
-#ifndef SNI_OPS_ML_H
-#define SNI_OPS_ML_H
+#ifndef SNI_OPS_ML_ML_H
+#define SNI_OPS_ML_ML_H
 
 #include "ops/core/op.h"
 

@@ -47,7 +47,7 @@ const sni_op sni_op_GlobalAveragePool = {
 
 /* ---- com.microsoft ---- */
 
-static sni_layout layout_of(const sni_pool_params *p) {
+static sni_channel_order layout_of(const sni_pool_params *p) {
     return p->channels_last ? SNI_CHANNELS_LAST : SNI_CHANNELS_FIRST;
 }
 
@@ -63,7 +63,7 @@ static sn_status global_linear_infer(sni_infer *c) {
 static sn_status linear_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0), x_shape, y_shape;
-    sni_layout layout = layout_of(k->params);
+    sni_channel_order layout = layout_of(k->params);
     sni_qscale qx, qy;
     float *in = NULL;
     void *out = NULL;
@@ -106,7 +106,7 @@ static sn_status global_linear_ref(sni_kernel *k) {
     enum { GRAIN = 16384 }; /* elements worth a thread */
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0), shape;
-    sni_layout layout = layout_of(k->params);
+    sni_channel_order layout = layout_of(k->params);
     sni_qscale qx, qy;
     void *means = NULL;
     SN_TRY(sni_qscale_get(k, 1, x->dtype, &qx));

@@ -11,7 +11,7 @@ static inline void FN(add_row)(T *restrict y, const T *restrict x, int64_t n, in
 }
 
 /* Adds the elements under every window of an output row. */
-static void FN(sum_window)(const sni_pool *pool, int64_t plane, int64_t row, T *restrict y) {
+static void FN(sum_window)(const sni_pool_window *pool, int64_t plane, int64_t row, T *restrict y) {
     const sni_window *w = &pool->window;
     int last = w->rank - 1;
     const T *x = (const T *)pool->x + plane * pool->in_plane;
@@ -30,7 +30,7 @@ static void FN(sum_window)(const sni_pool *pool, int64_t plane, int64_t row, T *
 }
 
 /* Sums of an output row become means. */
-static void FN(divide_row)(const sni_pool *pool, int64_t row, T *restrict y) {
+static void FN(divide_row)(const sni_pool_window *pool, int64_t row, T *restrict y) {
     const sni_window *w = &pool->window;
     int last = w->rank - 1;
     bool padding = pool->params->count_include_pad != 0;
@@ -44,7 +44,7 @@ static void FN(divide_row)(const sni_pool *pool, int64_t row, T *restrict y) {
     for (int64_t o = 0; o < w->out[last]; o++) y[o] /= outer * (T)taps[o];
 }
 
-static void FN(average)(const sni_pool *pool, int64_t plane, int64_t row) {
+static void FN(average)(const sni_pool_window *pool, int64_t plane, int64_t row) {
     T *y = (T *)pool->y + (plane * pool->out_rows + row) * pool->window.out[pool->window.rank - 1];
     FN(sum_window)(pool, plane, row, y);
     FN(divide_row)(pool, row, y);

@@ -2,7 +2,7 @@
  * brought to mean 0 and variance 1. The axes are brought to the end, and back when done. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 
 #include <math.h>
@@ -46,10 +46,10 @@ static sn_status run_axes(sni_kernel *k, const bool *along, int64_t p) {
     sni_strides(rank, dims, inside);
     SN_TRY(sni_in_as(k, x, dtype, &data));
     SN_TRY(sni_out_as(k, y, dtype, &out));
-    const sni_cores *cores = sni_cores_for(k, dtype);
-    if (cores && cores->norm_axes) {
+    const sni_kernel_hooks *hooks = sni_kernel_hooks_for(k, dtype);
+    if (hooks && hooks->norm_axes) {
         sni_axes axes = sni_axes_lay_out(x, along);
-        cores->norm_axes(k->threads, &axes, x->count / job.n, data, out, p);
+        hooks->norm_axes(k->threads, &axes, x->count / job.n, data, out, p);
         sni_out_done(k, y, dtype, out);
         return SN_OK;
     }

@@ -1,7 +1,7 @@
 /* col2im.h - the reverse of gathering windows: elements of windows are added back into the image
  * they came from. Col2Im and ConvTranspose. */
-#ifndef SNI_OPS_COL2IM_H
-#define SNI_OPS_COL2IM_H
+#ifndef SNI_OPS_NN_COL2IM_H
+#define SNI_OPS_NN_COL2IM_H
 
 #include "ops/nn/sliding.h"
 

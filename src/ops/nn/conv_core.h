@@ -1,7 +1,7 @@
 /* conv_core.h - convolution as a matrix product whose right operand is gathered from the input
  * piece by piece. */
-#ifndef SNI_OPS_CONV_CORE_H
-#define SNI_OPS_CONV_CORE_H
+#ifndef SNI_OPS_NN_CONV_CORE_H
+#define SNI_OPS_NN_CONV_CORE_H
 
 #include "ops/nn/sliding.h"
 

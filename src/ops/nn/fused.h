@@ -1,7 +1,7 @@
 /* fused.h - parameters of products and convolutions that are fused with what follows them, for
  * whoever makes such nodes or runs them faster. The first member is what the plain operator has. */
-#ifndef SNI_OPS_FUSED_H
-#define SNI_OPS_FUSED_H
+#ifndef SNI_OPS_NN_FUSED_H
+#define SNI_OPS_NN_FUSED_H
 
 #include "ops/math/activation.h"
 #include "ops/nn/conv_core.h"
@@ -48,8 +48,9 @@ typedef struct sni_fused_matmul_params {
 
 /* ai.sinter Linear: Y = activation(X W + B + residual); or PRelu with slopes by column. */
 typedef struct sni_linear_params {
-    int64_t trans_w;                  /* W is (N,K) */
-    int64_t strassen, paired, digits; /* it may be computed so, with somewhat larger errors */
+    int64_t trans_w; /* W is (N,K) */
+    int64_t strassen, inner_product,
+        emulated; /* it may be computed so, with somewhat larger errors */
     sni_str name;
     sni_floats coefficients; /* activation_params: alpha and beta */
     sni_activation activation;

@@ -1,6 +1,6 @@
 /* The mean of a whole plane for one type. */
 
-static void FN(global_average)(const sni_pool *pool, int64_t plane, int64_t row) {
+static void FN(global_average)(const sni_pool_window *pool, int64_t plane, int64_t row) {
     (void)row;
     const T *x = (const T *)pool->x + plane * pool->in_plane;
     T sums[8] = {0}, sum = 0;

@@ -1,5 +1,5 @@
 /* GridSample: reads an image or volume at the coordinates that a grid gives. */
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/nn/resize.h"
 #include "ops/core/tensor_util.h"
 #include "ops/core/wide.h"
@@ -34,7 +34,7 @@ typedef struct grid_job {
     int r;          /* spatial axes */
     int64_t size[DIMS], stride[DIMS];
     int64_t channels, volume, points; /* elements of a channel of x; points of a channel of y */
-    const sni_resize_cores *lent;     /* NULL: none */
+    const sni_resize_hooks *lent;     /* NULL: none */
 } grid_job;
 
 /* The elements that one point is the weighted sum of. */
@@ -295,8 +295,8 @@ static sn_status gridsample_ref(sni_kernel *k) {
     if (job.p->mode != NEAREST) SN_TRY(sni_blend_out(k, y, job.type, &job.dst));
     int64_t taps_of = job.p->mode == CUBIC ? 16 : 4, grain = GRAIN / (job.channels * taps_of);
     bool few = job.p->mode == LINEAR || (job.p->mode == CUBIC && job.r <= 2);
-    if (few && job.type == SN_FLOAT32 && job.volume <= INT32_MAX && k->cores)
-        job.lent = k->cores->resize;
+    if (few && job.type == SN_FLOAT32 && job.volume <= INT32_MAX && k->hooks)
+        job.lent = k->hooks->resize;
     if (job.lent)
         sni_parallel_for(k->threads, (job.points + BLOCK - 1) / BLOCK * x->dims[0], 1, grid_blocks,
                          &job);

@@ -3,7 +3,7 @@
  * 1, then scaled and shifted. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 
 #include <math.h>
@@ -18,9 +18,9 @@ typedef struct layer_norm_params {
 #undef BODY
 
 void sni_normalize(const sni_kernel *k, sn_dtype dtype, int64_t rows, const sni_row_norm *norm) {
-    const sni_cores *cores = sni_cores_for(k, dtype);
-    if (cores)
-        cores->normalize(k->threads, rows, norm);
+    const sni_kernel_hooks *hooks = sni_kernel_hooks_for(k, dtype);
+    if (hooks)
+        hooks->normalize(k->threads, rows, norm);
     else
         sni_parallel_for(k->threads, rows, 8192 / (norm->n + 1) + 1,
                          dtype == SN_FLOAT64 ? normalize_rows_f64 : normalize_rows_f32,

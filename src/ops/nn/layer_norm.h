@@ -1,6 +1,6 @@
 /* layer_norm.h - rows brought to mean 0 and mean square 1, then scaled and shifted. */
-#ifndef SNI_OPS_LAYER_NORM_H
-#define SNI_OPS_LAYER_NORM_H
+#ifndef SNI_OPS_NN_LAYER_NORM_H
+#define SNI_OPS_NN_LAYER_NORM_H
 
 #include "ops/core/op.h"
 

@@ -10,7 +10,7 @@ static T FN(root)(T v, int64_t p) {
     return p == 1 ? v : p == 2 ? MATH(sqrt)(v) : MATH(pow)(v, 1 / (T)p);
 }
 
-static void FN(lp)(const sni_pool *pool, int64_t plane, int64_t row) {
+static void FN(lp)(const sni_pool_window *pool, int64_t plane, int64_t row) {
     const sni_window *w = &pool->window;
     int last = w->rank - 1;
     int64_t p = pool->params->p;

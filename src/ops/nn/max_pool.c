@@ -40,14 +40,14 @@ typedef struct place_job {
 } place_job;
 
 /* A row-major index within a plane as a column-major one. */
-static int64_t turned_index(const sni_tensor *x, int64_t index) {
-    int64_t at[SN_MAX_RANK], turned = 0;
+static int64_t transposed_index(const sni_tensor *x, int64_t index) {
+    int64_t at[SN_MAX_RANK], transposed = 0;
     for (int i = x->rank - 1; i >= 2; i--) {
         at[i] = index % x->dims[i];
         index /= x->dims[i];
     }
-    for (int i = x->rank - 1; i >= 2; i--) turned = turned * x->dims[i] + at[i];
-    return turned;
+    for (int i = x->rank - 1; i >= 2; i--) transposed = transposed * x->dims[i] + at[i];
+    return transposed;
 }
 
 static void place_planes(void *ctx, int64_t begin, int64_t end) {
@@ -55,7 +55,7 @@ static void place_planes(void *ctx, int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; plane++) {
         int64_t *v = j->indices + plane * j->out_plane, first = plane * j->in_plane;
         for (int64_t i = 0; j->column_major && i < j->out_plane; i++)
-            if (v[i] >= 0) v[i] = turned_index(j->x, v[i]);
+            if (v[i] >= 0) v[i] = transposed_index(j->x, v[i]);
         for (int64_t i = 0; i < j->out_plane; i++) v[i] = v[i] < 0 ? v[i] : v[i] + first;
     }
 }

@@ -36,7 +36,7 @@ static void FN(raise_taps)(T *restrict y, int64_t *restrict at, const T *restric
 #endif
 
 /* One output row and where its elements lie, by one of these; false: some have no place. */
-static bool FN(find_row)(const sni_pool *pool, const T *x, int64_t row, T *restrict y,
+static bool FN(find_row)(const sni_pool_window *pool, const T *x, int64_t row, T *restrict y,
                          int64_t *restrict at,
                          void (*taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
                                       const sni_pool_span *s, int64_t stride, int64_t first)) {
@@ -59,7 +59,7 @@ static bool FN(find_row)(const sni_pool *pool, const T *x, int64_t row, T *restr
     return lowest >= 0;
 }
 
-static void FN(max_window)(const sni_pool *pool, int64_t plane, int64_t row) {
+static void FN(max_window)(const sni_pool_window *pool, int64_t plane, int64_t row) {
     const sni_window *w = &pool->window;
     int last = w->rank - 1;
     const T *x = (const T *)pool->x + plane * pool->in_plane;
@@ -87,7 +87,7 @@ static void FN(max_window)(const sni_pool *pool, int64_t plane, int64_t row) {
 }
 
 #ifdef T_FLOAT
-static void FN(global_max)(const sni_pool *pool, int64_t plane, int64_t row) {
+static void FN(global_max)(const sni_pool_window *pool, int64_t plane, int64_t row) {
     (void)row;
     const T *x = (const T *)pool->x + plane * pool->in_plane;
     T lanes[32], most = LOWEST;

@@ -15,12 +15,12 @@ static sni_attr perm_attr(const int64_t *perm, int rank) {
 
 /* Turns the node into Transpose(type(Transpose(input 0), other inputs)) with all its attributes but
  * `channels_last`; `rank` is that of input 0. */
-static sn_status become_turned(sni_upgrade *u, const char *type, int rank) {
+static sn_status become_transposed(sni_upgrade *u, const char *type, int rank) {
     int64_t *front = SNI_NEW_ARRAY(&u->graph->store->arena, int64_t, SN_MAX_RANK);
     int64_t *back = SNI_NEW_ARRAY(&u->graph->store->arena, int64_t, SN_MAX_RANK);
     int32_t in[MOST_INPUTS], n_in = u->node->n_in, n_attrs = 0, result = SNI_NO_ID;
     sni_attr attrs[MOST_ATTRS];
-    if (!front || !back) return sni_store_no_room(u->graph->store, u->err);
+    if (!front || !back) return sni_store_no_memory(u->graph->store, u->err);
     if (rank < 3 || rank > SN_MAX_RANK)
         return sni_fail(u->err, SN_INVALID_MODEL, "an input of rank %d has no channels last", rank);
     for (int i = 0; i < rank; i++) {
@@ -60,7 +60,7 @@ static sn_status conv_upgrade(sni_upgrade *u) {
     int rank = (int)p->conv.window.kernel_shape.n + 2;
     if (rank == 2) rank = rank_of(u, 3);
     if (rank == 0) rank = rank_of(u, 0);
-    return become_turned(u, "QLinearConv", rank);
+    return become_transposed(u, "QLinearConv", rank);
 }
 
 const sni_op sni_op_ms_QLinearConv = {
@@ -83,7 +83,7 @@ const sni_op sni_op_ms_QLinearConv = {
 
 static sn_status max_pool_upgrade(sni_upgrade *u) {
     const sni_pool_params *p = u->node->params;
-    return become_turned(u, "MaxPool", (int)p->window.kernel_shape.n + 2);
+    return become_transposed(u, "MaxPool", (int)p->window.kernel_shape.n + 2);
 }
 
 const sni_op sni_op_ms_NhwcMaxPool = {

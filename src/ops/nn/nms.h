@@ -1,7 +1,7 @@
 /* nms.h - NonMaxSuppression around the choice of one class's boxes, which implementations replace.
  */
-#ifndef SNI_OPS_NMS_H
-#define SNI_OPS_NMS_H
+#ifndef SNI_OPS_NN_NMS_H
+#define SNI_OPS_NN_NMS_H
 
 #include "ops/core/op.h"
 

@@ -28,7 +28,7 @@ static void whole_plane(sni_window *w, const sni_tensor *x) {
 }
 
 typedef struct pool_job {
-    sni_pool pool;
+    sni_pool_window pool;
     sni_pool_fn fn; /* one of the two */
     sni_pool_rows_fn rows;
     bool means; /* tap_rows are wanted */
@@ -45,7 +45,7 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 /* How many taps of the axes before the last one count for the mean of an output row. */
-static float tap_rows(const sni_pool *p, int64_t row) {
+static float tap_rows(const sni_pool_window *p, int64_t row) {
     float rows = 1;
     for (int i = p->window.rank - 2; i >= 0; i--) {
         int64_t size = p->window.out[i];
@@ -56,7 +56,7 @@ static float tap_rows(const sni_pool *p, int64_t row) {
     return rows;
 }
 
-static sn_status count_rows(sni_kernel *k, sni_pool *p) {
+static sn_status count_rows(sni_kernel *k, sni_pool_window *p) {
     void *room = NULL;
     SN_TRY(sni_scratch_array(k, p->out_rows, sizeof *p->tap_rows, &room));
     float *rows = room;
@@ -65,7 +65,7 @@ static sn_status count_rows(sni_kernel *k, sni_pool *p) {
     return SN_OK;
 }
 
-static sn_status find_spans(sni_kernel *k, sni_pool *p) {
+static sn_status find_spans(sni_kernel *k, sni_pool_window *p) {
     int64_t from, to;
     void *room = NULL;
     const sni_window *w = &p->window;
@@ -90,7 +90,7 @@ enum { TAPS_TO_SPLIT = 3 << 14 }; /* that are worth a thread */
 
 static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_tensor *x,
                          const sni_tensor *y) {
-    sni_pool *p = &job->pool;
+    sni_pool_window *p = &job->pool;
     if (global)
         whole_plane(&p->window, x);
     else

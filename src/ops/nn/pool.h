@@ -1,6 +1,6 @@
 /* pool.h - what the pools share: parameters, and running a row function over all output rows. */
-#ifndef SNI_OPS_POOL_H
-#define SNI_OPS_POOL_H
+#ifndef SNI_OPS_NN_POOL_H
+#define SNI_OPS_NN_POOL_H
 
 #include "ops/nn/sliding.h"
 
@@ -19,7 +19,7 @@ typedef struct sni_pool_span {
 } sni_pool_span;
 
 /* `global`: the window is the whole plane. */
-typedef struct sni_pool {
+typedef struct sni_pool_window {
     sni_window window;
     const sni_pool_params *params;
     const void *x;
@@ -31,18 +31,18 @@ typedef struct sni_pool {
     const float *taps;       /* that count for the mean, along the last axis, of each output */
     const float *tap_rows;   /* rows of taps that count for it, of each output row; or NULL */
     const sni_kernel *watch; /* NULL unless a row takes long: whether to stop is asked tap by tap */
-} sni_pool;
+} sni_pool_window;
 
 /* Whether the rest of a row is not wanted any more. */
-static inline bool sni_pool_stopping(const sni_pool *pool) {
+static inline bool sni_pool_stopping(const sni_pool_window *pool) {
     return pool->watch && sni_stopping(pool->watch);
 }
 
 /* Computes output row `row` of plane `plane` (one image's channel) into its place in y. */
-typedef void (*sni_pool_fn)(const sni_pool *pool, int64_t plane, int64_t row);
+typedef void (*sni_pool_fn)(const sni_pool_window *pool, int64_t plane, int64_t row);
 
 /* The same for rows [begin, end), counted over all planes. */
-typedef void (*sni_pool_rows_fn)(const sni_pool *pool, int64_t begin, int64_t end);
+typedef void (*sni_pool_rows_fn)(const sni_pool_window *pool, int64_t begin, int64_t end);
 
 /* Output 0 from input 0, of floats, by a function of float32; no indices. `means`: it wants
  * tap_rows. */

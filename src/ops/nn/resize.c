@@ -88,14 +88,14 @@ static sn_status count_is(sni_infer *c, const char *what, int64_t count, const r
 }
 
 /* True if input i is there and not a list known to be empty. */
-static bool listed(const sni_infer *c, int i) {
+static bool indirect(const sni_infer *c, int i) {
     if (!sni_infer_given(c, i)) return false;
     return !sni_infer_shaped(c, i) || sni_infer_rank(c, i) != 1 || sni_infer_dim(c, i, 0) != 0;
 }
 
 static sn_status resize_dims(sni_infer *c, const resize_axes *list, sni_dim *dims, bool *known) {
     *known = false;
-    if (listed(c, 3)) {
+    if (indirect(c, 3)) {
         const sni_dim *sizes;
         int32_t count;
         SN_TRY(sni_infer_dims(c, 3, &sizes, &count));
@@ -106,7 +106,7 @@ static sn_status resize_dims(sni_infer *c, const resize_axes *list, sni_dim *dim
         }
         if (!sizes) return SN_OK;
     }
-    if (!listed(c, 2)) return SNI_INFER_FAIL(c, "neither scales nor sizes are given");
+    if (!indirect(c, 2)) return SNI_INFER_FAIL(c, "neither scales nor sizes are given");
     const sni_tensor *scales;
     SN_TRY(sni_infer_known(c, 2, &scales));
     if (!scales) return SN_OK;

@@ -1,6 +1,6 @@
 /* resize.h - interpolation along axes, shared by Resize and Upsample. */
-#ifndef SNI_OPS_RESIZE_H
-#define SNI_OPS_RESIZE_H
+#ifndef SNI_OPS_NN_RESIZE_H
+#define SNI_OPS_NN_RESIZE_H
 
 #include "ops/core/op.h"
 
@@ -45,9 +45,9 @@ typedef struct sni_resize_axis {
     double start, end; /* region of interest, SNI_RESIZE_CROP */
 } sni_resize_axis;
 
-/* Loops that an implementation lends (ops/core/cores.h). Places are below 2^31; their lists, and
- * those of weights, go on to a multiple of `lanes` entries. */
-typedef struct sni_resize_cores {
+/* Loops that an implementation lends (ops/core/kernel_hooks.h). Places are below 2^31; their lists,
+ * and those of weights, go on to a multiple of `lanes` entries. */
+typedef struct sni_resize_hooks {
     int lanes;
     /* y[i] = x[at[i]] for n elements of four bytes, out of `in`. */
     void (*pick)(const float *x, int64_t in, const int32_t *at, int64_t n, float *y);
@@ -64,7 +64,7 @@ typedef struct sni_resize_cores {
     /* y[i] = sum over j of w[j] x[at[j] + i] for n elements, added to y where `add`. */
     void (*weigh)(const float *w, const int64_t *at, int64_t count, const float *x, int64_t n,
                   float *y, bool add);
-} sni_resize_cores;
+} sni_resize_hooks;
 
 /* Output 0 = input 0, each axis as `axes` says; all axes have in and out above 0. Types that are
  * not numbers only with NEAREST. */

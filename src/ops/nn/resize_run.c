@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/threadpool.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 #include "ops/core/wide.h"
 
@@ -146,19 +146,19 @@ static sn_status make_table(sni_kernel *k, const sni_resize_params *p, const sni
 
 /* A table by taps: rows of `step` positions, whole vectors. */
 typedef struct lane_table {
-    const sni_resize_cores *cores; /* NULL: there is none */
+    const sni_resize_hooks *hooks; /* NULL: there is none */
     int64_t step;
     const int32_t *at;   /* (taps, step) */
     const float *weight; /* (taps, step); NULL for NEAREST */
 } lane_table;
 
 static sn_status make_lanes(sni_kernel *k, const tap_table *t, lane_table *out) {
-    const sni_resize_cores *cores = k->cores ? k->cores->resize : NULL;
+    const sni_resize_hooks *hooks = k->hooks ? k->hooks->resize : NULL;
     int64_t step, cells;
     void *memory;
     *out = (lane_table){0};
-    if (!cores || t->in > INT32_MAX) return SN_OK;
-    step = (t->out + cores->lanes - 1) / cores->lanes * cores->lanes;
+    if (!hooks || t->in > INT32_MAX) return SN_OK;
+    step = (t->out + hooks->lanes - 1) / hooks->lanes * hooks->lanes;
     if (!sni_mul_i64(step, t->taps, &cells)) return SN_OK;
     SN_TRY(sni_scratch_array(k, cells, sizeof *out->at, &memory));
     int32_t *at = memory;
@@ -173,7 +173,7 @@ static sn_status make_lanes(sni_kernel *k, const tap_table *t, lane_table *out) 
             at[j * step + i] = (int32_t)t->index[from];
             if (weight) weight[j * step + i] = i < t->out ? (float)t->weight[from] : 0;
         }
-    *out = (lane_table){.cores = cores, .step = step, .at = at, .weight = weight};
+    *out = (lane_table){.hooks = hooks, .step = step, .at = at, .weight = weight};
     return SN_OK;
 }
 
@@ -192,8 +192,8 @@ static void gather_row(const gather_job *j, const unsigned char *src, unsigned c
     const tap_table *last = &j->tables[j->x->rank - 1];
     size_t width = sni_dtype_width(j->x->dtype);
     const int64_t *index = last->index;
-    if (j->lanes.cores) {
-        j->lanes.cores->pick((const float *)(const void *)src, last->in, j->lanes.at, last->out,
+    if (j->lanes.hooks) {
+        j->lanes.hooks->pick((const float *)(const void *)src, last->in, j->lanes.at, last->out,
                              (float *)(void *)dst);
     } else if (width == 4) {
         for (int64_t i = 0; i < last->out; i++) memcpy(dst + 4 * i, src + 4 * index[i], 4);
@@ -287,10 +287,10 @@ static void blend_lanes(void *ctx, int64_t begin, int64_t end) {
     enum { FEW = 32 };
     const blend_job *j = ctx;
     const tap_table *t = j->table;
-    const sni_resize_cores *cores = j->lanes.cores;
+    const sni_resize_hooks *hooks = j->lanes.hooks;
     for (int64_t r = begin; r < end; r++) {
         if (j->inner == 1) { /* whole lanes at a time */
-            cores->spread((const float *)j->src + r * t->in, t->in, j->lanes.at, j->lanes.weight,
+            hooks->spread((const float *)j->src + r * t->in, t->in, j->lanes.at, j->lanes.weight,
                           t->taps, j->lanes.step, t->out, (float *)j->dst + r * t->out);
             continue;
         }
@@ -306,7 +306,7 @@ static void blend_lanes(void *ctx, int64_t begin, int64_t end) {
                 w[n] = (float)weight[i];
                 at[n++] = index[i] * j->inner;
             }
-            cores->weigh(w, at, n, src, j->inner, (float *)j->dst + r * j->inner, add);
+            hooks->weigh(w, at, n, src, j->inner, (float *)j->dst + r * j->inner, add);
             add = true;
         }
     }
@@ -338,7 +338,7 @@ static sn_status blend_axes(sni_kernel *k, const sni_resize_params *p, const sni
             SN_TRY(sni_scratch_array(k, count, sni_dtype_width(type), &job.dst));
         }
         if (type == SN_FLOAT32) SN_TRY(make_lanes(k, job.table, &job.lanes));
-        bool lent = job.lanes.cores != NULL, lanes = lent && job.inner == 1;
+        bool lent = job.lanes.hooks != NULL, lanes = lent && job.inner == 1;
         int64_t work = (lanes ? axes[d].out : job.inner) * job.table->taps;
         int64_t grain = GRAIN / (work > 0 ? work : 1);
         sni_parallel_for(k->threads, lanes ? outer : outer * axes[d].out, grain > 0 ? grain : 1,

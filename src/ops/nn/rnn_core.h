@@ -1,6 +1,6 @@
 /* rnn_core.h - one machine for RNN, GRU and LSTM: all directions, layouts and activations. */
-#ifndef SNI_OPS_RNN_CORE_H
-#define SNI_OPS_RNN_CORE_H
+#ifndef SNI_OPS_NN_RNN_CORE_H
+#define SNI_OPS_NN_RNN_CORE_H
 
 #include "ops/math/activation.h"
 
@@ -84,7 +84,7 @@ int sni_cell_gates(sni_cell cell);
 int sni_cell_activations(sni_cell cell);
 
 /* Where W and R come from: `turned`, they are (directions, columns, gates * hidden). */
-sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool turned);
+sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool transposed);
 
 /* Weights that are not input 1 and 2 as they are. With them, the rows that they are multiplied by
  * are rounded to bytes first. */

@@ -60,14 +60,14 @@ typedef struct sizes {
     sni_dim seq, batch, input, hidden, dirs;
 } sizes;
 
-static sn_status read_sizes(sni_infer *c, bool turned, sizes *s) {
+static sn_status read_sizes(sni_infer *c, bool transposed, sizes *s) {
     const sni_rnn_params *p = c->params;
     int first = p->layout == 1;
     s->dirs = p->direction == 2 ? 2 : 1;
     s->seq = sni_infer_dim(c, 0, first);
     s->batch = sni_infer_dim(c, 0, !first);
     s->input = sni_infer_dim(c, 0, 2);
-    s->hidden = sni_infer_shaped(c, 2) ? sni_infer_dim(c, 2, turned ? 1 : 2) : SNI_DIM_FAIL;
+    s->hidden = sni_infer_shaped(c, 2) ? sni_infer_dim(c, 2, transposed ? 1 : 2) : SNI_DIM_FAIL;
     if (p->hidden_size < 0)
         return SNI_INFER_FAIL(c, "hidden_size is %lld", (long long)p->hidden_size);
     if (p->hidden_size && sni_dim_known(s->hidden) && s->hidden != p->hidden_size)
@@ -78,16 +78,16 @@ static sn_status read_sizes(sni_infer *c, bool turned, sizes *s) {
     return SN_OK;
 }
 
-static sn_status check_sizes(sni_infer *c, sni_cell cell, bool turned, const sizes *s) {
+static sn_status check_sizes(sni_infer *c, sni_cell cell, bool transposed, const sizes *s) {
     const sni_rnn_params *p = c->params;
     sni_symbols *sy = c->symbols;
     sni_dim wide = sni_dim_mul(sy, sni_cell_gates(cell), s->hidden);
     SN_TRY(expect(c, 1, 3,
-                  turned ? (sni_dim[]){s->dirs, s->input, wide}
-                         : (sni_dim[]){s->dirs, wide, s->input}));
+                  transposed ? (sni_dim[]){s->dirs, s->input, wide}
+                             : (sni_dim[]){s->dirs, wide, s->input}));
     SN_TRY(expect(c, 2, 3,
-                  turned ? (sni_dim[]){s->dirs, s->hidden, wide}
-                         : (sni_dim[]){s->dirs, wide, s->hidden}));
+                  transposed ? (sni_dim[]){s->dirs, s->hidden, wide}
+                             : (sni_dim[]){s->dirs, wide, s->hidden}));
     SN_TRY(expect(c, 3, 2, (sni_dim[]){s->dirs, sni_dim_mul(sy, 2, wide)}));
     SN_TRY(expect(c, 4, 1, &s->batch));
     sni_dim state[3] = {p->layout == 1 ? s->batch : s->dirs, p->layout == 1 ? s->dirs : s->batch,
@@ -98,7 +98,7 @@ static sn_status check_sizes(sni_infer *c, sni_cell cell, bool turned, const siz
     return expect(c, 7, 2, (sni_dim[]){s->dirs, sni_dim_mul(sy, 3, s->hidden)});
 }
 
-sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool turned) {
+sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool transposed) {
     const sni_rnn_params *p = c->params;
     sni_activation ignored[6];
     sizes s;
@@ -112,8 +112,8 @@ sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool turned) {
         if (sni_infer_shaped(c, i) && sni_infer_rank(c, i) != 3)
             return SNI_INFER_FAIL(c, "input %d ('%s') has rank %d, not 3", i, c->op->inputs[i].name,
                                   sni_infer_rank(c, i));
-    SN_TRY(read_sizes(c, turned, &s));
-    SN_TRY(check_sizes(c, cell, turned, &s));
+    SN_TRY(read_sizes(c, transposed, &s));
+    SN_TRY(check_sizes(c, cell, transposed, &s));
     bool first = p->layout == 1;
     sni_dim y[4] = {first ? s.batch : s.seq, first ? s.seq : s.dirs, first ? s.dirs : s.batch,
                     s.hidden};

@@ -1,6 +1,6 @@
 /* roi_align.h - attributes of RoiAlign, and what an implementation may expect of its regions. */
-#ifndef SNI_OPS_ROI_ALIGN_H
-#define SNI_OPS_ROI_ALIGN_H
+#ifndef SNI_OPS_NN_ROI_ALIGN_H
+#define SNI_OPS_NN_ROI_ALIGN_H
 
 #include <stdint.h>
 

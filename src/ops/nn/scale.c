@@ -4,19 +4,19 @@
 #include "base/threadpool.h"
 
 typedef struct scale_job {
-    const sni_loose_float *from;
+    const sni_unaligned_float *from;
     const float *by;
     int64_t channels, inner;
     float *to;
 } scale_job;
 
-static void multiply_all(const sni_loose_float *restrict from, float by, int64_t n,
+static void multiply_all(const sni_unaligned_float *restrict from, float by, int64_t n,
                          float *restrict to) {
     for (int64_t i = 0; i < n; i++) to[i] = from[i] * by;
 }
 
-static void multiply_each(const sni_loose_float *restrict from, const float *restrict by, int64_t n,
-                          float *restrict to) {
+static void multiply_each(const sni_unaligned_float *restrict from, const float *restrict by,
+                          int64_t n, float *restrict to) {
     for (int64_t i = 0; i < n; i++) to[i] = from[i] * by[i];
 }
 
@@ -34,7 +34,7 @@ static void scale_some(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_scale_channels(const sni_loose_float *from, int64_t count, const float *by,
+void sni_scale_channels(const sni_unaligned_float *from, int64_t count, const float *by,
                         int64_t channels, int64_t inner, float *to) {
     enum { GRAIN = 1 << 16 }; /* elements that are worth a thread */
     scale_job j = {.from = from, .by = by, .channels = channels, .inner = inner, .to = to};

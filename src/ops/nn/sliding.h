@@ -1,7 +1,7 @@
 /* sliding.h - sliding windows: kernel sizes, strides, dilations and padding of convolutions and
  * pools, in any number of spatial axes. Tensors are (N, C, spatial...). */
-#ifndef SNI_OPS_SLIDING_H
-#define SNI_OPS_SLIDING_H
+#ifndef SNI_OPS_NN_SLIDING_H
+#define SNI_OPS_NN_SLIDING_H
 
 #include "ops/core/op.h"
 

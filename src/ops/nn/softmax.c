@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax and Hardmax along one axis; QLinearSoftmax, the first of 8-bit tensors. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
-#include "ops/core/cores.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/quant/qlinear.h"
 #include "ops/core/tensor_util.h"
 
@@ -36,7 +36,7 @@ static void lane_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 /* Lends the lanes of a job to cores, which know Softmax and its logarithm. */
-static void run_cores(const sni_cores *cores, int threads, const lane_job *j, int64_t count,
+static void run_hooks(const sni_kernel_hooks *hooks, int threads, const lane_job *j, int64_t count,
                       sn_dtype dtype) {
     sni_lanes lanes = {.dtype = dtype,
                        .x = j->x,
@@ -45,7 +45,7 @@ static void run_cores(const sni_cores *cores, int threads, const lane_job *j, in
                        .n = j->n,
                        .step = j->step,
                        .logarithm = j->fn == log_softmax_f32 || j->fn == log_softmax_f64};
-    cores->softmax(threads, &lanes);
+    hooks->softmax(threads, &lanes);
 }
 
 static sn_status run_lanes(sni_kernel *k, const lane_fn table[SNI_DTYPE_COUNT]) {
@@ -62,8 +62,8 @@ static sn_status run_lanes(sni_kernel *k, const lane_fn table[SNI_DTYPE_COUNT]) 
     }
     SN_TRY(sni_in_as(k, x, dtype, &job.x));
     SN_TRY(sni_out_as(k, y, dtype, &job.y));
-    if (k->cores && job.fn != hardmax_f32 && job.fn != hardmax_f64)
-        run_cores(k->cores, k->threads, &job, x->count, dtype);
+    if (k->hooks && job.fn != hardmax_f32 && job.fn != hardmax_f64)
+        run_hooks(k->hooks, k->threads, &job, x->count, dtype);
     else
         sni_parallel_for(k->threads, x->count / job.n, 4096 / job.n + 1, lane_piece, &job);
     sni_out_done(k, y, dtype, job.y);

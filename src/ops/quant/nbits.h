@@ -1,6 +1,6 @@
 /* nbits.h - matrices whose elements are stored in 2, 4 or 8 bits with a scale for each block. */
-#ifndef SNI_OPS_NBITS_H
-#define SNI_OPS_NBITS_H
+#ifndef SNI_OPS_QUANT_NBITS_H
+#define SNI_OPS_QUANT_NBITS_H
 
 #include "ops/core/op.h"
 

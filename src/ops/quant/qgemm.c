@@ -23,7 +23,7 @@ static sn_status qgemm_infer(sni_infer *c) {
 
 static int64_t qgemm_macs(const sni_infer *c) {
     const sni_qgemm_params *p = c->params;
-    return sni_turned_macs(c, A, (sni_turn){p->trans_a != 0, false}, B);
+    return sni_transposed_macs(c, A, (sni_transposition){p->trans_a != 0, false}, B);
 }
 
 /* The sums, C included. */
@@ -36,8 +36,8 @@ static sn_status accumulate(sni_kernel *k, int32_t *acc) {
     SN_TRY(sni_centered(k, a, sni_in(k, A_ZERO), SNI_QUANT_ROWS, &left));
     SN_TRY(sni_centered(k, b, sni_in(k, B_ZERO), p->trans_b ? SNI_QUANT_ROWS : SNI_QUANT_COLUMNS,
                         &right));
-    sni_matmul_turned(&mm, a, (sni_turn){p->trans_a != 0, false}, b,
-                      (sni_turn){p->trans_b != 0, false});
+    sni_matmul_transposed(&mm, a, (sni_transposition){p->trans_a != 0, false}, b,
+                          (sni_transposition){p->trans_b != 0, false});
     SN_TRY(sni_matmul_run(k, &mm, SN_INT32, left, right, acc));
     if (!c) return SN_OK;
     sni_broadcast_strides(c, 2, y->dims, strides);

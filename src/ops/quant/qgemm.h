@@ -1,6 +1,6 @@
 /* qgemm.h - attributes of QGemm. */
-#ifndef SNI_OPS_QGEMM_H
-#define SNI_OPS_QGEMM_H
+#ifndef SNI_OPS_QUANT_QGEMM_H
+#define SNI_OPS_QUANT_QGEMM_H
 
 #include "ops/core/op.h"
 

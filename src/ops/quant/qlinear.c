@@ -37,21 +37,21 @@ typedef struct quant_job {
     uint8_t *bytes;
     float *numbers;
     int64_t channels, inner;
-    bool turned;
+    bool transposed;
 } quant_job;
 
-static quant_job job_of(const sni_tensor *t, const sni_qscale *q, sni_layout layout,
+static quant_job job_of(const sni_tensor *t, const sni_qscale *q, sni_channel_order layout,
                         const float *numbers) {
     quant_job j = {.q = q, .bytes = t->data, .numbers = (float *)(uintptr_t)numbers};
-    j.turned = layout == SNI_CHANNELS_LAST && t->rank > 2;
-    if (!j.turned || t->count == 0) return j;
+    j.transposed = layout == SNI_CHANNELS_LAST && t->rank > 2;
+    if (!j.transposed || t->count == 0) return j;
     j.channels = t->dims[t->rank - 1];
     j.inner = sni_tensor_span(t, 1, t->rank - 1);
     return j;
 }
 
 static int64_t byte_index(const quant_job *j, int64_t i) {
-    if (!j->turned) return i;
+    if (!j->transposed) return i;
     int64_t plane = i / j->inner;
     return (plane / j->channels * j->inner + i % j->inner) * j->channels + plane % j->channels;
 }
@@ -68,7 +68,7 @@ static void quantize_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 sn_status sni_dequantized(sni_kernel *k, const sni_tensor *t, const sni_qscale *q,
-                          sni_layout layout, float **out) {
+                          sni_channel_order layout, float **out) {
     void *numbers = NULL;
     SN_TRY(sni_scratch_array(k, t->count, sizeof(float), &numbers));
     quant_job j = job_of(t, q, layout, numbers);
@@ -78,20 +78,21 @@ sn_status sni_dequantized(sni_kernel *k, const sni_tensor *t, const sni_qscale *
     return SN_OK;
 }
 
-void sni_quantize_into(sni_kernel *k, const float *v, const sni_qscale *q, sni_layout layout,
+void sni_quantize_into(sni_kernel *k, const float *v, const sni_qscale *q, sni_channel_order layout,
                        sni_tensor *t) {
     quant_job j = job_of(t, q, layout, v);
     sni_parallel_for(k->threads, t->count, GRAIN, quantize_piece, &j);
 }
 
-void sni_channels_first(const sni_tensor *t, sni_layout layout, sni_tensor *out) {
+void sni_channels_first(const sni_tensor *t, sni_channel_order layout, sni_tensor *out) {
     *out = *t;
     if (layout == SNI_CHANNELS_FIRST || t->rank < 3) return;
     out->dims[1] = t->dims[t->rank - 1];
     for (int i = 2; i < t->rank; i++) out->dims[i] = t->dims[i - 1];
 }
 
-sn_status sni_infer_layout(sni_infer *c, sni_layout layout, sn_status (*infer)(sni_infer *)) {
+sn_status sni_infer_layout(sni_infer *c, sni_channel_order layout,
+                           sn_status (*infer)(sni_infer *)) {
     if (layout == SNI_CHANNELS_FIRST || !sni_infer_shaped(c, 0)) return infer(c);
     int rank = sni_infer_rank(c, 0);
     if (rank < 3) return SNI_INFER_FAIL(c, "an input of rank %d has no spatial axis", rank);
@@ -103,9 +104,9 @@ sn_status sni_infer_layout(sni_infer *c, sni_layout layout, sn_status (*infer)(s
         dims[i] = sni_infer_dim(c, 0, i == 0 ? 0 : i == 1 ? rank - 1 : i - 1);
     first.dims = dims;
     for (int i = 0; i < c->n_in; i++) in[i] = i == 0 ? &first : c->in[i];
-    sni_infer turned = *c;
-    turned.in = in;
-    SN_TRY(infer(&turned));
+    sni_infer transposed = *c;
+    transposed.in = in;
+    SN_TRY(infer(&transposed));
     if (!c->out[0].has_shape) return SN_OK;
     for (int i = 0; i < rank; i++) dims[i] = c->out[0].dims[i == 0 ? 0 : i == rank - 1 ? 1 : i + 1];
     return sni_infer_set_shape(c, 0, rank, dims);

@@ -1,6 +1,6 @@
 /* qlinear.h - what the operators on 8-bit tensors with one scale and zero point each share. */
-#ifndef SNI_OPS_QLINEAR_H
-#define SNI_OPS_QLINEAR_H
+#ifndef SNI_OPS_QUANT_QLINEAR_H
+#define SNI_OPS_QUANT_QLINEAR_H
 
 #include "ops/core/elementwise.h"
 #include "ops/core/op.h"
@@ -39,21 +39,21 @@ void sni_dequant_table(const sni_qscale *q, float table[256]);
 uint8_t sni_quant_byte(const sni_qscale *q, float v);
 
 /* A tensor whose channels may come last. */
-typedef enum sni_layout { SNI_CHANNELS_FIRST, SNI_CHANNELS_LAST } sni_layout;
+typedef enum sni_channel_order { SNI_CHANNELS_FIRST, SNI_CHANNELS_LAST } sni_channel_order;
 
 /* The elements of t as numbers in scratch, channels first whatever the tensor's layout. */
 sn_status sni_dequantized(sni_kernel *k, const sni_tensor *t, const sni_qscale *q,
-                          sni_layout layout, float **out);
+                          sni_channel_order layout, float **out);
 
 /* Numbers (channels first) to the bytes of t in its layout. */
-void sni_quantize_into(sni_kernel *k, const float *v, const sni_qscale *q, sni_layout layout,
+void sni_quantize_into(sni_kernel *k, const float *v, const sni_qscale *q, sni_channel_order layout,
                        sni_tensor *t);
 
 /* The shape of a tensor with channels last, seen with channels first. */
-void sni_channels_first(const sni_tensor *t, sni_layout layout, sni_tensor *out);
+void sni_channels_first(const sni_tensor *t, sni_channel_order layout, sni_tensor *out);
 
 /* Runs an inference that expects channels first on an input 0 with channels last, and turns
  * output 0 back. */
-sn_status sni_infer_layout(sni_infer *c, sni_layout layout, sn_status (*infer)(sni_infer *));
+sn_status sni_infer_layout(sni_infer *c, sni_channel_order layout, sn_status (*infer)(sni_infer *));
 
 #endif

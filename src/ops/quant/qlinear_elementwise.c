@@ -282,15 +282,15 @@ static sn_status concat_ref(sni_kernel *k) {
     SN_TRY(sni_qscale_get(k, 0, y->dtype, &qy));
     for (int i = FIRST; i < k->n_in; i += STEP) {
         const sni_tensor *x = sni_in(k, i);
-        sni_tensor turned = *x;
+        sni_tensor transposed = *x;
         uint8_t table[256];
         SN_TRY(sni_qscale_get(k, i + 1, x->dtype, &qx));
         if (qx.scale != qy.scale || qx.zero != qy.zero || qx.dtype != qy.dtype) {
-            SN_TRY(sni_scratch_array(k, x->count, 1, &turned.data));
+            SN_TRY(sni_scratch_array(k, x->count, 1, &transposed.data));
             requantize_table(&qx, &qy, table);
-            run_table(k, x, &turned, table);
+            run_table(k, x, &transposed, table);
         }
-        sni_put_part(k, y, axis, at, turned.data, x->dims[axis]);
+        sni_put_part(k, y, axis, at, transposed.data, x->dims[axis]);
         at += x->dims[axis];
     }
     return SN_OK;

@@ -1,6 +1,6 @@
 /* quant.h - scales and zero points: of a whole tensor, of rows, of columns, or broadcast. */
-#ifndef SNI_OPS_QUANT_H
-#define SNI_OPS_QUANT_H
+#ifndef SNI_OPS_QUANT_QUANT_H
+#define SNI_OPS_QUANT_QUANT_H
 
 #include "ops/core/op.h"
 

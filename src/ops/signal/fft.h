@@ -1,6 +1,6 @@
 /* fft.h - discrete Fourier transforms of any length, in double. Complex numbers are pairs. */
-#ifndef SNI_OPS_FFT_H
-#define SNI_OPS_FFT_H
+#ifndef SNI_OPS_SIGNAL_FFT_H
+#define SNI_OPS_SIGNAL_FFT_H
 
 #include "ops/core/op.h"
 

@@ -7,8 +7,8 @@
  * as they are; MaxPool, AveragePool, Resize and Pad with a third spatial axis on which they do
  * nothing; a global pool as ReduceMean or ReduceMax over axes 2 and 3; Concat and Split of whole
  * blocks along axis 1. */
-#ifndef SNI_OPS_BLOCKED_H
-#define SNI_OPS_BLOCKED_H
+#ifndef SNI_OPS_SINTER_BLOCKED_H
+#define SNI_OPS_SINTER_BLOCKED_H
 
 #include "ops/core/arity.h"
 #include "ops/nn/fused.h"
@@ -35,19 +35,19 @@ static inline void sni_blocked_plain(const sni_blocked_params *p, const sni_tens
 /* Channels picked one by one from several blocked tensors with pictures of the same size:
  * `channels` has the number of each one's, and channel i is indices[i] of them all, one tensor
  * after the other. Both are empty where channels are those of one tensor, as they are. */
-typedef struct sni_picked {
+typedef struct sni_indirect {
     sni_ints channels, indices;
-} sni_picked;
-#define SNI_PICKED_FIELDS(type, need)                                                 \
-    {"channels", SNI_ATTR_INTS, offsetof(type, picked.channels), .required = need}, { \
-        "indices", SNI_ATTR_INTS, offsetof(type, picked.indices), .required = need    \
+} sni_indirect;
+#define SNI_INDIRECT_FIELDS(type, need)                                                 \
+    {"channels", SNI_ATTR_INTS, offsetof(type, indirect.channels), .required = need}, { \
+        "indices", SNI_ATTR_INTS, offsetof(type, indirect.indices), .required = need    \
     }
 
 /* Where a picked channel comes from. */
 typedef struct sni_origin {
     int32_t tensor, channel;
 } sni_origin;
-sni_origin sni_picked_origin(const sni_picked *p, int64_t i);
+sni_origin sni_indirect_origin(const sni_indirect *p, int64_t i);
 
 /* BlockedConv: Y = activation(Conv(X F, W, B) + Z). X is blocked, or plain (N,C,H,W); W is plain
  * (M,C/group,kH,kW) and B (M); Y and Z are blocked. With S (M), the slopes of
@@ -57,12 +57,12 @@ sni_origin sni_picked_origin(const sni_picked *p, int64_t i);
  * they come from, and further inputs are the others. Attributes are FusedConv's, `block`,
  * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
  * 0: it may not; 1: if estimates say that it pays; 16 h + w: by tiles of h x w points. `paired`:
- * the same of products by pairs of terms (cpu/gemm/paired.h), if winograd does not pay; `digits`:
- * of those by digits (cpu/gemm/digits.h). */
+ * the same of products by pairs of terms (cpu/gemm/inner_product.h), if winograd does not pay;
+ * `digits`: of those by digits (cpu/gemm/emulated.h). */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
-    int64_t block, winograd, paired, digits;
-    sni_picked picked;
+    int64_t block, winograd, inner_product, emulated;
+    sni_indirect indirect;
 } sni_blocked_conv_params;
 enum { SNI_BLOCKED_CONV_MORE = 6 }; /* the first of the further inputs */
 
@@ -77,7 +77,7 @@ typedef struct sni_expand_params {
     sni_str name; /* of expand_activation */
     sni_floats coefficients;
     sni_activation activation;
-    sni_picked picked;
+    sni_indirect indirect;
 } sni_expand_params;
 enum { SNI_EXPAND_MORE = 5 };
 
@@ -111,15 +111,15 @@ void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int
 /* GatherChannels: picked channels of its inputs. */
 typedef struct sni_gather_channels_params {
     int64_t block;
-    sni_picked picked;
+    sni_indirect indirect;
 } sni_gather_channels_params;
 
 /* Checks the lists and the tensors they pick from, input 0 and those from `more` on, and gives the
  * plain shape (N, channels, H, W) of what is picked; *known is false if some shape is not. */
-sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t block,
-                           sni_dim plain[4], bool *known);
+sn_status sni_infer_indirect(sni_infer *c, const sni_indirect *p, int more, int64_t block,
+                             sni_dim plain[4], bool *known);
 /* The picked channels in plain order, (N, channels, pixels). */
-void sni_pick_plain(sni_kernel *k, const sni_picked *p, int more, int64_t block, float *to);
+void sni_pick_plain(sni_kernel *k, const sni_indirect *p, int more, int64_t block, float *to);
 
 /* True for groups whose n-th input channels lie in two blocks at most for each block of outputs,
  * single channels, and windows of so many taps that are not large: those that the kernels of

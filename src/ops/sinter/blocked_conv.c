@@ -8,14 +8,14 @@
 static sn_status plain_input(sni_infer *c, int64_t block, sni_type *type, sni_dim dims[4],
                              bool *known) {
     const sni_conv_params *p = c->params;
-    const sni_picked *picked = &((const sni_blocked_conv_params *)c->params)->picked;
+    const sni_indirect *indirect = &((const sni_blocked_conv_params *)c->params)->indirect;
     *type = *c->in[0];
     *known = true;
-    if (sni_infer_rank(c, 0) == 4 && !picked->indices.n) return SN_OK;
+    if (sni_infer_rank(c, 0) == 4 && !indirect->indices.n) return SN_OK;
     sni_dim channels = sni_dim_mul(c->symbols, sni_infer_dim(c, 1, 1), p->group);
     if (channels == SNI_DIM_FAIL) return sni_fail_memory(c->err);
-    if (picked->indices.n)
-        SN_TRY(sni_infer_picked(c, picked, SNI_BLOCKED_CONV_MORE, block, dims, known));
+    if (indirect->indices.n)
+        SN_TRY(sni_infer_indirect(c, indirect, SNI_BLOCKED_CONV_MORE, block, dims, known));
     else
         SN_TRY(sni_infer_unblocked(c, 0, block, channels, dims));
     type->rank = 4;
@@ -60,7 +60,7 @@ static sn_status blocked_conv_infer(sni_infer *c) {
     sni_dim dims[4];
     bool known;
     SN_TRY(sni_infer_slopes(c, 4, sni_infer_dim(c, 1, 0), &p->fused.activation));
-    if (c->n_in > SNI_BLOCKED_CONV_MORE && !p->picked.indices.n)
+    if (c->n_in > SNI_BLOCKED_CONV_MORE && !p->indirect.indices.n)
         return SNI_INFER_FAIL(c, "%d inputs without indices", c->n_in);
     SN_TRY(plain_input(c, p->block, &x, dims, &known));
     if (!known) return SN_OK;
@@ -128,10 +128,10 @@ static sn_status blocked_conv_ref(sni_kernel *k) {
                      .w = w->data,
                      .add = b != NULL};
     SN_TRY(sni_blocked_window(k, &conv.window, x, w, y));
-    if (p->picked.indices.n) {
+    if (p->indirect.indices.n) {
         SN_TRY(sni_scratch_matrix(k, conv.batch * channels, x->dims[2] * x->dims[3], sizeof(float),
                                   &plain_x));
-        sni_pick_plain(k, &p->picked, SNI_BLOCKED_CONV_MORE, p->block, plain_x);
+        sni_pick_plain(k, &p->indirect, SNI_BLOCKED_CONV_MORE, p->block, plain_x);
     } else if (x->rank == 5) {
         SN_TRY(unblocked(k, x, channels, p->block, &plain_x));
     }
@@ -164,9 +164,9 @@ const sni_op sni_op_sinter_BlockedConv = {
         SNI_FUSED_CONV_FIELDS,
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
         {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)},
-        {"paired", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, paired)},
-        {"digits", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, digits)},
-        SNI_PICKED_FIELDS(sni_blocked_conv_params, false)),
+        {"paired", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, inner_product)},
+        {"digits", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, emulated)},
+        SNI_INDIRECT_FIELDS(sni_blocked_conv_params, false)),
     .params_size = sizeof(sni_blocked_conv_params),
     .inplace = 1u << 3,
     .prepare = sni_fused_conv_prepare,

@@ -38,12 +38,12 @@ static sn_status expand_input(sni_infer *c, sni_dim dims[4], bool *known) {
     const sni_expand_params *p = c->params;
     sni_dim dim;
     *known = true;
-    if (!p->picked.indices.n) {
+    if (!p->indirect.indices.n) {
         if (c->n_in > SNI_EXPAND_MORE)
             return SNI_INFER_FAIL(c, "%d inputs without indices", c->n_in);
         return sni_infer_unblocked(c, X, p->block, sni_infer_dim(c, W, 1), dims);
     }
-    SN_TRY(sni_infer_picked(c, &p->picked, SNI_EXPAND_MORE, p->block, dims, known));
+    SN_TRY(sni_infer_indirect(c, &p->indirect, SNI_EXPAND_MORE, p->block, dims, known));
     return *known ? sni_infer_join_dim(c, "indices and W", 1, dims[1], sni_infer_dim(c, W, 1), &dim)
                   : SN_OK;
 }
@@ -115,8 +115,8 @@ static sn_status expand_ref(sni_kernel *k) {
     SN_TRY(sni_scratch_matrix(k, n * channels, in, sizeof(float), &plain));
     SN_TRY(sni_scratch_matrix(k, n * m, in, sizeof(float), &mid));
     SN_TRY(sni_scratch_matrix(k, n * m, out, sizeof(float), &result));
-    if (p->picked.indices.n)
-        sni_pick_plain(k, &p->picked, SNI_EXPAND_MORE, p->block, plain);
+    if (p->indirect.indices.n)
+        sni_pick_plain(k, &p->indirect, SNI_EXPAND_MORE, p->block, plain);
     else if (x->count)
         sni_from_blocked(x->data, plain, n, channels, in, p->block);
     expand(k, plain, n, in, mid);
@@ -151,7 +151,7 @@ const sni_op sni_op_sinter_ExpandDepthwise = {
                    {"block", SNI_ATTR_INT, offsetof(sni_expand_params, block), .required = true},
                    {"expand_activation", SNI_ATTR_STRING, offsetof(sni_expand_params, name)},
                    {"expand_params", SNI_ATTR_FLOATS, offsetof(sni_expand_params, coefficients)},
-                   SNI_PICKED_FIELDS(sni_expand_params, false)),
+                   SNI_INDIRECT_FIELDS(sni_expand_params, false)),
     .params_size = sizeof(sni_expand_params),
     .prepare = expand_prepare,
     .infer = expand_infer,

@@ -3,7 +3,7 @@
 #include "ops/core/compute.h"
 #include "ops/core/shape_util.h"
 
-static sn_status check_lists(sni_infer *c, const sni_picked *p, int more) {
+static sn_status check_lists(sni_infer *c, const sni_indirect *p, int more) {
     int64_t all = 0;
     if (p->channels.n != (size_t)(c->n_in - more + 1))
         return SNI_INFER_FAIL(c, "channels has %zu numbers for %d inputs", p->channels.n,
@@ -20,8 +20,8 @@ static sn_status check_lists(sni_infer *c, const sni_picked *p, int more) {
     return p->indices.n ? SN_OK : SNI_INFER_FAIL(c, "indices is empty");
 }
 
-sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t block,
-                           sni_dim plain[4], bool *known) {
+sn_status sni_infer_indirect(sni_infer *c, const sni_indirect *p, int more, int64_t block,
+                             sni_dim plain[4], bool *known) {
     sni_dim dims[4];
     *known = false;
     SN_TRY(check_lists(c, p, more));
@@ -40,18 +40,18 @@ sn_status sni_infer_picked(sni_infer *c, const sni_picked *p, int more, int64_t 
     return SN_OK;
 }
 
-sni_origin sni_picked_origin(const sni_picked *p, int64_t i) {
+sni_origin sni_indirect_origin(const sni_indirect *p, int64_t i) {
     int64_t channel = p->indices.v[i];
     int32_t from = 0;
     while (channel >= p->channels.v[from]) channel -= p->channels.v[from++];
     return (sni_origin){.tensor = from, .channel = (int32_t)channel};
 }
 
-void sni_pick_plain(sni_kernel *k, const sni_picked *p, int more, int64_t block, float *to) {
+void sni_pick_plain(sni_kernel *k, const sni_indirect *p, int more, int64_t block, float *to) {
     const sni_tensor *x = sni_in(k, 0);
     int64_t pixels = x->dims[2] * x->dims[3], channels = (int64_t)p->indices.n;
     for (int64_t i = 0; i < x->dims[0] * channels; i++) {
-        sni_origin o = sni_picked_origin(p, i % channels);
+        sni_origin o = sni_indirect_origin(p, i % channels);
         const sni_tensor *t = o.tensor ? sni_in(k, more + o.tensor - 1) : x;
         const float *from = (const float *)t->data +
                             (i / channels * t->dims[1] + o.channel / block) * pixels * block +
@@ -65,18 +65,18 @@ static sn_status gather_infer(sni_infer *c) {
     sni_dim plain[4];
     bool known;
     SN_TRY(sni_infer_block(c, p->block));
-    SN_TRY(sni_infer_picked(c, &p->picked, 1, p->block, plain, &known));
+    SN_TRY(sni_infer_indirect(c, &p->indirect, 1, p->block, plain, &known));
     return known ? sni_infer_set_blocked(c, plain, p->block) : SN_OK;
 }
 
 static sn_status gather_ref(sni_kernel *k) {
     const sni_gather_channels_params *p = k->params;
     const sni_tensor *y = sni_out(k, 0);
-    int64_t pixels = y->dims[2] * y->dims[3], channels = (int64_t)p->picked.indices.n;
+    int64_t pixels = y->dims[2] * y->dims[3], channels = (int64_t)p->indirect.indices.n;
     void *plain;
     if (y->count == 0) return SN_OK;
     SN_TRY(sni_scratch_matrix(k, y->dims[0] * channels, pixels, sizeof(float), &plain));
-    sni_pick_plain(k, &p->picked, 1, p->block, plain);
+    sni_pick_plain(k, &p->indirect, 1, p->block, plain);
     sni_to_blocked(plain, y->data, y->dims[0], channels, pixels, p->block);
     return SN_OK;
 }
@@ -90,7 +90,7 @@ const sni_op sni_op_sinter_GatherChannels = {
     .types = SNI_TYPE_VARS({"T", SNI_T(SN_FLOAT32)}),
     .params = SNI_PARAMS(
         {"block", SNI_ATTR_INT, offsetof(sni_gather_channels_params, block), .required = true},
-        SNI_PICKED_FIELDS(sni_gather_channels_params, true)),
+        SNI_INDIRECT_FIELDS(sni_gather_channels_params, true)),
     .params_size = sizeof(sni_gather_channels_params),
     .infer = gather_infer,
     .ref = gather_ref,

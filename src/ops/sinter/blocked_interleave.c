@@ -150,12 +150,12 @@ static void weave_channels(void *ctx, int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row++) {
         int64_t h = row % height, at = row / height % y->dims[1] * block;
         int64_t image = row / height / y->dims[1];
-        int64_t lanes = sni_smaller(block, p->channels - at);
+        int64_t lanes = sni_min(block, p->channels - at);
         for (int64_t b = 0; b < across; b++) {
             int64_t channel = (h % down * across + b) * p->channels + at, lane = channel % block;
             spread_lanes(from + (image * x->dims[1] + channel / block) * plane + h / down * line +
                              lane,
-                         plane, sni_smaller(lanes, block - lane), lanes,
+                         plane, sni_min(lanes, block - lane), lanes,
                          to + (row * y->dims[3] + b) * block, x->dims[3], across, block);
         }
     }

@@ -1,6 +1,6 @@
 /* group.h - Group of ai.sinter: several nodes computed in one pass over memory. */
-#ifndef SNI_OPS_GROUP_H
-#define SNI_OPS_GROUP_H
+#ifndef SNI_OPS_SINTER_GROUP_H
+#define SNI_OPS_SINTER_GROUP_H
 
 #include "ops/core/op.h"
 

@@ -29,9 +29,9 @@ static sn_status linear_infer(sni_infer *c) {
     if (rank < 1 || sni_infer_rank(c, W) != 2)
         return SNI_INFER_FAIL(c, "X and W have ranks %d and %d, not 1 or more and 2", rank,
                               sni_infer_rank(c, W));
-    bool turned = p->trans_w != 0;
-    sni_dim depth = sni_infer_dim(c, X, rank - 1), rows = sni_infer_dim(c, W, turned);
-    sni_dim dims[SN_MAX_RANK], columns = sni_infer_dim(c, W, !turned);
+    bool transposed = p->trans_w != 0;
+    sni_dim depth = sni_infer_dim(c, X, rank - 1), rows = sni_infer_dim(c, W, transposed);
+    sni_dim dims[SN_MAX_RANK], columns = sni_infer_dim(c, W, !transposed);
     if (sni_dim_differ(depth, rows))
         return SNI_INFER_FAIL(c, "rows of %lld elements times a matrix of %lld rows",
                               (long long)depth, (long long)rows);
@@ -60,14 +60,14 @@ static sn_status linear_ref(sni_kernel *k) {
     sni_tensor *y = sni_out(k, 0);
     sn_dtype dtype = sni_compute_dtype(y->dtype);
     size_t width = sni_dtype_width(dtype);
-    bool turned = p->trans_w != 0;
-    sni_gemm g = {.n = w->dims[!turned], .k = w->dims[turned], .add = b != NULL};
+    bool transposed = p->trans_w != 0;
+    sni_gemm g = {.n = w->dims[!transposed], .k = w->dims[transposed], .add = b != NULL};
     const void *bias, *more, *slopes;
     g.m = g.n ? y->count / g.n : 0;
     g.a_row = g.k;
     g.a_col = 1;
-    g.b_row = turned ? 1 : g.n;
-    g.b_col = turned ? g.k : 1;
+    g.b_row = transposed ? 1 : g.n;
+    g.b_col = transposed ? g.k : 1;
     g.c_row = g.n;
     SN_TRY(sni_in_as(k, x, dtype, &g.a));
     SN_TRY(sni_in_as(k, w, dtype, &g.b));
@@ -97,8 +97,8 @@ const sni_op sni_op_sinter_Linear = {
     .params = SNI_PARAMS(
         {"trans_w", SNI_ATTR_INT, FIELD(trans_w)}, {"activation", SNI_ATTR_STRING, FIELD(name)},
         {"activation_params", SNI_ATTR_FLOATS, FIELD(coefficients)},
-        {"strassen", SNI_ATTR_INT, FIELD(strassen)}, {"paired", SNI_ATTR_INT, FIELD(paired)},
-        {"digits", SNI_ATTR_INT, FIELD(digits)}),
+        {"strassen", SNI_ATTR_INT, FIELD(strassen)}, {"paired", SNI_ATTR_INT, FIELD(inner_product)},
+        {"digits", SNI_ATTR_INT, FIELD(emulated)}),
     .params_size = sizeof(sni_linear_params),
     .flags = SNI_OP_SPELLED,
     .prepare = linear_prepare,

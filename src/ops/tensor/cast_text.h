@@ -1,6 +1,6 @@
 /* cast_text.h - Cast between strings and numbers. */
-#ifndef SNI_OPS_CAST_TEXT_H
-#define SNI_OPS_CAST_TEXT_H
+#ifndef SNI_OPS_TENSOR_CAST_TEXT_H
+#define SNI_OPS_TENSOR_CAST_TEXT_H
 
 #include "ops/core/convert.h"
 #include "ops/core/op.h"

@@ -1,6 +1,6 @@
 /* gather.h - rows by their places, and attributes of GatherND. */
-#ifndef SNI_OPS_GATHER_H
-#define SNI_OPS_GATHER_H
+#ifndef SNI_OPS_TENSOR_GATHER_H
+#define SNI_OPS_TENSOR_GATHER_H
 
 #include <stddef.h>
 #include <stdint.h>

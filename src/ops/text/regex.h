@@ -4,8 +4,8 @@
  * * + ? {n,m} greedy or not, |, \d \s \w and their complements, POSIX classes, \Q..\E, octal and
  * hexadecimal escapes. Not taken: Unicode properties (\p), and what RE2 does not take either:
  * back references and looking around. */
-#ifndef SNI_OPS_REGEX_H
-#define SNI_OPS_REGEX_H
+#ifndef SNI_OPS_TEXT_REGEX_H
+#define SNI_OPS_TEXT_REGEX_H
 
 #include "base/status.h"
 #include "base/str.h"

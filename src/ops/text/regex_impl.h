@@ -1,6 +1,6 @@
 /* regex_impl.h - what the compiler (regex.c) and the matcher (regex_match.c) share. */
-#ifndef SNI_OPS_REGEX_IMPL_H
-#define SNI_OPS_REGEX_IMPL_H
+#ifndef SNI_OPS_TEXT_REGEX_IMPL_H
+#define SNI_OPS_TEXT_REGEX_IMPL_H
 
 #include "ops/text/regex.h"
 

@@ -1,6 +1,6 @@
 /* unicode.h - UTF-8 and simple case mapping, for the operators on strings. */
-#ifndef SNI_OPS_UNICODE_H
-#define SNI_OPS_UNICODE_H
+#ifndef SNI_OPS_TEXT_UNICODE_H
+#define SNI_OPS_TEXT_UNICODE_H
 
 #include "base/str.h"
 

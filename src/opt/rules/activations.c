@@ -60,7 +60,7 @@ static bool is_slopes(sni_match *m) {
     return t && t->dtype == SN_FLOAT32 && x->has_shape && t->rank <= x->rank;
 }
 
-static sn_status turn_slopes(sni_match *m) {
+static sn_status transpose_slopes(sni_match *m) {
     const sni_tensor *t = sni_match_const(m, "n");
     float *to;
     if (!t) return sni_fail(m->r->err, SN_INTERNAL, "the slopes are no longer there");
@@ -86,7 +86,7 @@ static bool is_last_flattened(sni_match *m) {
 }
 
 /* Permutation q undoes p. */
-static bool turns_back(sni_match *m) {
+static bool transposes_back(sni_match *m) {
     const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
     if (!p || !q || p->count != q->count || p->count < 1) return false;
     for (size_t i = 0; i < p->count; i++)
@@ -96,7 +96,7 @@ static bool turns_back(sni_match *m) {
     return true;
 }
 
-static sn_status bind_turned(sni_match *m) {
+static sn_status bind_transposed(sni_match *m) {
     const sni_attr *p = sni_match_attr(m, "p");
     return sni_match_set_attr(m, "axis", sni_attr_of_int("axis", p->u.ints[p->count - 1]));
 }
@@ -124,7 +124,7 @@ const sni_rule sni_rules_activations[] = {
     {"hard-swish-mul", "Mul(Mul(x, " RELU6 "), " SIXTH ")", "HardSwish(x)"},
     {"hard-swish-part", "Mul({Div(x, 6) | Mul(x, " SIXTH ")}, " RELU6 ")", "HardSwish(x)"},
     {"prelu-sides", "Add(Relu(x), Mul(Relu(Neg(x)), %n))", "PRelu(x, s)", .where = is_slopes,
-     .build = turn_slopes, .sample = "x=[N,3,5] %n=[3,1]; x=[2,3,8] %n=0.3"},
+     .build = transpose_slopes, .sample = "x=[N,3,5] %n=[3,1]; x=[2,3,8] %n=0.3"},
     {"prelu-sides-sub", "Sub(Relu(x), Mul(Relu(Neg(x)), %n))", "PRelu(x, n)", .where = is_slopes,
      .sample = "x=[N,3,5] %n=[3,1]; x=[2,3,8] %n=0.3"},
     {"prelu-leaky", "PRelu(x, %s)", "LeakyRelu<alpha = #slope>(x)", .where = is_one_slope,
@@ -154,10 +154,10 @@ const sni_rule sni_rules_activations[] = {
      .where = is_one_axis, .build = read_axis,
      .sample = "%axes=int64{-1}; %axes=int64{1} x=[N,5,3]"},
     {"softmax-turned", "Transpose<perm = @q>(Softmax<axis = -1>(Transpose<perm = @p>(x)))",
-     "Softmax<axis = @axis>(x)", .where = turns_back, .build = bind_turned,
+     "Softmax<axis = @axis>(x)", .where = transposes_back, .build = bind_transposed,
      .sample = "x=[N,5,3] @p=[0,2,1] @q=[0,2,1]; x=[2,3,4,5] @p=[0,2,3,1] @q=[0,3,1,2]"},
     {"log-softmax-turned", "Transpose<perm = @q>(LogSoftmax<axis = -1>(Transpose<perm = @p>(x)))",
-     "LogSoftmax<axis = @axis>(x)", .where = turns_back, .build = bind_turned,
+     "LogSoftmax<axis = @axis>(x)", .where = transposes_back, .build = bind_transposed,
      .sample = "x=[N,5,3] @p=[0,2,1] @q=[0,2,1]"},
     {"softmax-flattened", "Reshape(Softmax<axis = -1>(Flatten<axis = @a>(x)), s)",
      "Softmax<axis = -1>(x)", .where = is_last_flattened,

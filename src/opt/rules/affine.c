@@ -95,13 +95,13 @@ typedef struct scaled {
 
 static sn_status decode_scaled(sni_const *c, sn_error *err) {
     const scaled *s = c->source;
-    sni_loan loan;
-    SN_TRY(sni_const_borrow(s->weights, true, &loan, err));
+    sni_borrow borrow;
+    SN_TRY(sni_const_borrow(s->weights, true, &borrow, err));
     sn_status status = sni_const_own_memory(c, err);
     if (status == SN_OK)
-        sni_scale_channels(loan.tensor.data, c->tensor.count, s->k, s->channels, s->inner,
+        sni_scale_channels(borrow.tensor.data, c->tensor.count, s->k, s->channels, s->inner,
                            c->tensor.data);
-    sni_loan_end(&loan);
+    sni_borrow_end(&borrow);
     return status;
 }
 

@@ -13,21 +13,21 @@ static bool brings_last(const sni_attr *p) {
     return true;
 }
 
-static bool is_turned(sni_match *m) {
+static bool is_transposed(sni_match *m) {
     return brings_last(sni_match_attr(m, "p"));
 }
 
 /* Two of them that are turned alike, of the same rank. */
-static bool are_turned(sni_match *m) {
+static bool are_transposed(sni_match *m) {
     const sni_attr *q = sni_match_attr(m, "q");
     const sni_type *x = sni_match_type(m, "x"), *y = sni_match_type(m, "y");
-    return is_turned(m) && brings_last(q) && x->has_shape && y->has_shape && x->rank == y->rank;
+    return is_transposed(m) && brings_last(q) && x->has_shape && y->has_shape && x->rank == y->rank;
 }
 
 /* Three of them. */
-static bool are_all_turned(sni_match *m) {
+static bool are_all_transposed(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x"), *z = sni_match_type(m, "z");
-    return are_turned(m) && brings_last(sni_match_attr(m, "r")) && z->has_shape &&
+    return are_transposed(m) && brings_last(sni_match_attr(m, "r")) && z->has_shape &&
            x->rank == z->rank;
 }
 
@@ -35,7 +35,7 @@ static bool are_all_turned(sni_match *m) {
 static bool is_by_channel(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x");
     const sni_const *v = sni_value_const(m->g, sni_match_value(m, "v"));
-    return is_turned(m) && x->has_shape && x->rank >= 3 && x->dims[1] > 1 && v &&
+    return is_transposed(m) && x->has_shape && x->rank >= 3 && x->dims[1] > 1 && v &&
            v->tensor.count == x->dims[1] && v->tensor.rank <= x->rank &&
            sni_is_channels(m, "v", x->dims[1], 0);
 }
@@ -63,7 +63,7 @@ static bool is_list(const sni_match *m, const char *name) {
 static bool reduces_picture(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x");
     uint32_t set = 0;
-    if (!is_turned(m) || !x->has_shape || !is_list(m, "a")) return false;
+    if (!is_transposed(m) || !x->has_shape || !is_list(m, "a")) return false;
     const sni_tensor *t = sni_match_const(m, "a");
     for (int64_t i = 0; i < t->count; i++) {
         int64_t axis = ((const int64_t *)t->data)[i];
@@ -81,9 +81,9 @@ static sn_status bind_axes(sni_match *m) {
     return sni_match_new_ints(m, "axes", rank - 2, axes);
 }
 
-static bool pads_turned(sni_match *m) {
+static bool pads_transposed(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x");
-    return is_turned(m) && x->has_shape && is_list(m, "pads") &&
+    return is_transposed(m) && x->has_shape && is_list(m, "pads") &&
            sni_match_const(m, "pads")->count == 2 * x->rank;
 }
 
@@ -96,15 +96,15 @@ static sn_status bind_pads(sni_match *m) {
 }
 
 #define T(perm, x) "Transpose<perm = @" perm ">(" x ")"
-#define UNARY(name, op)                                              \
-    {                                                                \
-        name, "f:" op "(" T("p", "x") ")", T("p", op "<*f>(x)"),     \
-            .where = is_turned, .sample = "x=[2,3,4,5] @p=[0,2,3,1]" \
+#define UNARY(name, op)                                                  \
+    {                                                                    \
+        name, "f:" op "(" T("p", "x") ")", T("p", op "<*f>(x)"),         \
+            .where = is_transposed, .sample = "x=[2,3,4,5] @p=[0,2,3,1]" \
     }
 #define BINARY(name, op)                                                                      \
     {                                                                                         \
         name, op "(" T("p", "x") ", " T("q", "y") ")", T("p", op "(x, y)"),                   \
-            .where = are_turned,                                                              \
+            .where = are_transposed,                                                          \
             .sample =                                                                         \
                 "x=[2,3,4,5] y=[2,3,4,5] @p=[0,2,3,1] @q=[0,2,3,1]; x=[2,3,4,5] y=[2,3,1,1] " \
                 "@p=[0,2,3,1] @q=[0,2,3,1]"                                                   \
@@ -140,7 +140,7 @@ const sni_rule sni_rules_channels_last[] = {
     UNARY("last-gelu", "Gelu"),
     UNARY("last-elu", "Elu"),
     UNARY("last-softplus", "Softplus"),
-    {"last-clip", "Clip(" T("p", "x") ", l?, h?)", T("p", "Clip(x, l, h)"), .where = is_turned,
+    {"last-clip", "Clip(" T("p", "x") ", l?, h?)", T("p", "Clip(x, l, h)"), .where = is_transposed,
      .sample = "x=[2,3,4,5] l=[] h=[] @p=[0,2,3,1]"},
     CHANNELS("last-add-channels", "Add"),
     CHANNELS("last-sub-channels", "Sub"),
@@ -150,15 +150,15 @@ const sni_rule sni_rules_channels_last[] = {
     BINARY("last-add", "Add"),
     BINARY("last-mul", "Mul"),
     {"last-concat", "Concat<axis = -1>(" T("p", "x") ", " T("q", "y") ")",
-     T("p", "Concat<axis = 1>(x, y)"), .where = are_turned,
+     T("p", "Concat<axis = 1>(x, y)"), .where = are_transposed,
      .sample = "x=[2,3,4,5] y=[2,2,4,5] @p=[0,2,3,1] @q=[0,2,3,1]"},
     {"last-concat-3", "Concat<axis = -1>(" T("p", "x") ", " T("q", "y") ", " T("r", "z") ")",
-     T("p", "Concat<axis = 1>(x, y, z)"), .where = are_all_turned,
+     T("p", "Concat<axis = 1>(x, y, z)"), .where = are_all_transposed,
      .sample = "x=[2,3,4,5] y=[2,2,4,5] z=[2,1,4,5] @p=[0,2,3,1] @q=[0,2,3,1] @r=[0,2,3,1]"},
     REDUCE("last-mean", "ReduceMean"),
     REDUCE("last-max", "ReduceMax"),
     {"last-pad", "d:Pad<mode = @m>(" T("p", "x") ", %pads, v?)", T("p", "Pad<*d>(x, around, v)"),
-     .where = pads_turned, .build = bind_pads,
+     .where = pads_transposed, .build = bind_pads,
      .sample = "x=[2,3,4,5] %pads=int64{0,1,2,0,0,3,0,1} v=[] @p=[0,2,3,1]"},
     {0},
 };

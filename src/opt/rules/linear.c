@@ -16,7 +16,7 @@ static bool is_float(sn_dtype t) {
 /* ---- Products of two results ---- */
 
 /* The permutation p of value `name` changes its last two axes for each other, and no more. */
-static bool turns(const sni_match *m, const char *name) {
+static bool transposes(const sni_match *m, const char *name) {
     const sni_attr *p = sni_match_attr(m, "p");
     const sni_type *x = sni_match_type(m, name);
     if (!p || !x->has_shape || x->rank < 2 || p->count != (size_t)x->rank || x->dtype != SN_FLOAT32)
@@ -34,11 +34,11 @@ static bool is_matrices(const sni_match *m, const char *name) {
 }
 
 static bool turns_left(sni_match *m) {
-    return turns(m, "a") && is_matrices(m, "b");
+    return transposes(m, "a") && is_matrices(m, "b");
 }
 
 static bool turns_right(sni_match *m) {
-    return turns(m, "b") && is_matrices(m, "a");
+    return transposes(m, "b") && is_matrices(m, "a");
 }
 
 static bool both_matrices(sni_match *m) {
@@ -71,11 +71,11 @@ static bool is_computed_layer(sni_match *m) {
 /* A Gemm without factors whose C, if any, is a vector or a row for every row. */
 static bool is_layer(sni_match *m) {
     const sni_tensor *w = weights(m);
-    const sni_attr *turned = sni_match_attr(m, "t");
+    const sni_attr *transposed = sni_match_attr(m, "t");
     if (!w || !is_float(w->dtype)) return false;
     if (sni_match_value(m, "c") == SNI_NO_ID) return true;
     const sni_const *c = sni_value_const(m->g, sni_match_value(m, "c"));
-    int64_t columns = w->dims[!(turned && turned->u.i)];
+    int64_t columns = w->dims[!(transposed && transposed->u.i)];
     return c && c->tensor.dtype == SN_FLOAT32 && c->tensor.rank > 0 && c->tensor.rank <= 2 &&
            c->tensor.count == columns && c->tensor.dims[c->tensor.rank - 1] == columns;
 }
@@ -102,14 +102,14 @@ static sn_status bind_v(sni_match *m) {
 
 /* ---- Taking in ---- */
 
-static bool is_turned(const sni_match *m) {
+static bool is_transposed(const sni_match *m) {
     const sni_attr *a = sni_node_attr(sni_match_node(m, "l"), "trans_w");
     return a && a->u.i;
 }
 
 static int64_t columns_of(const sni_match *m) {
     const sni_tensor *w = weights(m);
-    return w ? w->dims[!is_turned(m)] : -1;
+    return w ? w->dims[!is_transposed(m)] : -1;
 }
 
 static bool is_open(const sni_match *m) {
@@ -158,7 +158,7 @@ static bool normalises_columns(sni_match *m) {
 
 static sn_status fold(sni_match *m, const sni_affine *a) {
     const sni_tensor *w = weights(m);
-    return sni_affine_fold(m, a, is_turned(m) ? w->dims[1] : 1);
+    return sni_affine_fold(m, a, is_transposed(m) ? w->dims[1] : 1);
 }
 
 static sn_status fold_constant(sni_match *m) {
@@ -186,7 +186,7 @@ static sn_status bind_activation(sni_match *m) {
 static bool keeps_rows(sni_match *m) {
     const sni_type *x = sni_match_type(m, "x");
     const sni_tensor *w = weights(m);
-    return w && x->has_shape && x->rank >= 2 && x->dims[x->rank - 1] == w->dims[is_turned(m)];
+    return w && x->has_shape && x->rank >= 2 && x->dims[x->rank - 1] == w->dims[is_transposed(m)];
 }
 
 /* One element for each channel, where the channels come from the last axis of y. */
@@ -205,11 +205,11 @@ static bool is_square_matrix(const sni_match *m, const char *name) {
     return sni_match_type(m, name)->has_shape && sni_match_type(m, name)->rank == 2;
 }
 
-static bool turns_a(sni_match *m) {
+static bool transposes_a(sni_match *m) {
     return is_square_matrix(m, "a");
 }
 
-static bool turns_b(sni_match *m) {
+static bool transposes_b(sni_match *m) {
     return is_square_matrix(m, "b");
 }
 
@@ -239,10 +239,10 @@ static sn_status bind_slopes(sni_match *m) {
 
 const sni_rule sni_rules_linear[] = {
     {"gemm-transpose-a", "g:Gemm<transA = @t>(Transpose<perm = [1, 0]>(a), b, c?)",
-     "Gemm<*g, transA = @u>(a, b, c)", .where = turns_a, .build = bind_other,
+     "Gemm<*g, transA = @u>(a, b, c)", .where = transposes_a, .build = bind_other,
      .sample = "a=[8,4] b=[8,6] c=[6] @t=0; a=[4,8] b=[8,6] c=[6] @t=1"},
     {"gemm-transpose-b", "g:Gemm<transB = @t>(a, Transpose<perm = [1, 0]>(b), c?)",
-     "Gemm<*g, transB = @u>(a, b, c)", .where = turns_b, .build = bind_other,
+     "Gemm<*g, transB = @u>(a, b, c)", .where = transposes_b, .build = bind_other,
      .sample = "a=[4,8] b=[6,8] c=[6] @t=0; a=[4,8] b=[8,6] c=[6] @t=1"},
     {"matmul-transpose-a", "MatMul(Transpose<perm = @p>(a), b)",
      "com.microsoft.FusedMatMul<transA = 1>(a, b)", .where = turns_left,

@@ -211,7 +211,7 @@ static bool is_spatial_last(sni_match *m) {
 }
 
 /* The permutations that bring the last axis of `rank` to the second place, and back. */
-static sn_status bind_turns(sni_match *m, int rank) {
+static sn_status bind_transposes(sni_match *m, int rank) {
     int64_t *to = SNI_NEW_ARRAY(&m->r->store->arena, int64_t, 2 * rank);
     if (!to) return sni_fail_memory(m->r->err);
     int64_t *back = to + rank;
@@ -227,7 +227,7 @@ static sn_status bind_turns(sni_match *m, int rank) {
 
 static sn_status bind_last_channels(sni_match *m) {
     SN_TRY(flatten_both(m));
-    return bind_turns(m, sni_match_type(m, "x")->rank);
+    return bind_transposes(m, sni_match_type(m, "x")->rank);
 }
 
 /* z is (N, ..., C), x is (N, ..., groups, C / groups), normalised over all but batch and groups. */
@@ -251,7 +251,7 @@ static sn_status bind_last_groups(sni_match *m) {
     sni_attr groups = sni_attr_of_int("groups", x->dims[z->rank - 1]);
     SN_TRY(flatten_both(m));
     SN_TRY(sni_match_set_attr(m, "groups", groups));
-    return bind_turns(m, z->rank);
+    return bind_transposes(m, z->rank);
 }
 
 /* ---- Rows as a batch or as instances ---- */

@@ -69,7 +69,7 @@ static const char *const layers[3] = {"lq", "lk", "lv"};
 static const char *const weights[3] = {"wq", "wk", "wv"};
 static const char *const offsets[3] = {"bq", "bk", "bv"};
 
-static bool is_turned(const sni_match *m, const char *layer) {
+static bool is_transposed(const sni_match *m, const char *layer) {
     const sni_attr *a = sni_node_attr(sni_match_node(m, layer), "trans_w");
     return a && a->u.i;
 }
@@ -79,12 +79,13 @@ static int64_t columns(const sni_match *m, int i) {
     const sni_const *w = sni_value_const(m->g, sni_match_value(m, weights[i]));
     const sni_const *first = sni_value_const(m->g, sni_match_value(m, weights[0]));
     const sni_attr *act = sni_node_attr(sni_match_node(m, layers[i]), "activation");
-    bool turned = is_turned(m, layers[i]);
+    bool transposed = is_transposed(m, layers[i]);
     if (!w || !first || w->tensor.dtype != SN_FLOAT32 || w->tensor.rank != 2 ||
-        first->tensor.rank != 2 || (act && act->u.s.n) || turned != is_turned(m, layers[0]) ||
-        w->tensor.dims[turned] != first->tensor.dims[turned])
+        first->tensor.rank != 2 || (act && act->u.s.n) ||
+        transposed != is_transposed(m, layers[0]) ||
+        w->tensor.dims[transposed] != first->tensor.dims[transposed])
         return -1;
-    int64_t n = w->tensor.dims[!turned];
+    int64_t n = w->tensor.dims[!transposed];
     const sni_const *b = sni_value_const(m->g, sni_match_value(m, offsets[i]));
     if (b && (b->tensor.dtype != SN_FLOAT32 || b->tensor.rank != 1 || b->tensor.count != n))
         return -1;
@@ -113,12 +114,13 @@ static sn_status decode_joined(sni_const *c, sn_error *err) {
     SN_TRY(sni_const_own_memory(c, err));
     for (int i = 0; i < 3; i++) {
         int64_t n = j->columns[i];
-        sni_loan loan;
-        SN_TRY(sni_const_borrow(j->parts[i], true, &loan, err));
+        sni_borrow borrow;
+        SN_TRY(sni_const_borrow(j->parts[i], true, &borrow, err));
         for (int64_t r = 0; r < j->rows; r++)
             memcpy((float *)c->tensor.data + r * all + at,
-                   (const sni_loose_float *)loan.tensor.data + r * n, (size_t)n * sizeof(float));
-        sni_loan_end(&loan);
+                   (const sni_unaligned_float *)borrow.tensor.data + r * n,
+                   (size_t)n * sizeof(float));
+        sni_borrow_end(&borrow);
         at += n;
     }
     return SN_OK;
@@ -141,11 +143,11 @@ static sn_status join(sni_match *m, const char *to, const char *const *from, int
 
 /* Binds w and b: the layers' side by side. */
 static sn_status join_layers(sni_match *m) {
-    bool turned = is_turned(m, layers[0]), biased = sni_match_value(m, "bq") != SNI_NO_ID;
+    bool transposed = is_transposed(m, layers[0]), biased = sni_match_value(m, "bq") != SNI_NO_ID;
     int64_t depth = rows(m)->dims[2], all = 0;
     for (int i = 0; i < 3; i++) all += columns(m, i);
-    SN_TRY(join(m, "w", weights, 2, turned ? (int64_t[]){all, depth} : (int64_t[]){depth, all},
-                turned ? 1 : depth));
+    SN_TRY(join(m, "w", weights, 2, transposed ? (int64_t[]){all, depth} : (int64_t[]){depth, all},
+                transposed ? 1 : depth));
     return biased ? join(m, "b", offsets, 1, &all, 1) : SN_OK;
 }
 

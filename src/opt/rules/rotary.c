@@ -275,7 +275,7 @@ static sn_status bind_split(sni_match *m) {
 #define TURN_PAIRS                                                                 \
     "Reshape(Concat<axis = -1>(Unsqueeze(Neg(Slice(x, [1], %e, [-1], [2])), %u), " \
     "Unsqueeze(Slice(x, [0], %f, [-1], [2]), %u)), t)"
-#define ROTATED(turned) "Add(Mul(x, c), Mul(" turned ", s))"
+#define ROTATED(transposed) "Add(Mul(x, c), Mul(" transposed ", s))"
 #define ONE "Slice(x, [0], %h, [-1], [1]?)"
 #define TWO "Slice(x, %h, %e, [-1], [1]?)"
 #define PARTS \

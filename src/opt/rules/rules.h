@@ -1,6 +1,6 @@
 /* rules.h - the tables of rules, and what their conditions share. */
-#ifndef SNI_OPT_RULES_H
-#define SNI_OPT_RULES_H
+#ifndef SNI_OPT_RULES_RULES_H
+#define SNI_OPT_RULES_RULES_H
 
 #include "opt/rewrite.h"
 

@@ -28,7 +28,7 @@ static sn_status join_perms(sni_match *m) {
 }
 
 /* The second permutation undoes the first. */
-static bool turns_back(sni_match *m) {
+static bool transposes_back(sni_match *m) {
     const sni_attr *p = sni_match_attr(m, "p"), *q = sni_match_attr(m, "q");
     if (!p || !q || p->count != q->count) return false;
     for (size_t i = 0; i < p->count; i++)
@@ -49,7 +49,7 @@ static int64_t gathered_axis(const sni_match *m) {
 }
 
 /* One element along an axis, or a list of no more than there are: what is turned gets no larger. */
-static bool gathers_turned(sni_match *m) {
+static bool gathers_transposed(sni_match *m) {
     const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
     const sni_type *x = sni_match_type(m, "x");
     const sni_attr *p = sni_match_attr(m, "p");
@@ -58,7 +58,7 @@ static bool gathers_turned(sni_match *m) {
            (i->tensor.rank == 0 || i->tensor.count <= x->dims[p->u.ints[a]]);
 }
 
-static sn_status turn_gathered(sni_match *m) {
+static sn_status transpose_gathered(sni_match *m) {
     const sni_attr *p = sni_match_attr(m, "p");
     const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
     int64_t a = gathered_axis(m), axis = p->u.ints[a];
@@ -179,11 +179,12 @@ const sni_rule sni_rules_shape[] = {
     {"transpose-transpose", "Transpose<perm = @p>(Transpose<perm = @q>(x))",
      "Transpose<perm = @r>(x)", .where = both_given, .build = join_perms, .level = 1,
      .sample = "@p=[2,0,1] @q=[1,2,0]; @p=[0,2,1] @q=[0,2,1]; x=[N,4] @p=[1,0] @q=[1,0]"},
-    {"transpose-back", "Transpose<perm = @p>(~Transpose<perm = @q>(x))", "x", .where = turns_back,
-     .level = 1, .sample = "@p=[2,0,1] @q=[1,2,0]; x=[N,4] @p=[1,0] @q=[1,0]"},
+    {"transpose-back", "Transpose<perm = @p>(~Transpose<perm = @q>(x))", "x",
+     .where = transposes_back, .level = 1,
+     .sample = "@p=[2,0,1] @q=[1,2,0]; x=[N,4] @p=[1,0] @q=[1,0]"},
     {"gather-transpose", "Gather<axis = @a>(Transpose<perm = @p>(x), %i)",
-     "Transpose<perm = @q>(Gather<axis = @b>(x, i))", .where = gathers_turned,
-     .build = turn_gathered, .level = 1,
+     "Transpose<perm = @q>(Gather<axis = @b>(x, i))", .where = gathers_transposed,
+     .build = transpose_gathered, .level = 1,
      .sample = "x=[3,N,8] %i=A[] @p=[1,0,2] @a=1; x=[3,4,N] %i=int64{1,-1} @p=[2,0,1] @a=-1; "
                "x=[3,4,N] %i=A[] @p=[1,2,0] @a=0"},
     {"reshape-reshape", "Reshape(Reshape(x, s), %t)", "Reshape(x, t)", .where = has_no_zero,

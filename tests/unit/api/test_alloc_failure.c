@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "cpu/gemm/gemm.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/inner_product.h"
 #include "sinter.h"
 
 #include <math.h>
@@ -179,8 +179,8 @@ static void text_from_then_on(void **state) {
     fail_each(NULL, true, 3);
 }
 
-/* Weights that cannot be measured for products by pairs (cpu/gemm/paired.h), which nobody is told:
- * the products are right all the same. */
+/* Weights that cannot be measured for products by pairs (cpu/gemm/inner_product.h), which nobody is
+ * told: the products are right all the same. */
 static void pairs_without_memory(void **state) {
     (void)state;
     enum { M = 40, N = 96, K = 128, ROOM = 4096 };
@@ -190,18 +190,19 @@ static void pairs_without_memory(void **state) {
     for (int i = 0; i < K * N; i++) b[i] = (float)(i * 53 % 103) - 51;
     for (int scaled = 0; scaled < 2; scaled++) {
         assert_true(sni_gemm_packed_b_size(K, N) <= 2 * K * N);
-        assert_true(sni_paired_numbers(K, N, scaled) <= ROOM && sni_paired_flags(N) <= ROOM);
+        assert_true(sni_inner_product_numbers(K, N, scaled) <= ROOM &&
+                    sni_inner_product_flags(N) <= ROOM);
         sni_gemm_pack_b(b, N, 1, K, N, packed);
         memset(numbers, 0, sizeof numbers); /* as packed weights begin */
         allocations = 0;
         fail_at = 1;
-        sni_paired_measure(packed, K, N, scaled, numbers, tame);
+        sni_inner_product_measure(packed, K, N, scaled, numbers, tame);
         fail_at = 0;
-        sni_paired_b paired = {K, N, packed, numbers, tame, scaled};
+        sni_inner_product_b inner_product = {K, N, packed, numbers, tame, scaled};
         sni_gemm_f32 g = {
             .m = M, .n = N, .k = K, .a = a, .a_row = K, .a_col = 1, .c = c, .c_row = N};
         g.packed_b = packed;
-        g.paired = &paired;
+        g.inner_product = &inner_product;
         size_t size = (sni_gemm_scratch_size(&g, 1) * sizeof(float) + 63) / 64 * 64;
         float *scratch = aligned_alloc(64, size);
         assert_non_null(scratch);

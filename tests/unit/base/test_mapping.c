@@ -23,8 +23,8 @@ static char where[4][128];
 
 /* The path of a file in the test's folder; good for four at a time. */
 static const char *at(const char *name) {
-    static unsigned turn;
-    char *p = where[turn++ % 4];
+    static unsigned transpose;
+    char *p = where[transpose++ % 4];
     snprintf(p, sizeof where[0], "%s/%s", folder, name);
     return p;
 }

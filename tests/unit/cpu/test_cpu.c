@@ -226,7 +226,7 @@ static void products_match(void **state) {
 }
 
 /* B may be (n, k) as well as (k, n). */
-static void check_threads(int64_t m, int64_t n, int64_t k, bool turned) {
+static void check_threads(int64_t m, int64_t n, int64_t k, bool transposed) {
     enum { THREADS = 3 };
     float *a = random_floats((size_t)(m * k)), *b = random_floats((size_t)(k * n)), *c[THREADS];
     for (int t = 0; t < THREADS; t++) {
@@ -238,8 +238,8 @@ static void check_threads(int64_t m, int64_t n, int64_t k, bool turned) {
                           .a_row = k,
                           .a_col = 1,
                           .b = b,
-                          .b_row = turned ? 1 : n,
-                          .b_col = turned ? k : 1,
+                          .b_row = transposed ? 1 : n,
+                          .b_col = transposed ? k : 1,
                           .c = c[t],
                           .c_row = n,
                           .may_stay_unpacked = true};
@@ -258,8 +258,8 @@ static void threads_do_not_change_results(void **state) {
                                        {201, 33, 64},  {50, 1, 900},  {5, 333, 70}};
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int turned = 0; turned < 2; turned++)
-            check_threads(sizes[i][0], sizes[i][1], sizes[i][2], turned);
+        for (int transposed = 0; transposed < 2; transposed++)
+            check_threads(sizes[i][0], sizes[i][1], sizes[i][2], transposed);
 }
 
 /* Counts down to the time to stop. */

@@ -4,8 +4,8 @@
 #include "versus.h"
 
 #include "cpu/conv/conv.h"
-#include "cpu/gemm/digits.h"
-#include "cpu/gemm/paired.h"
+#include "cpu/gemm/emulated.h"
+#include "cpu/gemm/inner_product.h"
 #include "cpu/core/cpu_ep.h"
 #include "ops/sinter/blocked.h"
 
@@ -172,7 +172,7 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
     if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
     if (mode & DIGITS) eval_attr(&v.e, sni_attr_of_int("digits", 1));
-    if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_digits : &sni_cpu_conv_paired;
+    if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_emulated : &sni_cpu_conv_inner_product;
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
@@ -466,9 +466,9 @@ static void moves_match(void **state) {
         int64_t sizes[2] = {channels, 37}, indices[150];
         size_t n = (size_t)(channels * 3);
         for (int last = 0; last < 2; last++) {
-            int64_t plain[4] = {2, channels, 5, channels}, turned[4] = {2, 9, 13, channels};
+            int64_t plain[4] = {2, channels, 5, channels}, transposed[4] = {2, 9, 13, channels};
             versus_start(&v, SNI_SINTER_DOMAIN, "ToBlocked");
-            versus_tensor(&v, SN_FLOAT32, 4, last ? turned : plain, NULL);
+            versus_tensor(&v, SN_FLOAT32, 4, last ? transposed : plain, NULL);
             eval_attr(&v.e, sni_attr_of_int("block", block));
             eval_attr(&v.e, sni_attr_of_int("channels_last", last));
             versus_run(&v, 1, 0);
@@ -496,7 +496,7 @@ static void moves_match(void **state) {
 
 /* Pointwise convolutions, of groups too, and expanding ones, whose channels come from all over one
  * to three tensors. */
-static void picked_case(int64_t n, int64_t channels, int64_t groups, int tensors, bool expands) {
+static void indirect_case(int64_t n, int64_t channels, int64_t groups, int tensors, bool expands) {
     static const int64_t sizes[3] = {37, 16, 5}, pads[4] = {1, 1, 1, 1};
     int64_t block = sni_cpu_kernels_get()->block, h = 9, w = 11, out = 2 * channels, all = 0;
     int64_t indices[150];
@@ -523,15 +523,15 @@ static void picked_case(int64_t n, int64_t channels, int64_t groups, int tensors
     assert_true(v.impl);
 }
 
-static void picked_matches(void **state) {
+static void indirect_matches(void **state) {
     (void)state;
     for (int tensors = 1; tensors <= 3; tensors++)
         for (int64_t n = 0; n <= 3; n++) {
-            picked_case(n, 58, 1, tensors, false);
-            picked_case(n, 30, 3, tensors, false);
-            picked_case(n, 64, 2, tensors, false);
-            picked_case(n, 5, 1, tensors, true);
-            picked_case(n, 50, 1, tensors, true);
+            indirect_case(n, 58, 1, tensors, false);
+            indirect_case(n, 30, 3, tensors, false);
+            indirect_case(n, 64, 2, tensors, false);
+            indirect_case(n, 5, 1, tensors, true);
+            indirect_case(n, 50, 1, tensors, true);
         }
 }
 
@@ -604,19 +604,19 @@ enum { PAIRABLE = sizeof pairable / sizeof *pairable };
 
 /* Whether pairs can be forced: the lines that they are packed by are blocks. */
 static bool forces_pairs(void) {
-    return sni_paired_most() > 0 && sni_cpu_kernels_get()->block == SNI_LEFT_STEPS;
+    return sni_inner_product_most() > 0 && sni_cpu_kernels_get()->block == SNI_LEFT_STEPS;
 }
 
-static void product_matches(const shape *s, int turn, int how) {
+static void product_matches(const shape *s, int transpose, int how) {
     static const char *const activations[] = {NULL, "Relu", "HardSwish", "LeakyRelu"};
     for (int mode = 0; mode < 4; mode++) {
         int way = mode | how | FORCED;
-        conv_case(s, way, activations[(turn + mode) % 4]);
-        conv_case(s, way, activations[(turn + mode + 1) % 4]);
+        conv_case(s, way, activations[(transpose + mode) % 4]);
+        conv_case(s, way, activations[(transpose + mode + 1) % 4]);
         conv_case(s, way | SLOPES, NULL);
         if (!(mode & ADDED)) continue;
-        conv_case(s, way | ONTO, activations[(turn + mode) % 2]);
-        conv_case(s, way | ONTO, activations[2 + (turn + mode) % 2]);
+        conv_case(s, way | ONTO, activations[(transpose + mode) % 2]);
+        conv_case(s, way | ONTO, activations[2 + (transpose + mode) % 2]);
         conv_case(s, way | ONTO | SLOPES, NULL);
     }
 }
@@ -630,16 +630,16 @@ static void pairs_match(void **state) {
 /* Digits, by kernels in plain C where there are no tiles. */
 static void digits_match(void **state) {
     (void)state;
-    bool tiles = sni_digits_kernels_get() != NULL;
+    bool tiles = sni_emulated_kernels_get() != NULL;
     if (sni_cpu_kernels_get()->block != SNI_LEFT_STEPS) skip();
-    if (!tiles) sni_digits_assume(&sni_digits_kernels_plain);
+    if (!tiles) sni_emulated_assume(&sni_emulated_kernels_plain);
     for (int i = 0; i < PAIRABLE; i++) {
         const shape *s = &pairable[i];
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
-        if (!sni_digits_can(terms, s->out)) continue;
+        if (!sni_emulated_can(terms, s->out)) continue;
         if (tiles || s->h * s->w * terms * s->out < 1 << 19) product_matches(s, i, DIGITS);
     }
-    sni_digits_assume(NULL);
+    sni_emulated_assume(NULL);
 }
 
 /* What is not finite is where it belongs, in the picture, in what is added and in weights. (Whether
@@ -653,12 +653,12 @@ static void check_odd_numbers(int how) {
     };
     static const char *const activations[] = {NULL, "Relu", "LeakyRelu"};
     for (int i = 0; i < 4; i++)
-        for (int turn = 0; turn < 24; turn++) {
-            int mode = (turn & 3) | how | FORCED;
-            odd_every = turn & 4 ? 487 : 0;
-            odd_weights = turn & 4 || i == 3 ? 0 : 701;
-            conv_case(&pictures[i], mode, activations[turn / 8]);
-            if (mode & ADDED) conv_case(&pictures[i], mode | ONTO, activations[turn / 8]);
+        for (int transpose = 0; transpose < 24; transpose++) {
+            int mode = (transpose & 3) | how | FORCED;
+            odd_every = transpose & 4 ? 487 : 0;
+            odd_weights = transpose & 4 || i == 3 ? 0 : 701;
+            conv_case(&pictures[i], mode, activations[transpose / 8]);
+            if (mode & ADDED) conv_case(&pictures[i], mode | ONTO, activations[transpose / 8]);
         }
     odd_every = 0;
     odd_weights = 0;
@@ -672,7 +672,7 @@ static void pairs_keep_odd_numbers(void **state) {
 
 static void digits_keep_odd_numbers(void **state) {
     (void)state;
-    if (!sni_digits_can(64, 64)) skip();
+    if (!sni_emulated_can(64, 64)) skip();
     check_odd_numbers(DIGITS);
 }
 
@@ -684,7 +684,7 @@ static void digits_are_chosen(void **state) {
                                   {1, 128, 512, 1, 20, 20, {1, 1}, {2, 2}, {0}, {1, 1}},
                                   {1, 128, 128, 1, 21, 21, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}}};
     enum { LARGE = sizeof large / sizeof *large };
-    bool tiles = sni_digits_kernels_get() != NULL;
+    bool tiles = sni_emulated_kernels_get() != NULL;
     for (int i = 0; i < PAIRABLE + LARGE; i++) {
         const shape *s = i < PAIRABLE ? &pairable[i] : &large[i - PAIRABLE];
         conv_case(s, BIAS | PAIRED, "Relu");
@@ -692,7 +692,7 @@ static void digits_are_chosen(void **state) {
         conv_case(s, BIAS | DIGITS, "Relu");
         bool used = v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
-        assert_true(!used || sni_digits_suits(s->h * s->w, s->out, terms));
+        assert_true(!used || sni_emulated_suits(s->h * s->w, s->out, terms));
         if (i >= PAIRABLE) assert_int_equal(used, tiles);
     }
 }
@@ -707,11 +707,11 @@ static void pairs_are_chosen(void **state) {
         assert_true(!v.impl || strcmp(v.impl, "conv_paired_f32") != 0);
         if (s->kernel[0] * s->kernel[1] > 1 || s->in % SNI_LEFT_STEPS) continue;
         conv_case(s, BIAS | PAIRED, "Relu");
-        bool paired = v.impl && strcmp(v.impl, "conv_paired_f32") == 0;
-        assert_true(!paired || (sni_paired_pays() && forces_pairs() && s->in >= 48));
-        used += paired;
+        bool inner_product = v.impl && strcmp(v.impl, "conv_paired_f32") == 0;
+        assert_true(!inner_product || (sni_inner_product_pays() && forces_pairs() && s->in >= 48));
+        used += inner_product;
     }
-    assert_true(sni_paired_pays() ? used >= 5 : used == 0);
+    assert_true(sni_inner_product_pays() ? used >= 5 : used == 0);
 }
 
 int main(void) {
@@ -722,7 +722,7 @@ int main(void) {
         cmocka_unit_test(slopes_match),        cmocka_unit_test(factors_match),
         cmocka_unit_test(means_match),         cmocka_unit_test(squeeze_matches),
         cmocka_unit_test(pools_match),         cmocka_unit_test(pictures_match),
-        cmocka_unit_test(moves_match),         cmocka_unit_test(picked_matches),
+        cmocka_unit_test(moves_match),         cmocka_unit_test(indirect_matches),
         cmocka_unit_test(winograd_matches),    cmocka_unit_test(phases_match),
         cmocka_unit_test(pairs_match),         cmocka_unit_test(pairs_keep_odd_numbers),
         cmocka_unit_test(pairs_are_chosen),    cmocka_unit_test(digits_match),

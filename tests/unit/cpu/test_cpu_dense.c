@@ -12,14 +12,14 @@ static const int64_t sizes[][3] = {
     {50, 2, 2048}, {3, 300, 150},  {12, 1, 5}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static void linear_case(int i, const char *activation, int turned, int mode) {
+static void linear_case(int i, const char *activation, int transposed, int mode) {
     int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
     versus_start(&v, "ai.sinter", "Linear");
     if (m % 2)
         versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, k}, NULL);
     else
         versus_tensor(&v, SN_FLOAT32, 3, (int64_t[]){2, m / 2, k}, NULL);
-    int64_t w[2] = {turned ? n : k, turned ? k : n};
+    int64_t w[2] = {transposed ? n : k, transposed ? k : n};
     if (mode & 1)
         versus_weight(&v, SN_FLOAT32, 2, w, NULL);
     else
@@ -32,7 +32,7 @@ static void linear_case(int i, const char *activation, int turned, int mode) {
         versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, n}, NULL);
     else if (mode & 4)
         versus_tensor(&v, SN_FLOAT32, 3, (int64_t[]){2, m / 2, n}, NULL);
-    eval_attr(&v.e, sni_attr_of_int("trans_w", turned));
+    eval_attr(&v.e, sni_attr_of_int("trans_w", transposed));
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     versus_run(&v, 1, 3e-6 * (double)(k + 10));
 }
@@ -142,11 +142,12 @@ static void odd_numbers_stay(void **state) {
 
 /* ---- Other types ---- */
 
-static void wide_case(sn_dtype dtype, int64_t m, int64_t k, int64_t n, int turns, int special) {
+static void wide_case(sn_dtype dtype, int64_t m, int64_t k, int64_t n, int transposes,
+                      int special) {
     double tolerance = dtype == SN_FLOAT64 ? 1e-12 : 0;
     const char *ops[] = {"MatMul", "Gemm"};
     for (int op = 0; op < 2; op++) {
-        bool a = op && turns & 1, b = op && turns & 2;
+        bool a = op && transposes & 1, b = op && transposes & 2;
         versus_start(&v, "", ops[op]);
         v.special = special;
         versus_tensor(&v, dtype, 2, a ? (int64_t[]){k, m} : (int64_t[]){m, k}, NULL);
@@ -168,10 +169,10 @@ static void other_types_match(void **state) {
                                           {3, 0, 5},    {65, 20, 130}};
     for (int t = 0; t < 3; t++)
         for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-            for (int turns = 0; turns < 4; turns++) {
+            for (int transposes = 0; transposes < 4; transposes++) {
                 const int64_t *s = products[i];
-                wide_case(types[t], s[0], s[1], s[2], turns, 0);
-                if (t == 0) wide_case(types[t], s[0], s[1], s[2], turns, 200);
+                wide_case(types[t], s[0], s[1], s[2], transposes, 0);
+                if (t == 0) wide_case(types[t], s[0], s[1], s[2], transposes, 200);
             }
 }
 

@@ -8,12 +8,12 @@ static versus v;
 
 /* ---- Convolution ---- */
 
-typedef struct form {
+typedef struct variant {
     int64_t batch, channels, in[2], m, kernel[2], stride, dilation, pad, group;
     int axes;
-} form;
+} variant;
 
-static const form forms[] = {
+static const variant variants[] = {
     {1, 1, {640}, 258, {256}, 128, 1, 0, 1, 1}, {1, 129, {4}, 128, {3}, 1, 1, 1, 1, 1},
     {2, 33, {5}, 67, {3}, 2, 1, 1, 1, 1},       {1, 64, {1}, 128, {3}, 1, 1, 1, 1, 1},
     {3, 17, {1}, 64, {1}, 1, 1, 0, 1, 1},       {1, 24, {3}, 70, {1}, 1, 1, 0, 1, 1},
@@ -27,7 +27,7 @@ static const form forms[] = {
 enum { CHOSEN, FEW, PACKED };
 
 /* mode: 1 bias, 2 activation, 4 something added. */
-static void conv_case(const form *f, int mode, int by) {
+static void conv_case(const variant *f, int mode, int by) {
     int64_t x[4] = {f->batch, f->channels}, w[4] = {f->m, f->channels / f->group};
     int64_t y[4] = {f->batch, f->m}, strides[2], dilations[2], pads[4];
     for (int i = 0; i < f->axes; i++) {
@@ -61,7 +61,7 @@ static void conv_case(const form *f, int mode, int by) {
  * padding, several channels and groups, kernels that end within a stretch of depth. */
 static void long_kernels_match(void **state) {
     (void)state;
-    static const form longer[] = {
+    static const variant longer[] = {
         {1, 1, {2600}, 65, {512}, 16, 1, 0, 1, 1},   {2, 3, {900}, 19, {40}, 7, 1, 0, 1, 1},
         {1, 2, {400}, 30, {11}, 2, 1, 5, 1, 1},      {1, 4, {700}, 12, {9}, 20, 1, 4, 2, 1},
         {1, 3, {40, 70}, 18, {8, 8}, 2, 1, 3, 1, 2}, {1, 1, {5, 300}, 7, {1, 33}, 3, 1, 0, 1, 2},
@@ -73,9 +73,9 @@ static void long_kernels_match(void **state) {
 static void few_pixels_match(void **state) {
     (void)state;
     int taken = 0;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         for (int mode = 0; mode < 8; mode++) {
-            conv_case(&forms[i], mode, CHOSEN);
+            conv_case(&variants[i], mode, CHOSEN);
             taken += strcmp(v.impl, "conv_few_f32") == 0;
         }
     assert_true(taken >= 5 * 8);
@@ -84,20 +84,20 @@ static void few_pixels_match(void **state) {
 /* A node keeps the implementation of its first shape: it must take any other. */
 static void many_pixels_match(void **state) {
     (void)state;
-    static const form many[] = {
+    static const variant many[] = {
         {2, 5, {300}, 37, {3}, 1, 1, 1, 1, 1},       {1, 6, {64}, 10, {1}, 1, 1, 0, 2, 1},
         {1, 3, {13, 11}, 33, {3, 3}, 1, 1, 1, 1, 2}, {1, 4, {9, 65}, 3, {1, 1}, 1, 1, 0, 1, 2},
         {2, 8, {12, 20}, 16, {3, 2}, 2, 2, 2, 4, 2}, {1, 4, {65}, 5, {1}, 1, 1, 0, 1, 1}};
     for (size_t i = 0; i < sizeof many / sizeof *many; i++)
         for (int mode = 0; mode < 8; mode++) conv_case(&many[i], mode, FEW);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (int mode = 0; mode < 8; mode++) conv_case(&forms[i], mode, FEW);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        for (int mode = 0; mode < 8; mode++) conv_case(&variants[i], mode, FEW);
 }
 
 /* Few channels: rows of the input are summed as they lie, or laid out with pads and by phases. */
 static void lines_match(void **state) {
     (void)state;
-    static const form lines[] = {
+    static const variant lines[] = {
         {1, 1, {4000}, 1, {3}, 1, 1, 0, 1, 1},      {1, 1, {1700}, 1, {400}, 1, 1, 0, 1, 1},
         {2, 1, {333}, 8, {25}, 1, 1, 12, 1, 1},     {1, 2, {3301}, 1, {25}, 1, 1, 0, 1, 1},
         {1, 1, {2000}, 13, {16}, 8, 1, 3, 1, 1},    {3, 6, {200}, 6, {17}, 1, 1, 8, 6, 1},

@@ -175,13 +175,13 @@ static void linear_case(int64_t m, int64_t k, int64_t n, int flags) {
 }
 
 static void gemm_case(int64_t m, int64_t k, int64_t n, int flags) {
-    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED), turned = m % 2;
+    bool a_signed = flags & X_SIGNED, b_signed = !(flags & W_UNSIGNED), transposed = m % 2;
     int64_t each = flags & BY_CHANNEL && n ? n : 1;
     versus_start(&v, "com.microsoft", "QGemm");
     put_bytes(a_signed, 2, (int64_t[]){m, k}, false, flags);
     put_scale(0.02f, 1, false);
     put_zero(a_signed, 1, false, false);
-    put_bytes(b_signed, 2, turned ? (int64_t[]){n, k} : (int64_t[]){k, n}, true, flags);
+    put_bytes(b_signed, 2, transposed ? (int64_t[]){n, k} : (int64_t[]){k, n}, true, flags);
     put_scale(0.01f, each, true);
     put_zero(b_signed, each, true, !(flags & W_ZERO));
     if (flags & BIAS)
@@ -192,7 +192,7 @@ static void gemm_case(int64_t m, int64_t k, int64_t n, int flags) {
         put_scale(0.3f, 1, false);
         put_zero(a_signed, 1, false, false);
     }
-    eval_attr(&v.e, sni_attr_of_int("transB", turned));
+    eval_attr(&v.e, sni_attr_of_int("transB", transposed));
     eval_attr(&v.e, sni_attr_of_float("alpha", 0.75f));
     versus_run(&v, 1, 0);
 }

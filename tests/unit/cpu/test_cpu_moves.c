@@ -51,7 +51,7 @@ static void where_matches(void **state) {
 
 /* ---- Transpose ---- */
 
-static void turn_case(sn_dtype dtype, int rank, const int64_t *dims, const int64_t *perm) {
+static void transpose_case(sn_dtype dtype, int rank, const int64_t *dims, const int64_t *perm) {
     versus_start(&v, "", "Transpose");
     any_bytes(dtype, rank, dims);
     sni_attr a = {.name = sni_str_of("perm"), .kind = SNI_ATTR_INTS, .count = (size_t)rank};
@@ -67,11 +67,11 @@ static void transpose_matches(void **state) {
     for (int t = 0; t < N_TYPES; t++) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             const int64_t *s = sizes[i];
-            turn_case(TYPES[t], 2, s, (int64_t[]){1, 0});
-            turn_case(TYPES[t], 3, (int64_t[]){2, s[0], s[1]}, (int64_t[]){0, 2, 1});
-            turn_case(TYPES[t], 3, (int64_t[]){s[0], 2, s[1]}, (int64_t[]){2, 1, 0});
-            turn_case(TYPES[t], 4, (int64_t[]){2, 3, s[0], s[1]}, (int64_t[]){0, 2, 3, 1});
-            turn_case(TYPES[t], 4, (int64_t[]){2, s[0], 3, s[1]}, (int64_t[]){0, 2, 1, 3});
+            transpose_case(TYPES[t], 2, s, (int64_t[]){1, 0});
+            transpose_case(TYPES[t], 3, (int64_t[]){2, s[0], s[1]}, (int64_t[]){0, 2, 1});
+            transpose_case(TYPES[t], 3, (int64_t[]){s[0], 2, s[1]}, (int64_t[]){2, 1, 0});
+            transpose_case(TYPES[t], 4, (int64_t[]){2, 3, s[0], s[1]}, (int64_t[]){0, 2, 3, 1});
+            transpose_case(TYPES[t], 4, (int64_t[]){2, s[0], 3, s[1]}, (int64_t[]){0, 2, 1, 3});
         }
     }
 }

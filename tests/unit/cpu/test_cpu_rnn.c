@@ -20,9 +20,9 @@ static int64_t gates_of(const char *cell) {
 }
 
 static void state_input(const shape *s, int64_t dirs, int flags) {
-    int64_t plain[] = {dirs, s->batch, s->hidden}, turned[] = {s->batch, dirs, s->hidden};
+    int64_t plain[] = {dirs, s->batch, s->hidden}, transposed[] = {s->batch, dirs, s->hidden};
     if (flags & STATE)
-        versus_tensor(&v, SN_FLOAT32, 3, flags & BATCH_FIRST ? turned : plain, NULL);
+        versus_tensor(&v, SN_FLOAT32, 3, flags & BATCH_FIRST ? transposed : plain, NULL);
     else
         versus_without(&v);
 }
@@ -40,10 +40,10 @@ static void lengths_input(const shape *s, int flags) {
 
 static void check(const char *cell, const shape *s, const char *direction, int flags) {
     int64_t g = gates_of(cell), dirs = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    int64_t plain[] = {s->seq, s->batch, s->input}, turned[] = {s->batch, s->seq, s->input};
+    int64_t plain[] = {s->seq, s->batch, s->input}, transposed[] = {s->batch, s->seq, s->input};
     versus_start(&v, "", cell);
     if (flags & ODD) v.special = 40;
-    versus_tensor(&v, SN_FLOAT32, 3, flags & BATCH_FIRST ? turned : plain, NULL);
+    versus_tensor(&v, SN_FLOAT32, 3, flags & BATCH_FIRST ? transposed : plain, NULL);
     v.special = 0;
     v.scale = 0.4f;
     versus_weight(&v, SN_FLOAT32, 3, (int64_t[]){dirs, g * s->hidden, s->input}, NULL);

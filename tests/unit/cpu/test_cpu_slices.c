@@ -6,13 +6,13 @@
 
 static versus v;
 
-typedef struct form {
+typedef struct variant {
     int axes;
     int64_t batch, channels, m, in[3], kernel[3], stride[3], dilation[3], before[3], after[3];
     int64_t groups; /* 0: 1 */
-} form;
+} variant;
 
-static const form forms[] = {
+static const variant variants[] = {
     {1, 1, 33, 40, {200}, {3}, {1}, {1}, {1}, {1}},
     {1, 2, 16, 16, {64}, {2}, {1}, {1}, {0}, {1}},
     {1, 3, 1, 70, {640}, {16}, {8}, {1}, {0}, {0}},
@@ -33,7 +33,7 @@ static const form forms[] = {
 };
 
 /* Groups of few channels, by sums of the input's own rows. */
-static const form volumes[] = {
+static const variant volumes[] = {
     {3, 1, 6, 6, {5, 9, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 6},
     {3, 2, 8, 12, {5, 7, 8}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 4},
     {3, 2, 10, 30, {4, 6, 37}, {2, 3, 1}, {2, 1, 2}, {1, 2, 1}, {0, 2, 0}, {1, 1, 0}, 5},
@@ -44,7 +44,7 @@ static const form volumes[] = {
     {2, 1, 64, 16, {9, 9}, {3, 3}, {2, 2}, {1, 1}, {1, 0}, {1, 2}, 16},
 };
 
-static void attributes(const form *f) {
+static void attributes(const variant *f) {
     static int64_t pads[6]; /* kept until the case has run */
     size_t n = (size_t)f->axes;
     for (int i = 0; i < f->axes; i++) {
@@ -57,7 +57,7 @@ static void attributes(const form *f) {
 }
 
 /* mode: 1 bias, 2 activation, 4 something added, 8 slopes by channel, 16 by rows. */
-static void conv_case(const form *f, int mode, int special) {
+static void conv_case(const variant *f, int mode, int special) {
     bool fused = mode & 14;
     int64_t groups = f->groups ? f->groups : 1, depth = f->channels / groups;
     int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, depth}, y[5] = {f->batch, f->m};
@@ -97,8 +97,9 @@ static void conv_case(const form *f, int mode, int special) {
 static void convolutions_match(void **state) {
     (void)state;
     static const int modes[] = {0, 1, 2, 3, 4, 7, 8, 9, 13};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) conv_case(&forms[i], modes[m], 0);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+            conv_case(&variants[i], modes[m], 0);
     for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++)
         for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
             conv_case(&volumes[i], modes[m] | 16, 0);
@@ -107,8 +108,8 @@ static void convolutions_match(void **state) {
 /* NaN and infinities reach the outputs that see them, and no others. */
 static void odd_numbers_match(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (forms[i].channels % 16 == 0) conv_case(&forms[i], 1, 4000);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        if (variants[i].channels % 16 == 0) conv_case(&variants[i], 1, 4000);
     for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++) conv_case(&volumes[i], 17, 500);
 }
 
@@ -116,7 +117,7 @@ static void odd_numbers_match(void **state) {
 static void chosen_by_shape(void **state) {
     (void)state;
     static const struct {
-        form f;
+        variant f;
         int64_t group;
         const char *impl;
     } cases[] = {
@@ -172,7 +173,7 @@ static void chosen_by_shape(void **state) {
          "conv_f32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const form *f = &cases[i].f;
+        const variant *f = &cases[i].f;
         int64_t x[5] = {f->batch, f->channels}, w[5] = {f->m, f->channels / cases[i].group};
         for (int a = 0; a < f->axes; a++) {
             x[2 + a] = f->in[a];

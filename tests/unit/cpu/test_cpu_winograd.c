@@ -1,13 +1,13 @@
-/* test_cpu_winograd.c - Winograd convolution against double precision: every form, odd shapes,
+/* test_cpu_winograd.c - Winograd convolution against double precision: every variant, odd shapes,
  * tails, pads, epilogues, threads. Run once per instruction-set tier (SINTER_ISA). */
 #include "conv_test.h"
 
 #include "cpu/conv/winograd/winograd.h"
 
-/* Largest errors that the forms may have, over the largest result, by points along an axis: for
+/* Largest errors that the variants may have, over the largest result, by points along an axis: for
  * one axis and for both. Of 300 channels, 36 draws had 9e-7 with 4 points along both axes, 5e-6
  * with 6 and 3e-5 with 8 at most. With stride 2, four phases added up, it was 2.7e-6 and 1.4e-5. */
-static double bound(const sni_wino_form *f) {
+static double bound(const sni_wino_variant *f) {
     int t = f->t_h > f->t_w ? f->t_h : f->t_w;
     bool both = f->t_h > 1 && f->t_w > 1;
     switch (t) {
@@ -22,7 +22,7 @@ static double bound(const sni_wino_form *f) {
     }
 }
 
-static float *run_wino(conv_case *c, const sni_wino_form *f, int threads) {
+static float *run_wino(conv_case *c, const sni_wino_variant *f, int threads) {
     int64_t packed_count = (int64_t)sni_wino_packed_size(&c->g, f);
     int64_t scratch_count = (int64_t)sni_wino_scratch_size(&c->g, f, threads);
     float *packed = random_floats(packed_count), *scratch = random_floats(scratch_count);
@@ -35,7 +35,7 @@ static float *run_wino(conv_case *c, const sni_wino_form *f, int threads) {
     return c->y;
 }
 
-static void check_form(conv_case *c, const sni_wino_form *f) {
+static void check_variant(conv_case *c, const sni_wino_variant *f) {
     run_wino(c, f, 1);
     double error = conv_error(c);
     if (!(error <= bound(f))) {
@@ -51,25 +51,25 @@ static void check_form(conv_case *c, const sni_wino_form *f) {
     floats_free(first);
 }
 
-/* All forms, with products by pairs if `paired`. */
-static void check_forms(conv_case *c, bool paired) {
+/* All variants, with products by pairs if `paired`. */
+static void check_variants(conv_case *c, bool inner_product) {
     static const int points[] = {1, 4, 6, 8, 10};
     int found = 0;
     for (int i = 0; i < 5; i++)
         for (int j = 0; j < 5; j++) {
-            sni_wino_form f;
-            if (!sni_wino_form_of(&c->g, points[i], points[j], &f)) continue;
-            f.paired = paired;
-            check_form(c, &f);
+            sni_wino_variant f;
+            if (!sni_wino_variant_of(&c->g, points[i], points[j], &f)) continue;
+            f.inner_product = inner_product;
+            check_variant(c, &f);
             found++;
         }
-    sni_wino_form taps;
-    if (!paired && sni_wino_form_of_taps(&c->g, &taps)) check_form(c, &taps);
+    sni_wino_variant taps;
+    if (!inner_product && sni_wino_variant_of_taps(&c->g, &taps)) check_variant(c, &taps);
     assert_true(found > 0);
 }
 
-static void check_all_forms(conv_case *c) {
-    check_forms(c, false);
+static void check_all_variants(conv_case *c) {
+    check_variants(c, false);
 }
 
 static conv_case case_of(int64_t in, int64_t out, int64_t h, int64_t w, int64_t kernel_h,
@@ -103,7 +103,7 @@ static void test_shapes(void **state) {
         c.g.n = 1 + random_below(3);
         c.g.pad_bottom = random_below(3);
         conv_case_init(&c, random_below(2), random_below(2));
-        check_all_forms(&c);
+        check_all_variants(&c);
         conv_case_free(&c);
     }
 }
@@ -122,7 +122,7 @@ static void test_strided(void **state) {
         c.g.pad_left = random_below(3);
         c.e.act = i % 3 == 2 ? SNI_ACT_RELU : SNI_ACT_NONE;
         conv_case_init(&c, random_below(2), random_below(2));
-        check_all_forms(&c);
+        check_all_variants(&c);
         conv_case_free(&c);
     }
 }
@@ -137,14 +137,14 @@ static void test_epilogues(void **state) {
         c.e.p0 = -0.5f;
         c.e.p1 = 0.75f;
         conv_case_init(&c, i % 2, i / 2 % 2);
-        check_all_forms(&c);
+        check_all_variants(&c);
         conv_case_free(&c);
     }
 }
 
 /* Products by pairs of terms: whole blocks of input channels, odd numbers of blocks of output
  * channels, all kernels. */
-static void test_paired(void **state) {
+static void test_inner_product(void **state) {
     (void)state;
     static const int64_t cases[][8] = {
         {48, 80, 11, 13, 3, 3, 1, 1}, {64, 96, 30, 30, 3, 3, 1, 1},  {304, 130, 14, 14, 3, 3, 1, 1},
@@ -159,7 +159,7 @@ static void test_paired(void **state) {
         c.g.n = 1 + random_below(2);
         c.e.act = i % 2 ? SNI_ACT_RELU : SNI_ACT_NONE;
         conv_case_init(&c, i % 3 != 0, i % 4 == 1);
-        check_forms(&c, true);
+        check_variants(&c, true);
         conv_case_free(&c);
     }
 }
@@ -173,10 +173,10 @@ static void test_large(void **state) {
             conv_case c = case_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 3, 3, 1);
             c.g.stride_h = c.g.stride_w = stride;
             conv_case_init(&c, true, true);
-            sni_wino_form f;
+            sni_wino_variant f;
             for (int t = 4; t <= (stride == 1 ? 8 : 6); t += 2) {
-                assert_true(sni_wino_form_of(&c.g, t, t, &f));
-                check_form(&c, &f);
+                assert_true(sni_wino_variant_of(&c.g, t, t, &f));
+                check_variant(&c, &f);
             }
             conv_case_free(&c);
         }
@@ -185,38 +185,38 @@ static void test_large(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    sni_wino_form f;
+    sni_wino_variant f;
     conv_case c = case_of(8, 8, 9, 9, 3, 3, 1);
-    assert_true(sni_wino_form_of(&c.g, 6, 6, &f));
-    assert_false(sni_wino_form_of(&c.g, 5, 5, &f));
-    assert_false(sni_wino_form_of(&c.g, 1, 6, &f));
+    assert_true(sni_wino_variant_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 5, 5, &f));
+    assert_false(sni_wino_variant_of(&c.g, 1, 6, &f));
     c.g.stride_w = 2;
-    assert_false(sni_wino_form_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 6, 6, &f));
     c.g.stride_h = 2;
-    assert_true(sni_wino_form_of(&c.g, 6, 6, &f));
-    assert_false(sni_wino_form_of(&c.g, 8, 6, &f));
+    assert_true(sni_wino_variant_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 8, 6, &f));
     c.g.kernel_w = 4;
-    assert_false(sni_wino_form_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 6, 6, &f));
     c.g.kernel_w = 3;
     c.g.stride_h = c.g.stride_w = 3;
-    assert_false(sni_wino_form_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 6, 6, &f));
     c.g.stride_h = c.g.stride_w = 1;
     c.g.dilation_h = 2;
-    assert_false(sni_wino_form_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 6, 6, &f));
     c.g.dilation_h = 1;
     c.g.groups = 2;
-    assert_false(sni_wino_form_of(&c.g, 6, 6, &f));
+    assert_false(sni_wino_variant_of(&c.g, 6, 6, &f));
     c = case_of(8, 8, 9, 9, 1, 1, 0);
-    assert_false(sni_wino_form_of(&c.g, 1, 1, &f));
+    assert_false(sni_wino_variant_of(&c.g, 1, 1, &f));
     c = case_of(8, 8, 9, 9, 5, 5, 0);
-    assert_false(sni_wino_form_of(&c.g, 4, 4, &f));
+    assert_false(sni_wino_variant_of(&c.g, 4, 4, &f));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),    cmocka_unit_test(test_strided),
         cmocka_unit_test(test_epilogues), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_paired),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_inner_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

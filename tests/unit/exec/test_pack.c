@@ -23,9 +23,9 @@ static unsigned char *alloc(sni_pack *pack, size_t bytes) {
 /* Pieces are zeros of their own, whether they are on the shelf or not. */
 static void pieces_are_apart(void **state) {
     (void)state;
-    sni_shelf shelf = {0};
+    sni_slab slab = {0};
     sni_budget budget = {0};
-    sni_pack pack = {.shelf = &shelf, .budget = &budget};
+    sni_pack pack = {.slab = &slab, .budget = &budget};
     for (int i = 0; i < PIECES; i++)
         memset(alloc(&pack, PIECE + (size_t)i), i + 1, PIECE + (size_t)i);
     memset(alloc(&pack, HUGE_PIECE), 0xff, HUGE_PIECE);
@@ -33,41 +33,41 @@ static void pieces_are_apart(void **state) {
         for (size_t at = 0; at < pack.pieces[i].bytes; at++)
             if (((unsigned char *)pack.pieces[i].data)[at] != i + 1)
                 fail_msg("byte %zu of piece %d was overwritten", at, i);
-    assert_false(pack.pieces[0].shelved); /* few bytes so far */
-    assert_true(pack.pieces[PIECES - 1].shelved);
-    assert_false(pack.pieces[PIECES].shelved);
-    assert_true(shelf.count >= 2);
+    assert_false(pack.pieces[0].in_slab); /* few bytes so far */
+    assert_true(pack.pieces[PIECES - 1].in_slab);
+    assert_false(pack.pieces[PIECES].in_slab);
+    assert_true(slab.count >= 2);
     assert_true(budget.used > (size_t)PIECE * PIECES + HUGE_PIECE);
     sni_pack_clear(&pack);
     assert_int_equal(budget.used, 0);
-    sni_shelf_free(&shelf);
+    sni_slab_free(&slab);
 }
 
 /* What fails again and again takes the same place, zeroed, and no more memory. */
 static void room_comes_back(void **state) {
     (void)state;
-    sni_shelf shelf = {0};
-    sni_pack kept = {.shelf = &shelf};
+    sni_slab slab = {0};
+    sni_pack kept = {.slab = &slab};
     for (int i = 0; i < 8; i++) alloc(&kept, PIECE);
-    int32_t spaces = shelf.count;
-    size_t used = shelf.used;
+    int32_t spaces = slab.count;
+    size_t used = slab.used;
     for (int round = 0; round < 100; round++) {
-        sni_pack failing = {.shelf = &shelf};
+        sni_pack failing = {.slab = &slab};
         memset(alloc(&failing, PIECE + 1), 0xaa, PIECE + 1);
         memset(alloc(&failing, PIECE), 0xbb, PIECE);
         sni_pack_clear(&failing);
-        assert_int_equal(shelf.used, used);
-        assert_int_equal(shelf.count, spaces);
+        assert_int_equal(slab.used, used);
+        assert_int_equal(slab.count, spaces);
     }
     sni_pack_clear(&kept);
-    sni_shelf_free(&shelf);
+    sni_slab_free(&slab);
 }
 
-static void works_without_a_shelf(void **state) {
+static void works_without_a_slab(void **state) {
     (void)state;
     sni_pack pack = {0};
     for (int i = 0; i < 20; i++) memset(alloc(&pack, PIECE), 0xff, PIECE);
-    for (int i = 0; i < 20; i++) assert_false(pack.pieces[i].shelved);
+    for (int i = 0; i < 20; i++) assert_false(pack.pieces[i].in_slab);
     sni_pack_clear(&pack);
 }
 
@@ -85,15 +85,15 @@ static void copies_of_weights_are_charged(void **state) {
     for (size_t limit = COUNT * sizeof(float) - 1; limit <= COUNT * sizeof(float); limit++) {
         sni_budget budget = {.limit = limit};
         sni_pack pack = {.budget = &budget};
-        sni_loans loans = {.count = 0};
-        sni_choice c = {.constants = &weights, .n_in = 1, .pack = &pack, .loans = &loans};
-        const sni_loan *loan;
+        sni_borrows borrows = {.count = 0};
+        sni_choice c = {.constants = &weights, .n_in = 1, .pack = &pack, .borrows = &borrows};
+        const sni_borrow *borrow;
         bool fits = limit == COUNT * sizeof(float);
-        assert_int_equal(sni_pack_borrow(&c, 0, false, &loan, &err), fits ? SN_OK : SN_LIMIT);
+        assert_int_equal(sni_pack_borrow(&c, 0, false, &borrow, &err), fits ? SN_OK : SN_LIMIT);
         assert_int_equal(budget.used, fits ? limit : 0);
         for (int i = 0; fits && i < COUNT; i++)
-            assert_true(((const float *)loan->tensor.data)[i] == (i % 2 ? 0 : 1));
-        for (int i = 0; i < loans.count; i++) sni_loan_end(&loans.of[i]);
+            assert_true(((const float *)borrow->tensor.data)[i] == (i % 2 ? 0 : 1));
+        for (int i = 0; i < borrows.count; i++) sni_borrow_end(&borrows.of[i]);
         assert_int_equal(budget.used, 0);
     }
     sni_store_release(store);
@@ -103,7 +103,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_apart),
         cmocka_unit_test(room_comes_back),
-        cmocka_unit_test(works_without_a_shelf),
+        cmocka_unit_test(works_without_a_slab),
         cmocka_unit_test(copies_of_weights_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

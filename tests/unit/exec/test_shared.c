@@ -54,7 +54,7 @@ static void joins_and_cuts(void **state) {
             }
 }
 
-static void slices_and_turns(void **state) {
+static void slices_and_transposes(void **state) {
     (void)state;
     static const int64_t dims[] = {2, 3, 50021};
     static const int64_t bounds[][6] = {/* start, end, step of the last two axes */
@@ -339,7 +339,7 @@ static void places_outside_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joins_and_cuts),
-        cmocka_unit_test(slices_and_turns),
+        cmocka_unit_test(slices_and_transposes),
         cmocka_unit_test(copies_and_fills),
         cmocka_unit_test(gathers),
         cmocka_unit_test(scattered_elements),

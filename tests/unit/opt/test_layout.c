@@ -317,7 +317,7 @@ static void shuffled_groups(void **state) {
 }
 
 /* The same halves for an inverted residual, which picks its channels from both. */
-static void picked_and_expanded(void **state) {
+static void indirect_and_expanded(void **state) {
     (void)state;
     text t = {0};
     conv(&t, "a", "x", 20, 3, 3, 1, 1);
@@ -460,14 +460,14 @@ static void scales_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residual_blocks),     cmocka_unit_test(squeeze_and_excite),
-        cmocka_unit_test(not_squeezed),        cmocka_unit_test(inverted_residual),
-        cmocka_unit_test(channels_last),       cmocka_unit_test(grown_at_the_end),
-        cmocka_unit_test(channel_shuffle),     cmocka_unit_test(plain_user_first),
-        cmocka_unit_test(along_lines),         cmocka_unit_test(channels_of_lines),
-        cmocka_unit_test(up_and_together),     cmocka_unit_test(scales_alone),
-        cmocka_unit_test(slopes_by_channel),   cmocka_unit_test(shuffled_groups),
-        cmocka_unit_test(picked_and_expanded), cmocka_unit_test(transposed_convolutions),
+        cmocka_unit_test(residual_blocks),       cmocka_unit_test(squeeze_and_excite),
+        cmocka_unit_test(not_squeezed),          cmocka_unit_test(inverted_residual),
+        cmocka_unit_test(channels_last),         cmocka_unit_test(grown_at_the_end),
+        cmocka_unit_test(channel_shuffle),       cmocka_unit_test(plain_user_first),
+        cmocka_unit_test(along_lines),           cmocka_unit_test(channels_of_lines),
+        cmocka_unit_test(up_and_together),       cmocka_unit_test(scales_alone),
+        cmocka_unit_test(slopes_by_channel),     cmocka_unit_test(shuffled_groups),
+        cmocka_unit_test(indirect_and_expanded), cmocka_unit_test(transposed_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,18 +266,18 @@ static void joined_weights_wait(void **state) {
     assert_int_equal(joined->tensor.dims[1], 3 * WIDTH);
     assert_null(joined->tensor.data);
     for (int kept = 0; kept < 2; kept++) {
-        sni_loan loan = {0};
-        const sni_tensor *t = &loan.tensor;
+        sni_borrow borrow = {0};
+        const sni_tensor *t = &borrow.tensor;
         if (kept)
             assert_int_equal(sni_const_load(joined, &t, &err), SN_OK);
         else
-            assert_int_equal(sni_const_borrow(joined, true, &loan, &err), SN_OK);
+            assert_int_equal(sni_const_borrow(joined, true, &borrow, &err), SN_OK);
         const float *w = t->data;
         for (int r = 0; r < WIDTH; r++)
             for (int c = 0; c < 3 * WIDTH; c++)
                 assert_float_equal(w[r * 3 * WIDTH + c],
                                    (float)(((r * WIDTH + c % WIDTH) * 7 + c / WIDTH) % 10), 0);
-        if (!kept) sni_loan_end(&loan);
+        if (!kept) sni_borrow_end(&borrow);
         assert_true((joined->tensor.data != NULL) == (kept == 1));
     }
     sni_model_free(model);

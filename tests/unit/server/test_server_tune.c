@@ -8,9 +8,10 @@
 #define SHAPE 77u
 
 /* Serves `turns` batches of a model whose run of n rows takes cost(n) and says the last size. */
-static int64_t serve(srv_tuning *tuning, int64_t there, int turns, uint64_t (*cost)(int64_t rows)) {
+static int64_t serve(srv_tuning *tuning, int64_t there, int rounds,
+                     uint64_t (*cost)(int64_t rows)) {
     int64_t rows = 0;
-    for (int i = 0; i < turns; i++) {
+    for (int i = 0; i < rounds; i++) {
         rows = srv_tune_rows(tuning, SHAPE, there);
         srv_tune_add(tuning, SHAPE, (size_t)rows, rows, 1, true, cost(rows));
     }

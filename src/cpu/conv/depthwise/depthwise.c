@@ -100,9 +100,9 @@ void sni_depthwise_run_part(const sni_conv_geometry *g, const float *packed,
                             .least = end_with.least,
                             .most = end_with.most};
     bool near = end_with.finish || e->row_means;
-    int64_t most = near ? sni_larger(WARM / r.y_line, 1) : g->out_h;
+    int64_t most = near ? sni_max(WARM / r.y_line, 1) : g->out_h;
     for (int64_t row = part->from; row < part->to; row += r.count) {
-        r.count = sni_smaller(most, part->to - row);
+        r.count = sni_min(most, part->to - row);
         r.top = row * g->stride_h - g->pad_top;
         r.y = part->y + row * r.y_line;
         r.residual = e->residual ? e->residual + row * r.y_line : NULL;
@@ -164,10 +164,9 @@ void sni_depthwise_run(const sni_conv_geometry *g, const float *packed, const fl
     j.block = sni_cpu_kernels_get()->block;
     j.blocks = sni_blocks(g->out_channels, j.block);
     bool large = g->n * g->out_h * g->out_w >= (int64_t)ROW_PIXELS * threads;
-    if (g->n % threads != 0 && (large || j.blocks < threads))
-        j.parts = sni_smaller(threads, g->out_h);
+    if (g->n % threads != 0 && (large || j.blocks < threads)) j.parts = sni_min(threads, g->out_h);
     int64_t items = g->n * j.blocks * j.parts;
     int64_t work = g->out_h * g->out_w * g->kernel_h * g->kernel_w * few_of(g) / j.parts;
-    int64_t grain = sni_larger(items / threads, PIECE / sni_larger(work, 1));
-    sni_parallel_for(threads, items, sni_larger(grain, 1), run_parts, &j);
+    int64_t grain = sni_max(items / threads, PIECE / sni_max(work, 1));
+    sni_parallel_for(threads, items, sni_max(grain, 1), run_parts, &j);
 }

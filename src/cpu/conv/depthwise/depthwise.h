@@ -1,7 +1,7 @@
 /* depthwise.h - convolution of blocked tensors where each output channel sees its own input channel
  * alone, or the few of its group. */
-#ifndef SNI_CPU_DEPTHWISE_H
-#define SNI_CPU_DEPTHWISE_H
+#ifndef SNI_CPU_CONV_DEPTHWISE_DEPTHWISE_H
+#define SNI_CPU_CONV_DEPTHWISE_DEPTHWISE_H
 
 #include "cpu/conv/conv.h"
 

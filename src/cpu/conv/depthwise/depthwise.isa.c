@@ -36,14 +36,14 @@ typedef struct turn {
 
 /* Finds all turns. */
 INLINE sight find_turns(const sni_depthwise_rows *r, turn *turns) {
-    const int64_t few = r->few, last = sni_smaller(r->channel + BLOCK, r->channels) - 1;
+    const int64_t few = r->few, last = sni_min(r->channel + BLOCK, r->channels) - 1;
     const int64_t x_block = r->x_block * (int64_t)sizeof(float);
     const bool one = r->channel / r->shares == last / r->shares;
     bool single = true; /* block that lanes see in each turn */
     if (few == 1 && r->shares == 1) return OWN;
     vbi at = {0}; /* channels of the input */
     for (int64_t i = 0; i < BLOCK; i++)
-        at[i] = (int32_t)(sni_smaller(r->channel + i, last) / r->shares * few);
+        at[i] = (int32_t)(sni_min(r->channel + i, last) / r->shares * few);
     for (int64_t i = 0; i < few; i++, at += 1) {
         const vbi block = at >> (BLOCK == 16 ? 4 : 3);
         const int32_t near = block[0], far = block[BLOCK - 1];
@@ -94,7 +94,7 @@ INLINE int64_t rows_within(const sni_depthwise_rows *r, int64_t height) {
 INLINE int64_t place_row(const sni_depthwise_rows *r, int64_t n, int64_t *first, int64_t *end) {
     int64_t top = r->top + n * r->stride_h;
     *first = top >= 0 ? 0 : rows_within(r, -top);
-    *end = top >= r->in_h ? 0 : sni_smaller(rows_within(r, r->in_h - top), r->rows);
+    *end = top >= r->in_h ? 0 : sni_min(rows_within(r, r->in_h - top), r->rows);
     return top + *first * r->dilation_h;
 }
 
@@ -151,7 +151,7 @@ INLINE void add_fixed(const sni_depthwise_rows *r, int taps, int stride, int pix
 
 /* Bits below bit n, of 32. */
 INLINE uint32_t bits_below(int64_t n) {
-    return n <= 0 ? 0 : (uint32_t)((UINT64_C(1) << sni_smaller(n, 32)) - 1);
+    return n <= 0 ? 0 : (uint32_t)((UINT64_C(1) << sni_min(n, 32)) - 1);
 }
 
 /* Columns from `at` on that are in the picture, a bit each. */
@@ -265,7 +265,7 @@ INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pix
     if (taps == 3 && stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
         for (; from < to && r->top + from < 0; from++)
             run_fixed(r, taps, stride, pixels, OWN, turns, false, first, from, from + 1);
-        int64_t whole = sni_smaller(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
+        int64_t whole = sni_min(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
         if (pairs > 0) {
             run_pairs(r, pixels, first, from, from + 2 * pairs);
             from += 2 * pairs;

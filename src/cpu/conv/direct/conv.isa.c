@@ -20,7 +20,7 @@
 #include "cpu/conv/direct/conv_strip_fns.inc.c"
 #undef STRIP_NAME
 #undef LISTED_STRIP
-#define STRIP_NAME listed
+#define STRIP_NAME indirect
 #define LISTED_STRIP true
 #include "cpu/conv/direct/conv_strip_fns.inc.c"
 #undef STRIP_NAME
@@ -35,7 +35,7 @@
 #include "cpu/conv/direct/conv_tile_fns.inc.c"
 #undef STEP_NAME
 #undef STEP
-#define STEP_NAME listed
+#define STEP_NAME indirect
 #define STEP LISTED
 #include "cpu/conv/direct/conv_tile_fns.inc.c"
 #undef STEP_NAME
@@ -75,9 +75,9 @@ const sni_conv_kernels PASTE(sni_conv_kernels_, TIER) = {
 #endif
     .tile = {[SNI_CONV_BLOCKED_1] = conv_blocked_1_allxtiles,
              [SNI_CONV_BLOCKED_2] = conv_blocked_2_allxtiles,
-             [SNI_CONV_LISTED] = conv_listed_allxtiles,
+             [SNI_CONV_LISTED] = conv_indirect_allxtiles,
              [SNI_CONV_PLAIN_1] = conv_plain_1_allxtiles,
              [SNI_CONV_PLAIN_2] = conv_plain_2_allxtiles,
              [SNI_CONV_ANY] = conv_any_allxtiles},
-    .strip = {strip_blocked_allxtiles, strip_listed_allxtiles},
+    .strip = {strip_blocked_allxtiles, strip_indirect_allxtiles},
 };

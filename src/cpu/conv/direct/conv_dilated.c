@@ -7,8 +7,8 @@ sni_stretch sni_dilated_trim(int64_t in, int64_t out, int64_t stride, int64_t di
                              int64_t *kernel, int64_t *pad) {
     int64_t before = *pad - (out - 1) * stride;
     sni_stretch live = {
-        .from = before > 0 ? sni_smaller(sni_ceil_div(before, dilation), *pad / dilation) : 0,
-        .to = sni_smaller(*kernel, (in - 1 + *pad) / dilation + 1)};
+        .from = before > 0 ? sni_min(sni_ceil_div(before, dilation), *pad / dilation) : 0,
+        .to = sni_min(*kernel, (in - 1 + *pad) / dilation + 1)};
     if (live.from >= live.to) return (sni_stretch){.to = *kernel};
     *kernel = live.to - live.from;
     *pad -= live.from * dilation;
@@ -18,10 +18,10 @@ sni_stretch sni_dilated_trim(int64_t in, int64_t out, int64_t stride, int64_t di
 int64_t sni_dilated_band(const sni_conv_geometry *g, int64_t from, int64_t to) {
     for (int64_t tap = 0; tap < g->kernel_w; tap++) {
         int64_t at = g->pad_left - tap * g->dilation_w;
-        int64_t enters = sni_ceil_div(sni_larger(at, 0), g->stride_w);
-        int64_t leaves = sni_ceil_div(sni_larger(at + g->in_w, 0), g->stride_w);
-        if (enters > from) to = sni_smaller(to, enters);
-        if (leaves > from) to = sni_smaller(to, leaves);
+        int64_t enters = sni_ceil_div(sni_max(at, 0), g->stride_w);
+        int64_t leaves = sni_ceil_div(sni_max(at + g->in_w, 0), g->stride_w);
+        if (enters > from) to = sni_min(to, enters);
+        if (leaves > from) to = sni_min(to, leaves);
     }
     return to;
 }
@@ -37,9 +37,8 @@ int64_t sni_dilated_row(const sni_conv_geometry *g, int64_t place) {
 sni_stretch sni_kernel_rows(const sni_conv_geometry *g, int64_t row) {
     int64_t top = row * g->stride_h - g->pad_top;
     sni_stretch s = {.from = top >= 0 ? 0 : sni_ceil_div(-top, g->dilation_h)};
-    s.to =
-        top >= g->in_h ? 0 : sni_smaller(g->kernel_h, sni_ceil_div(g->in_h - top, g->dilation_h));
-    s.to = sni_larger(s.from, s.to);
+    s.to = top >= g->in_h ? 0 : sni_min(g->kernel_h, sni_ceil_div(g->in_h - top, g->dilation_h));
+    s.to = sni_max(s.from, s.to);
     return s;
 }
 

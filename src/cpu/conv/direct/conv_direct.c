@@ -77,16 +77,16 @@ static int64_t next_segment(const item *it) {
 }
 
 /* Has a tile of so many channels and taps fetch its share of the weights that come next. */
-static void fetch_ahead(item *it, int64_t steps) {
+static void fetch_prefetch(item *it, int64_t steps) {
     sni_conv_tile *t = &it->tile;
     int64_t segment = it->next ? next_segment(it) : -1;
     if (segment < 0) {
-        t->ahead = (uintptr_t)t->w;
-        t->ahead_step = 0;
+        t->prefetch = (uintptr_t)t->w;
+        t->prefetch_step = 0;
         return;
     }
-    t->ahead = (uintptr_t)(it->next + segment + it->fetched);
-    t->ahead_step = it->fetch_step * sizeof(float);
+    t->prefetch = (uintptr_t)(it->next + segment + it->fetched);
+    t->prefetch_step = it->fetch_step * sizeof(float);
     it->fetched += steps * (int64_t)it->fetch_step;
     for (; it->fetched >= it->segment; it->fetched -= it->segment) it->fetched_segments++;
 }
@@ -99,39 +99,39 @@ static void fetch_input(item *it, int64_t pixels) {
     sni_conv_tile *t = &it->tile;
     const int64_t size = sizeof(float);
     if (!j->far || it->first_out > 0) {
-        t->x_ahead = (uintptr_t)t->w;
-        t->x_ahead_step = t->x_ahead_tap = t->x_ahead_row = t->x_ahead_block = 0;
+        t->x_prefetch = (uintptr_t)t->w;
+        t->x_prefetch_step = t->x_prefetch_tap = t->x_prefetch_row = t->x_prefetch_block = 0;
         return;
     }
     int64_t below = j->apart ? it->below : g->stride_h;
     int64_t on = j->flat || j->line ? pixels * j->x_pixel : below * g->in_w * j->block;
-    t->x_ahead = (uintptr_t)t->x + (uintptr_t)(on * size);
-    t->x_ahead_step = (uintptr_t)((j->pointwise || j->apart ? j->x_pixel : j->block) * size);
-    t->x_ahead_tap =
+    t->x_prefetch = (uintptr_t)t->x + (uintptr_t)(on * size);
+    t->x_prefetch_step = (uintptr_t)((j->pointwise || j->apart ? j->x_pixel : j->block) * size);
+    t->x_prefetch_tap =
         (uintptr_t)((j->pointwise || j->apart ? t->x_tap : j->block * j->block) * size);
-    t->x_ahead_row = (uintptr_t)(t->x_row * size);
-    t->x_ahead_block = (uintptr_t)(t->x_block * size);
+    t->x_prefetch_row = (uintptr_t)(t->x_row * size);
+    t->x_prefetch_block = (uintptr_t)(t->x_block * size);
 }
 
 /* Runs the tile with its input blocks in place of taps, taps in place of rows and rows in place of
  * input blocks: the weights of a tap over all input blocks lie side by side. */
-static void run_turned(const item *it, int64_t pixels) {
+static void run_transposed(const item *it, int64_t pixels) {
     const sni_direct_job *j = it->job;
     const sni_conv_tile *t = &it->tile;
-    sni_conv_tile turned = *t;
-    turned.blocks = t->rows;
-    turned.x_block = t->x_row;
-    turned.w_block = t->w_row;
-    turned.x_ahead_block = t->x_ahead_row;
-    turned.rows = t->taps;
-    turned.x_row = t->x_tap;
-    turned.w_row = t->w_tap;
-    turned.x_ahead_row = t->x_ahead_tap;
-    turned.taps = t->blocks;
-    turned.x_tap = t->x_block;
-    turned.w_tap = t->w_block;
-    turned.x_ahead_tap = t->x_ahead_block;
-    j->kernels->tile[j->step][it->width][pixels](&turned);
+    sni_conv_tile transposed = *t;
+    transposed.blocks = t->rows;
+    transposed.x_block = t->x_row;
+    transposed.w_block = t->w_row;
+    transposed.x_prefetch_block = t->x_prefetch_row;
+    transposed.rows = t->taps;
+    transposed.x_row = t->x_tap;
+    transposed.w_row = t->w_tap;
+    transposed.x_prefetch_row = t->x_prefetch_tap;
+    transposed.taps = t->blocks;
+    transposed.x_tap = t->x_block;
+    transposed.w_tap = t->w_block;
+    transposed.x_prefetch_tap = t->x_prefetch_block;
+    j->kernels->tile[j->step][it->width][pixels](&transposed);
 }
 
 /* Runs the tile as it stands. Plain input has few weights, which are near. */
@@ -140,14 +140,14 @@ static void run_placed(item *it, int64_t pixels) {
     sni_conv_tile *t = &it->tile;
     if (!j->plain) {
         int64_t steps = t->blocks * t->channels * t->rows * t->taps;
-        fetch_ahead(it, steps * sni_larger(it->strip, 1));
+        fetch_prefetch(it, steps * sni_max(it->strip, 1));
         fetch_input(it, pixels);
     }
     bool half = j->ends_half && it->width == 1 && it->first_out == j->out_blocks - 1;
     if (it->strip)
         (half ? j->kernels->half : j->kernels->strip[0][it->width])[pixels](t, it->strip);
     else if (j->apart)
-        run_turned(it, pixels);
+        run_transposed(it, pixels);
     else
         j->kernels->tile[j->step][it->width][pixels](t);
 }
@@ -216,8 +216,7 @@ static void sum_tile(item *it, int64_t column, int64_t pixels, bool first, bool 
             continue;
         }
         int64_t lo = at >= 0 ? 0 : sni_ceil_div(-at, g->stride_w);
-        int64_t hi =
-            at >= g->in_w ? 0 : sni_smaller(pixels, sni_ceil_div(g->in_w - at, g->stride_w));
+        int64_t hi = at >= g->in_w ? 0 : sni_min(pixels, sni_ceil_div(g->in_w - at, g->stride_w));
         if (lo >= hi) continue;
         if (!partial && first) clear_tile(it, column, pixels);
         partial = true;
@@ -268,9 +267,9 @@ typedef struct inner {
 
 static inner inner_columns(const sni_conv_geometry *g) {
     int64_t last = g->in_w - 1 + g->pad_left - (g->kernel_w - 1) * g->dilation_w;
-    int64_t from = sni_smaller(sni_ceil_div(g->pad_left, g->stride_w), g->out_w);
-    int64_t to = last < 0 ? 0 : sni_smaller(last / g->stride_w + 1, g->out_w);
-    return (inner){.from = from, .to = sni_larger(from, to)};
+    int64_t from = sni_min(sni_ceil_div(g->pad_left, g->stride_w), g->out_w);
+    int64_t to = last < 0 ? 0 : sni_min(last / g->stride_w + 1, g->out_w);
+    return (inner){.from = from, .to = sni_max(from, to)};
 }
 
 /* Pixels [from, to) of a flat picture, in tiles of nearly the same size. */
@@ -279,7 +278,7 @@ static void run_strips(item *it, int64_t from, int64_t to) {
     int64_t each = (to - from) / tiles, more = (to - from) % tiles;
     for (int64_t i = 0; i < tiles; i += it->strip) {
         int64_t pixels = each + (i < more);
-        it->strip = sni_smaller((i < more ? more : tiles) - i, STRIP);
+        it->strip = sni_min((i < more ? more : tiles) - i, STRIP);
         run_taps(it, from, 0, 1, 0, pixels, false, true);
         from += it->strip * pixels;
     }
@@ -320,7 +319,7 @@ static void run_span(item *it, int64_t span, bool first, bool last) {
     it->row = along ? 0 : j->apart ? sni_dilated_row(g, span) : span;
     if (j->apart && !along && j->far && it->first_out == 0) it->below = sni_dilated_below(g, span);
     int64_t column = along ? span * j->span : 0;
-    int64_t width = sni_smaller(j->span, g->out_w - column);
+    int64_t width = sni_min(j->span, g->out_w - column);
     sni_stretch rows = sni_kernel_rows(g, it->row);
     it->from_h = rows.from;
     it->tile.rows = rows.to - rows.from;
@@ -351,7 +350,7 @@ static void set_distances(item *it) {
         t->x_tap = t->x_block;
         t->w_tap = t->w_block;
     }
-    t->ahead = t->x_ahead = (uintptr_t)it->panels;
+    t->prefetch = t->x_prefetch = (uintptr_t)it->panels;
     t->epilogue = &it->epilogue;
 }
 
@@ -366,8 +365,8 @@ static int64_t count_fetching(item *it, int64_t begin, int64_t end) {
     for (int64_t span = begin; span < end; span++) {
         sni_stretch some = sni_kernel_rows(&j->g, j->line ? 0 : sni_dilated_row(&j->g, span));
         rows += some.to - some.from;
-        it->fetch_rows.from = sni_smaller(it->fetch_rows.from, some.from);
-        it->fetch_rows.to = sni_larger(it->fetch_rows.to, some.to);
+        it->fetch_rows.from = sni_min(it->fetch_rows.from, some.from);
+        it->fetch_rows.to = sni_max(it->fetch_rows.to, some.to);
     }
     int64_t used = (it->fetch_rows.to - it->fetch_rows.from) * j->g.kernel_w;
     return used > 0 ? rows * j->row_taps / (used * parts) : 0;
@@ -410,8 +409,8 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
                .group = group % j->weights->groups,
                .first_out = tile * j->width,
                .epilogue = j->epilogue};
-    int64_t end = sni_smaller(j->spans, (row + 1) * j->item_spans);
-    it.width = sni_smaller(j->width, j->out_blocks - it.first_out);
+    int64_t end = sni_min(j->spans, (row + 1) * j->item_spans);
+    it.width = sni_min(j->width, j->out_blocks - it.first_out);
     int64_t channel = (it.group * j->out_blocks + it.first_out) * j->block;
     if (it.epilogue.bias) it.epilogue.bias += channel;
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
@@ -420,7 +419,7 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
     bool tails = !j->plain && !j->pointwise && !j->apart; /* a last block of fewer channels */
     int64_t whole = tails ? j->weights->in / j->block : j->in_blocks;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
-        next = b < whole ? sni_smaller(b + j->chunk, whole) : j->in_blocks;
+        next = b < whole ? sni_min(b + j->chunk, whole) : j->in_blocks;
         bool last = next == j->in_blocks;
         it.first_in = b;
         it.in = next - b;
@@ -461,8 +460,8 @@ static void run_slots(void *ctx, int64_t begin, int64_t end) {
  * of the picture; */
 static sn_status run_scaled_weights(sni_kernel *k, sni_direct_job *j) {
     void *room;
-    j->slots = sni_smaller(sni_larger(j->items / j->grain, 1), 4 * threads_of(k));
-    j->room = sni_smaller(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
+    j->slots = sni_min(sni_max(j->items / j->grain, 1), 4 * threads_of(k));
+    j->room = sni_min(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
     SN_TRY(sni_scratch_matrix(k, j->slots, j->room, sizeof(float), &room));
     j->scaled = room;
     sni_parallel_for(k->threads, j->slots, 1, run_slots, j);

@@ -1,6 +1,6 @@
 /* conv_direct.h - what the files of direct convolutions share. */
-#ifndef SNI_EP_CPU_CONV_DIRECT_H
-#define SNI_EP_CPU_CONV_DIRECT_H
+#ifndef SNI_CPU_CONV_DIRECT_CONV_DIRECT_H
+#define SNI_CPU_CONV_DIRECT_CONV_DIRECT_H
 
 #include "cpu/conv/blocked.h"
 

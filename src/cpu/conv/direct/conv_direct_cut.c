@@ -69,7 +69,7 @@ sn_status sni_direct_frame(sni_kernel *k, sni_direct_job *j) {
     int64_t rows = blocks * g->in_h;
     void *room;
     if (g->pad_left > f.width) f.width = g->pad_left;
-    f.inside = sni_smaller(g->in_w, f.width - g->pad_left);
+    f.inside = sni_min(g->in_w, f.width - g->pad_left);
     SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &room));
     f.to = room;
     sni_parallel_for(k->threads, rows, sni_cpu_grain(f.width * j->block), frame_rows, &f);
@@ -127,7 +127,7 @@ static void cut_flat(sni_direct_job *j, int64_t pixels, int64_t depth, int64_t c
 static void cut_line(sni_direct_job *j, int64_t depth, int64_t cache) {
     const sni_conv_geometry *g = &j->g;
     int64_t most = j->kernels->pixels[j->width], fit = cache / (depth * g->stride_w);
-    int64_t spans = sni_ceil_div(g->out_w, sni_larger(fit, LINE_TILES * most));
+    int64_t spans = sni_ceil_div(g->out_w, sni_max(fit, LINE_TILES * most));
     if (g->out_w >= LINE_PARTS * LINE_TILES * most)
         spans = sni_ceil_div(spans, LINE_PARTS) * LINE_PARTS;
     else if (g->out_w >= 2 * LINE_TILES * most)
@@ -180,7 +180,7 @@ static void cut_items(sni_direct_job *j, int threads) {
     j->outputs_first = !by_rows && (!by_tiles || j->out_blocks * j->block * depth * taps > cache);
     int64_t items = images * j->item_rows * j->tiles;
     int64_t out = j->out_blocks * j->block; /* a block takes as long however few it has */
-    int64_t macs = sni_larger(pixels, FEW) * images * j->weights->in * out * taps / items;
+    int64_t macs = sni_max(pixels, FEW) * images * j->weights->in * out * taps / items;
     j->grain = macs < PIECE_MACS ? sni_ceil_div(PIECE_MACS, macs + 1) : 1;
     int64_t shares = j->apart ? 4 * threads : threads; /* of work that differs from row to row */
     if ((by_rows || is_even(items, threads)) && j->grain < items / shares)

@@ -28,7 +28,7 @@ bool sni_conv_direct_accepts(const sni_choice *c) {
 
 /* `count` channels of one filter from `from` on, which become those from `first` on of the merged
  * group. */
-static void pack_channels(const sni_loose_float *from, int64_t count, int64_t taps,
+static void pack_channels(const sni_unaligned_float *from, int64_t count, int64_t taps,
                           int64_t in_block, int64_t first, int64_t block, float *to) {
     for (int64_t i = 0; i < count; i++) {
         int64_t channel = first + i;
@@ -39,7 +39,7 @@ static void pack_channels(const sni_loose_float *from, int64_t count, int64_t ta
 
 /* Some filters of one output block: a stretch of input channels at a time, so that what is written
  * to stays in the first cache. */
-static void pack_block(const sni_direct_weights *d, const sni_loose_float *w, int64_t filter,
+static void pack_block(const sni_direct_weights *d, const sni_unaligned_float *w, int64_t filter,
                        int64_t count, int64_t block) {
     int64_t in = d->in / d->merged, out = d->out / d->merged, taps = d->taps;
     int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * taps;
@@ -53,7 +53,7 @@ static void pack_block(const sni_direct_weights *d, const sni_loose_float *w, in
     }
 }
 
-static void pack(const sni_direct_weights *d, const sni_loose_float *w, int64_t block) {
+static void pack(const sni_direct_weights *d, const sni_unaligned_float *w, int64_t block) {
     int64_t inputs = sni_blocks(d->in, d->in_block) * d->in_block;
     int64_t room = sni_blocks(d->out, block) * block * inputs * d->taps;
     for (int64_t group = 0; group < d->groups; group++) {
@@ -86,7 +86,7 @@ sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g,
     return sni_cpu_keep(&d, sizeof d, state, err);
 }
 
-void sni_conv_direct_pack(void *state, const sni_loose_float *w) {
+void sni_conv_direct_pack(void *state, const sni_unaligned_float *w) {
     pack(state, w, sni_cpu_kernels_get()->block);
 }
 
@@ -106,12 +106,12 @@ void sni_conv_direct_end(void *state, float *bias, float *slopes) {
 sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
     bool plain, filled;
-    const sni_loose_float *w = NULL;
+    const sni_unaligned_float *w = NULL;
     float *bias = NULL, *slopes = NULL;
     void *made;
     sni_blocked_geometry(c, &g, &plain);
     SN_TRY(sni_conv_direct_start(c, &g, plain, &made, &filled, err));
-    sn_status status = filled ? SN_OK : sni_cpu_loose(c, 1, &w, err);
+    sn_status status = filled ? SN_OK : sni_cpu_unaligned(c, 1, &w, err);
     if (w) sni_conv_direct_pack(made, w);
     if (status == SN_OK) status = sni_blocked_bias(c, &bias, err);
     if (status == SN_OK) status = sni_blocked_slopes(c, &slopes, err);

@@ -12,17 +12,17 @@ typedef vh half_sums[SNI_CONV_MOST_PIXELS];
 
 #define VH(p) (*(const vh_anywhere *)(p))
 
-static INLINE uintptr_t half_products(const sni_conv_tile *t, const float *x, uintptr_t ahead,
+static INLINE uintptr_t half_products(const sni_conv_tile *t, const float *x, uintptr_t prefetch,
                                       int pixels, half_sums sum) {
     const float *w = t->w;
     for (int64_t left = t->taps; left > 0; left--) {
         const int64_t channels = left > 1 ? BLOCK : t->last;
-        const uintptr_t step = t->ahead_step;
+        const uintptr_t step = t->prefetch_step;
         const float *x_at = x, *w_at = w;
         UNROLL_SOME
         for (int64_t c = 0; c < channels; c++, x_at++, w_at += BLOCK) {
-            __builtin_prefetch((const void *)ahead, 0, 2);
-            ahead += step;
+            __builtin_prefetch((const void *)prefetch, 0, 2);
+            prefetch += step;
             vh right = VH(w_at);
             UNROLL
             for (int p = 0; p < pixels; p++) sum[p] += (x_at[p * BLOCK] - (vh){0}) * right;
@@ -31,7 +31,7 @@ static INLINE uintptr_t half_products(const sni_conv_tile *t, const float *x, ui
         x += t->x_tap;
         w += t->w_tap;
     }
-    return ahead;
+    return prefetch;
 }
 
 static INLINE void finish_half(const sni_conv_tile *t, int64_t at, int pixels, half_sums sum) {
@@ -58,7 +58,7 @@ static INLINE void finish_half(const sni_conv_tile *t, int64_t at, int pixels, h
 
 /* `pixels` is a constant at every call. */
 static INLINE void half_strip(const sni_conv_tile *t, int64_t tiles, int pixels) {
-    uintptr_t ahead = t->ahead;
+    uintptr_t prefetch = t->prefetch;
     float low, high;
     const int64_t end = tiles * pixels * BLOCK;
     for (int64_t at = 0; at < end; at += pixels * BLOCK) {
@@ -68,7 +68,7 @@ static INLINE void half_strip(const sni_conv_tile *t, int64_t tiles, int pixels)
         if (bias) start = VH(bias);
         UNROLL
         for (int p = 0; p < pixels; p++) sum[p] = start;
-        ahead = half_products(t, t->x + at, ahead, pixels, sum);
+        prefetch = half_products(t, t->x + at, prefetch, pixels, sum);
         finish_half(t, at, pixels, sum);
         ANEW(t);
     }

@@ -10,41 +10,41 @@
 
 /* Adds the products of a tile over channels that lie in input blocks, and returns what is to be
  * fetched next. The input of the tile after it is fetched on the way. */
-static INLINE uintptr_t strip_products(const sni_conv_tile *t, const float *x, uintptr_t ahead,
+static INLINE uintptr_t strip_products(const sni_conv_tile *t, const float *x, uintptr_t prefetch,
                                        int pixels, int vectors, tile_sums sum) {
     const float *w = t->w;
     for (int64_t left = t->taps; left > 0; left--) {
         const int64_t channels = left > 1 ? BLOCK : t->last;
-        const uintptr_t step = t->ahead_step;
-        const float *x_at = x, *w_at = w, *x_ahead = x + pixels * BLOCK;
+        const uintptr_t step = t->prefetch_step;
+        const float *x_at = x, *w_at = w, *x_prefetch = x + pixels * BLOCK;
         UNROLL_SOME
         for (int64_t c = 0; c < channels; c++, x_at++, w_at += BLOCK) {
-            __builtin_prefetch((const void *)ahead, 0, 2);
-            __builtin_prefetch(x_ahead, 0, 2);
-            x_ahead += BLOCK;
-            ahead += step;
+            __builtin_prefetch((const void *)prefetch, 0, 2);
+            __builtin_prefetch(x_prefetch, 0, 2);
+            x_prefetch += BLOCK;
+            prefetch += step;
             add_channel(x_at, w_at, BLOCK, t->w_out, pixels, vectors, sum);
         }
         ANEW(t);
         x += t->x_tap;
         w += t->w_tap;
     }
-    return ahead;
+    return prefetch;
 }
 
 /* The same over the channels of a list, from element `at` on. */
-static INLINE uintptr_t strip_listed(const sni_conv_tile *t, int64_t at, uintptr_t ahead,
-                                     int pixels, int vectors, tile_sums sum) {
+static INLINE uintptr_t strip_indirect(const sni_conv_tile *t, int64_t at, uintptr_t prefetch,
+                                       int pixels, int vectors, tile_sums sum) {
     const float *const *list = t->list, *const *end = list + t->channels, *w = t->w;
-    const uintptr_t step = t->ahead_step;
+    const uintptr_t step = t->prefetch_step;
     for (; list < end; list++, w += BLOCK) {
         const float *x = *list + at;
         ANEW(x);
-        __builtin_prefetch((const void *)ahead, 0, 2);
-        ahead += step;
+        __builtin_prefetch((const void *)prefetch, 0, 2);
+        prefetch += step;
         add_channel(x, w, BLOCK, t->w_out, pixels, vectors, sum);
     }
-    return ahead;
+    return prefetch;
 }
 
 /* Residual, activations that are bounds, and the tile's way to y. */
@@ -79,10 +79,10 @@ static INLINE void finish_strip(const sni_conv_tile *t, int64_t at, int pixels, 
 }
 
 /* `listed`, `pixels` and `width` are constants at every call. */
-static INLINE void conv_strip(const sni_conv_tile *t, int64_t tiles, bool listed, int pixels,
+static INLINE void conv_strip(const sni_conv_tile *t, int64_t tiles, bool indirect, int pixels,
                               int width) {
     const int vectors = width * VECTORS;
-    uintptr_t ahead = t->ahead;
+    uintptr_t prefetch = t->prefetch;
     float low, high;
     const int64_t end = tiles * pixels * BLOCK;
     for (int64_t at = 0; at < end; at += pixels * BLOCK) {
@@ -94,10 +94,10 @@ static INLINE void conv_strip(const sni_conv_tile *t, int64_t tiles, bool listed
             UNROLL
             for (int p = 0; p < pixels; p++) sum[p][v] = start;
         }
-        if (listed)
-            ahead = strip_listed(t, t->x_at + at, ahead, pixels, vectors, sum);
+        if (indirect)
+            prefetch = strip_indirect(t, t->x_at + at, prefetch, pixels, vectors, sum);
         else
-            ahead = strip_products(t, t->x + at, ahead, pixels, vectors, sum);
+            prefetch = strip_products(t, t->x + at, prefetch, pixels, vectors, sum);
         finish_strip(t, at, pixels, vectors, sum);
         ANEW(t);
     }

@@ -46,15 +46,15 @@ static INLINE void add_channel(const float *x, const float *w, int64_t step, int
 
 /* Adds the products of one tap over the channels of an input block. */
 static INLINE void add_channels(int64_t channels, const float *x, const float *w, int64_t step,
-                                int64_t w_out, uintptr_t ahead, uintptr_t ahead_step,
-                                uintptr_t x_ahead, uintptr_t x_ahead_step, int pixels, int vectors,
-                                tile_sums sum) {
+                                int64_t w_out, uintptr_t prefetch, uintptr_t prefetch_step,
+                                uintptr_t x_prefetch, uintptr_t x_prefetch_step, int pixels,
+                                int vectors, tile_sums sum) {
     UNROLL_SOME
     for (int64_t c = 0; c < channels; c++, x++, w += BLOCK) {
-        __builtin_prefetch((const void *)ahead, 0, 2);
-        __builtin_prefetch((const void *)x_ahead, 0, 2);
-        ahead += ahead_step;
-        x_ahead += x_ahead_step;
+        __builtin_prefetch((const void *)prefetch, 0, 2);
+        __builtin_prefetch((const void *)x_prefetch, 0, 2);
+        prefetch += prefetch_step;
+        x_prefetch += x_prefetch_step;
         add_channel(x, w, step, w_out, pixels, vectors, sum);
     }
 }
@@ -63,20 +63,20 @@ static INLINE void add_channels(int64_t channels, const float *x, const float *w
 static INLINE void add_products(const sni_conv_tile *t, int64_t step, int pixels, int vectors,
                                 tile_sums sum) {
     const int64_t x_tap = t->x_tap, w_tap = t->w_tap, w_out = t->w_out;
-    const uintptr_t ahead_step = t->ahead_step, x_ahead_step = t->x_ahead_step;
-    uintptr_t ahead = t->ahead;
+    const uintptr_t prefetch_step = t->prefetch_step, x_prefetch_step = t->x_prefetch_step;
+    uintptr_t prefetch = t->prefetch;
     for (int64_t b = 0; b < t->blocks; b++)
         for (int64_t r = 0; r < t->rows; r++) {
             const float *x = t->x + b * t->x_block + r * t->x_row;
             const float *w = t->w + b * t->w_block + r * t->w_row;
-            uintptr_t x_ahead =
-                t->x_ahead + (uintptr_t)b * t->x_ahead_block + (uintptr_t)r * t->x_ahead_row;
+            uintptr_t x_prefetch = t->x_prefetch + (uintptr_t)b * t->x_prefetch_block +
+                                   (uintptr_t)r * t->x_prefetch_row;
             int64_t channels = t->taps > 1 ? t->channels : t->last;
             for (int64_t left = t->taps; left > 0; x += x_tap, w += w_tap) {
-                add_channels(channels, x, w, step, w_out, ahead, ahead_step, x_ahead, x_ahead_step,
-                             pixels, vectors, sum);
-                ahead += (uintptr_t)channels * ahead_step;
-                x_ahead += t->x_ahead_tap;
+                add_channels(channels, x, w, step, w_out, prefetch, prefetch_step, x_prefetch,
+                             x_prefetch_step, pixels, vectors, sum);
+                prefetch += (uintptr_t)channels * prefetch_step;
+                x_prefetch += t->x_prefetch_tap;
                 if (--left == 1) channels = t->last;
             }
         }
@@ -103,11 +103,11 @@ static INLINE void add_taps(const sni_conv_tile *t, int taps, int64_t step, int 
 }
 
 /* The same where the channels of a tap are those of a list. */
-static INLINE void add_listed(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
+static INLINE void add_indirect(const sni_conv_tile *t, int pixels, int vectors, tile_sums sum) {
     const int64_t channels = t->channels, w_out = t->w_out;
     const float *const *list = t->list;
-    const uintptr_t ahead_step = t->ahead_step, x_ahead_step = t->x_ahead_step;
-    uintptr_t ahead = t->ahead, x_ahead = t->x_ahead;
+    const uintptr_t prefetch_step = t->prefetch_step, x_prefetch_step = t->x_prefetch_step;
+    uintptr_t prefetch = t->prefetch, x_prefetch = t->x_prefetch;
     for (int64_t r = 0; r < t->rows; r++)
         for (int64_t tap = 0; tap < t->taps; tap++) {
             const float *w = t->w + r * t->w_row + tap * t->w_tap;
@@ -115,10 +115,10 @@ static INLINE void add_listed(const sni_conv_tile *t, int pixels, int vectors, t
             for (int64_t c = 0; c < channels; c++, w += BLOCK) {
                 const float *x = list[c] + at;
                 __asm__("" : "+r"(x)); /* else the places of all pixels are kept, on the stack */
-                __builtin_prefetch((const void *)ahead, 0, 2);
-                __builtin_prefetch((const void *)x_ahead, 0, 2);
-                ahead += ahead_step;
-                x_ahead += x_ahead_step;
+                __builtin_prefetch((const void *)prefetch, 0, 2);
+                __builtin_prefetch((const void *)x_prefetch, 0, 2);
+                prefetch += prefetch_step;
+                x_prefetch += x_prefetch_step;
                 add_channel(x, w, BLOCK, w_out, pixels, vectors, sum);
             }
         }
@@ -217,7 +217,7 @@ static INLINE void conv_tile(const sni_conv_tile *t, int64_t step, int pixels, i
         }
     }
     if (step == LISTED)
-        add_listed(t, pixels, vectors, sum);
+        add_indirect(t, pixels, vectors, sum);
     else if (step < BLOCK && t->taps == 1 && t->channels == 3)
         add_taps(t, 3, step, pixels, vectors, sum);
     else if (step < BLOCK && t->taps == 1)

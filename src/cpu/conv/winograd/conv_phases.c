@@ -12,7 +12,7 @@
 enum { PHASES = 4 };
 
 typedef struct phases_weights {
-    sni_wino_form form;
+    sni_wino_variant variant;
     float *points, *bias, *slopes; /* the last two may be NULL */
 } phases_weights;
 
@@ -50,10 +50,10 @@ static bool phases_accepts(const sni_choice *c) {
            g.kernel_h <= 7 && g.kernel_w >= 5 && g.kernel_w <= 7;
 }
 
-/* A choice as it is, over phases, and by which form. */
+/* A choice as it is, over phases, and by which variant. */
 typedef struct phases_choice {
     sni_conv_geometry g, phases;
-    sni_wino_form form;
+    sni_wino_variant variant;
 } phases_choice;
 
 /* False where the direct sums are quicker. */
@@ -64,10 +64,10 @@ static bool phases_choose(const sni_choice *c, phases_choice *out) {
         g->out_h < 1 || g->out_w < 1)
         return false;
     *phases = phases_of(g);
-    if (!sni_wino_choose(phases, false, false, &out->form)) return false;
+    if (!sni_wino_choose(phases, false, false, &out->variant)) return false;
     double copied =
         (double)g->n * (double)phases->in_channels * (double)(phases->in_h * phases->in_w);
-    return sni_wino_cost(phases, &out->form) + copied < sni_wino_cost(g, NULL);
+    return sni_wino_cost(phases, &out->variant) + copied < sni_wino_cost(g, NULL);
 }
 
 static bool phases_pays(const sni_choice *c) {
@@ -76,16 +76,16 @@ static bool phases_pays(const sni_choice *c) {
 }
 
 /* Points along the axes, and where the taps begin. */
-static uint32_t phases_form(const sni_choice *c) {
+static uint32_t phases_variant(const sni_choice *c) {
     phases_choice p;
     if (!phases_choose(c, &p)) return 0;
-    return (uint32_t)(shift_of(p.g.pad_top) << 9 | shift_of(p.g.pad_left) << 8 | p.form.t_h << 4 |
-                      p.form.t_w);
+    return (uint32_t)(shift_of(p.g.pad_top) << 9 | shift_of(p.g.pad_left) << 8 |
+                      p.variant.t_h << 4 | p.variant.t_w);
 }
 
 /* The taps of one channel of one filter, (kernel_h, kernel_w), to those of its four phases. */
 static void split_taps(const sni_conv_geometry *g, const sni_conv_geometry *phases,
-                       const sni_loose_float *w, float *to) {
+                       const sni_unaligned_float *w, float *to) {
     int64_t down = shift_of(g->pad_top), right = shift_of(g->pad_left);
     for (int64_t i = 0; i < g->kernel_h; i++)
         for (int64_t j = 0; j < g->kernel_w; j++) {
@@ -97,14 +97,14 @@ static void split_taps(const sni_conv_geometry *g, const sni_conv_geometry *phas
 
 static sn_status pack(const sni_choice *c, const phases_choice *p, float *points, sn_error *err) {
     const sni_conv_geometry *g = &p->g, *phases = &p->phases;
-    const sni_loose_float *w;
-    SN_TRY(sni_cpu_loose(c, 1, &w, err));
+    const sni_unaligned_float *w;
+    SN_TRY(sni_cpu_unaligned(c, 1, &w, err));
     int64_t filters = g->out_channels * g->in_channels, taps = g->kernel_h * g->kernel_w;
     int64_t split = PHASES * phases->kernel_h * phases->kernel_w;
     float *all = calloc((size_t)(filters * split), sizeof *all);
     if (!all) return sni_fail_memory(err);
     for (int64_t i = 0; i < filters; i++) split_taps(g, phases, w + i * taps, all + i * split);
-    sni_wino_pack(phases, &p->form, all, points, 0);
+    sni_wino_pack(phases, &p->variant, all, points, 0);
     free(all);
     return SN_OK;
 }
@@ -113,9 +113,11 @@ static sn_status phases_prepare(const sni_choice *c, void **state, sn_error *err
     phases_choice p;
     phases_weights made = {0};
     bool filled;
-    if (!phases_choose(c, &p)) return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
-    made.form = p.form;
-    SN_TRY(sni_cpu_floats(c, sni_wino_packed_size(&p.phases, &p.form), &made.points, &filled, err));
+    if (!phases_choose(c, &p))
+        return sni_fail(err, SN_INTERNAL, "no variant of Winograd convolution");
+    made.variant = p.variant;
+    SN_TRY(
+        sni_cpu_floats(c, sni_wino_packed_size(&p.phases, &p.variant), &made.points, &filled, err));
     if (!filled) SN_TRY(pack(c, &p, made.points, err));
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
@@ -173,11 +175,11 @@ static sn_status phases_run(sni_kernel *k) {
     int64_t line = p.in_w * j.block;
     SN_TRY(sni_scratch_matrix(k, p.n * j.blocks * p.in_h, line, sizeof(float), &room));
     j.to = room;
-    size_t count = sni_wino_scratch_size(&p, &w->form, k->threads);
+    size_t count = sni_wino_scratch_size(&p, &w->variant, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     sni_parallel_for(k->threads, p.n * p.in_h, sni_cpu_grain(j.blocks * line), split_rows, &j);
-    sni_wino_run(&p, &w->form, w->points, j.to, call.y, &call.epilogue, k->threads, scratch);
+    sni_wino_run(&p, &w->variant, w->points, j.to, call.y, &call.epilogue, k->threads, scratch);
     return SN_OK;
 }
 
@@ -187,7 +189,7 @@ const sni_impl sni_cpu_conv_phases = {
     .domain = SNI_SINTER_DOMAIN,
     .accepts = phases_accepts,
     .pays = phases_pays,
-    .form = phases_form,
+    .variant = phases_variant,
     .by_shape = true,
     .prepare = phases_prepare,
     .release = free,

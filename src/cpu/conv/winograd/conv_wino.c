@@ -10,14 +10,15 @@
 #include <stdlib.h>
 
 typedef struct wino_weights {
-    sni_wino_form form;
+    sni_wino_variant variant;
     float *points, *bias, *slopes; /* the last two may be NULL */
     size_t group;                  /* floats of a group's points */
 } wino_weights;
 
-/* As the number of a form: weights are transformed when they are used, products are made by pairs.
+/* As the number of a variant: weights are transformed when they are used, products are made by
+ * pairs.
  */
-enum { TAPS = 256, PAIRED = 512 };
+enum { TAPS = 256, INNER_PRODUCT = 512 };
 
 /* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
 static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geometry *group) {
@@ -31,22 +32,23 @@ static bool geometry_of(const sni_choice *c, sni_conv_geometry *g, sni_conv_geom
                              sni_cpu_kernels_get()->block) == 1;
 }
 
-/* Any form at all. */
-static bool has_form(const sni_conv_geometry *g) {
-    sni_wino_form f;
+/* Any variant at all. */
+static bool has_variant(const sni_conv_geometry *g) {
+    sni_wino_variant f;
     int points = g->stride_h == 2 ? 6 : 8;
-    return sni_wino_form_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
+    return sni_wino_variant_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
-/* The form for a choice: the one that its node names, or the quickest by estimate. */
-static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_form *form) {
+/* The variant for a choice: the one that its node names, or the quickest by estimate. */
+static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_variant *variant) {
     const sni_blocked_conv_params *p = c->params;
-    if (p->winograd == 1) return sni_wino_choose(g, p->paired != 0, p->digits != 0, form);
-    if (p->winograd == TAPS) return sni_wino_form_of_taps(g, form);
+    if (p->winograd == 1)
+        return sni_wino_choose(g, p->inner_product != 0, p->emulated != 0, variant);
+    if (p->winograd == TAPS) return sni_wino_variant_of_taps(g, variant);
     if (p->winograd <= 0 || p->winograd >= TAPS ||
-        !sni_wino_form_of(g, (int)p->winograd / 16, (int)p->winograd % 16, form))
+        !sni_wino_variant_of(g, (int)p->winograd / 16, (int)p->winograd % 16, variant))
         return false;
-    form->paired = p->paired && sni_wino_can_pair(g);
+    variant->inner_product = p->inner_product && sni_wino_can_pair(g);
     return true;
 }
 
@@ -54,38 +56,40 @@ static bool wino_accepts(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g, group;
     return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
-           geometry_of(c, &g, &group) && has_form(&group);
+           geometry_of(c, &g, &group) && has_variant(&group);
 }
 
 static bool wino_pays(const sni_choice *c) {
     sni_conv_geometry g, group;
-    sni_wino_form form;
-    return geometry_of(c, &g, &group) && choose(c, &group, &form);
+    sni_wino_variant variant;
+    return geometry_of(c, &g, &group) && choose(c, &group, &variant);
 }
 
 /* Points along the axes; what prepare makes for these shapes. */
-static uint32_t wino_form(const sni_choice *c) {
+static uint32_t wino_variant(const sni_choice *c) {
     sni_conv_geometry g, group;
-    sni_wino_form form;
-    if (!geometry_of(c, &g, &group) || !choose(c, &group, &form)) return 0;
-    return form.taps ? TAPS : (uint32_t)(16 * form.t_h + form.t_w) + (form.paired ? PAIRED : 0);
+    sni_wino_variant variant;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &variant)) return 0;
+    return variant.taps ? TAPS
+                        : (uint32_t)(16 * variant.t_h + variant.t_w) +
+                              (variant.inner_product ? INNER_PRODUCT : 0);
 }
 
 static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g, group;
-    const sni_loose_float *w;
+    const sni_unaligned_float *w;
     wino_weights made = {0};
     bool filled;
-    if (!geometry_of(c, &g, &group) || !choose(c, &group, &made.form))
-        return sni_fail(err, SN_INTERNAL, "no form of Winograd convolution");
-    made.group = sni_wino_packed_size(&group, &made.form);
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, &made.variant))
+        return sni_fail(err, SN_INTERNAL, "no variant of Winograd convolution");
+    made.group = sni_wino_packed_size(&group, &made.variant);
     SN_TRY(sni_cpu_floats(c, made.group * (size_t)g.groups, &made.points, &filled, err));
     if (!filled) {
         size_t taps = (size_t)(group.kernel_h * group.kernel_w);
         size_t each = (size_t)(group.out_channels * group.in_channels) * taps;
-        SN_TRY(sni_cpu_loose(c, 1, &w, err));
+        SN_TRY(sni_cpu_unaligned(c, 1, &w, err));
         for (size_t i = 0; i < (size_t)g.groups; i++)
-            sni_wino_pack(&group, &made.form, w + i * each, made.points + i * made.group, 0);
+            sni_wino_pack(&group, &made.variant, w + i * each, made.points + i * made.group, 0);
     }
     SN_TRY(sni_blocked_bias(c, &made.bias, err));
     SN_TRY(sni_blocked_slopes(c, &made.slopes, err));
@@ -114,7 +118,7 @@ static void run_group(const group_job *j, int64_t item, float *scratch) {
     if (e.bias) e.bias += channel;
     if (e.slopes) e.slopes += channel;
     if (e.residual) e.residual += y;
-    sni_wino_run(g, &j->w->form, j->w->points + (size_t)group * j->w->group, j->call->x + x,
+    sni_wino_run(g, &j->w->variant, j->w->points + (size_t)group * j->w->group, j->call->x + x,
                  j->call->y + y, &e, 1, scratch);
 }
 
@@ -133,8 +137,8 @@ static sn_status run_grouped(sni_kernel *k, const sni_blocked_call *call) {
     j.g.in_channels /= g->groups;
     j.g.out_channels /= g->groups;
     j.items = g->n * g->groups;
-    j.parts = (int)sni_smaller(j.items, k->threads > 0 ? k->threads : sni_threads_available());
-    int64_t room = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->form, 1), 16);
+    j.parts = (int)sni_min(j.items, k->threads > 0 ? k->threads : sni_threads_available());
+    int64_t room = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->variant, 1), 16);
     j.scratch_part = (size_t)room;
     SN_TRY(sni_scratch_matrix(k, j.parts, room, sizeof(float), &scratch));
     j.scratch = scratch;
@@ -148,10 +152,10 @@ static sn_status wino_run(sni_kernel *k) {
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     if (call.geometry.groups > 1) return run_grouped(k, &call);
-    size_t count = sni_wino_scratch_size(&call.geometry, &w->form, k->threads);
+    size_t count = sni_wino_scratch_size(&call.geometry, &w->variant, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_wino_run(&call.geometry, &w->form, w->points, call.x, call.y, &call.epilogue, k->threads,
+    sni_wino_run(&call.geometry, &w->variant, w->points, call.x, call.y, &call.epilogue, k->threads,
                  scratch);
     return SN_OK;
 }
@@ -162,7 +166,7 @@ const sni_impl sni_cpu_conv_wino = {
     .domain = SNI_SINTER_DOMAIN,
     .accepts = wino_accepts,
     .pays = wino_pays,
-    .form = wino_form,
+    .variant = wino_variant,
     .by_shape = true,
     .prepare = wino_prepare,
     .release = free,
@@ -188,14 +192,14 @@ void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *
     *out = (sni_settings){
         .attr = "winograd", .count = 2, .values = {1, 0}, .names = {"as estimated", "direct sums"}};
     for (int points = 4; points <= SNI_WINO_POINTS; points += 2) {
-        sni_wino_form form;
+        sni_wino_variant variant;
         int t_h = shape.kernel_h > 1 ? points : 1, t_w = shape.kernel_w > 1 ? points : 1;
-        if (!sni_wino_form_of(&shape, t_h, t_w, &form)) continue;
+        if (!sni_wino_variant_of(&shape, t_h, t_w, &variant)) continue;
         snprintf(out->names[out->count], sizeof out->names[0], "Winograd, %dx%d points", t_h, t_w);
         out->values[out->count++] = 16 * t_h + t_w;
     }
-    sni_wino_form taps;
-    if (!sni_wino_form_of_taps(&shape, &taps)) return;
+    sni_wino_variant taps;
+    if (!sni_wino_variant_of_taps(&shape, &taps)) return;
     snprintf(out->names[out->count], sizeof out->names[0], "Winograd, weights in passing");
     out->values[out->count++] = TAPS;
 }

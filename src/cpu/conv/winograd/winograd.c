@@ -13,11 +13,11 @@
  * order in either case. */
 #include "cpu/conv/winograd/winograd.h"
 
-#include "base/team.h"
+#include "base/work_stealing.h"
 #include "base/threadpool.h"
-#include "cpu/gemm/digits.h"
-#include "cpu/gemm/paired.h"
-#include "cpu/conv/winograd/winograd_paired.h"
+#include "cpu/gemm/emulated.h"
+#include "cpu/gemm/inner_product.h"
+#include "cpu/conv/winograd/winograd_inner_product.h"
 #include "cpu/conv/winograd/winograd_parts.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@
 /* ---- Forms ---- */
 
 /* `taps` is 1 to 7, that of a phase 2 to 4. */
-static bool axis_form(int64_t taps, int points, int *t, int *m, int *r) {
+static bool axis_variant(int64_t taps, int points, int *t, int *m, int *r) {
     if (taps == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
         return false;
     if (points <= taps && points > 1) return false;
@@ -38,40 +38,40 @@ static bool axis_form(int64_t taps, int points, int *t, int *m, int *r) {
 
 enum { STRIDED_POINTS = 6 }; /* most of a phase: 8 err by 1e-4 of the largest result */
 
-/* Taps of a convolution of stride 1, or of a phase; 0: no form has so many. */
+/* Taps of a convolution of stride 1, or of a phase; 0: no variant has so many. */
 static int64_t axis_taps(int64_t kernel, int64_t stride) {
     bool odd = kernel == 3 || kernel == 5 || kernel == 7;
     if (stride == 1) return odd || kernel == 1 || kernel == 2 || kernel == 4 ? kernel : 0;
     return stride == 2 && odd ? (kernel + 1) / 2 : 0;
 }
 
-bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form) {
-    sni_wino_form f = {.stride = (int)g->stride_h};
+bool sni_wino_variant_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_variant *variant) {
+    sni_wino_variant f = {.stride = (int)g->stride_h};
     int64_t taps_h = axis_taps(g->kernel_h, g->stride_h);
     int64_t taps_w = axis_taps(g->kernel_w, g->stride_w);
     if (g->groups != 1 || g->stride_h != g->stride_w || g->dilation_h != 1 || g->dilation_w != 1 ||
         !taps_h || !taps_w || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
         return false;
     if (g->stride_h == 2 && (t_h > STRIDED_POINTS || t_w > STRIDED_POINTS)) return false;
-    if (!axis_form(taps_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
-        !axis_form(taps_w, t_w, &f.t_w, &f.m_w, &f.r_w))
+    if (!axis_variant(taps_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
+        !axis_variant(taps_w, t_w, &f.t_w, &f.m_w, &f.r_w))
         return false;
-    *form = f;
+    *variant = f;
     return true;
 }
 
-bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form) {
+bool sni_wino_variant_of_taps(const sni_conv_geometry *g, sni_wino_variant *variant) {
     if (g->kernel_h != 3 || g->kernel_w != 3 || g->stride_h != 1 ||
-        !sni_wino_form_of(g, 6, 6, form))
+        !sni_wino_variant_of(g, 6, 6, variant))
         return false;
-    form->taps = true;
+    variant->taps = true;
     return true;
 }
 
 bool sni_wino_can_pair(const sni_conv_geometry *g) {
     enum { LEAST_OUT = 96, LEAST_IN = 64 }; /* channels that are worth looking at all rows */
     int64_t block = sni_cpu_kernels_get()->block;
-    return sni_paired_pays() && block == SNI_LEFT_STEPS && g->in_channels % block == 0 &&
+    return sni_inner_product_pays() && block == SNI_LEFT_STEPS && g->in_channels % block == 0 &&
            g->in_channels >= LEAST_IN && g->out_channels >= LEAST_OUT;
 }
 
@@ -85,7 +85,7 @@ typedef struct cut {
     int64_t most;      /* tiles of a block */
     int64_t rows;      /* tiles of a group, */
     int64_t most_rows; /* at most */
-    bool paired;
+    bool inner_product;
     int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
     bool by_channels;       /* threads share a block of tiles */
     int parts;              /* threads */
@@ -110,7 +110,8 @@ static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t to
     c->v_group = c->v_blocks * c->v_block;
     c->v_step = groups * c->v_group + block;
     c->v_size = (size_t)(c->points * c->v_step);
-    if (c->paired) c->v_size += (size_t)sni_round_up(c->points * sni_wino_row_numbers(most), block);
+    if (c->inner_product)
+        c->v_size += (size_t)sni_round_up(c->points * sni_wino_row_numbers(most), block);
     c->together = together;
     c->m_step = c->together * 2 * most * block + block;
     c->m_size = (size_t)(c->points * c->m_step);
@@ -138,8 +139,8 @@ static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t least) {
     int64_t fit = limit(cache * 6 / 10 / tile / c->most_rows, 1, 16) * c->most_rows;
     double best = -1;
     int64_t best_most = 0, best_together = 0;
-    for (int64_t most = sni_smaller(fit, least);; most *= 2) {
-        most = sni_smaller(most, least);
+    for (int64_t most = sni_min(fit, least);; most *= 2) {
+        most = sni_min(most, least);
         int64_t few = limit(cache / 5 / (c->points * most * 2 * k->block), 1, c->pairs);
         for (int all = 0; all <= 1; all++) {
             int64_t together = all ? c->pairs : few;
@@ -160,7 +161,7 @@ enum { TAPS_MOST = 16 }; /* tiles that share weights which are transformed when 
  * of output channels and each has the whole V. */
 static void cut_taps(cut *c, const sni_cpu_kernels *k) {
     c->rows = k->wino->taps_tiles;
-    int64_t groups = sni_ceil_div(sni_smaller(c->tiles, TAPS_MOST), c->rows);
+    int64_t groups = sni_ceil_div(sni_min(c->tiles, TAPS_MOST), c->rows);
     c->most = groups * c->rows;
     c->v_step = c->rows * k->block;
     c->v_block = c->points * c->v_step;
@@ -168,14 +169,14 @@ static void cut_taps(cut *c, const sni_cpu_kernels *k) {
     c->v_size = (size_t)(groups * c->v_group);
     c->m_step = c->most * k->block;
     c->m_size = (size_t)(c->points * c->m_step);
-    c->parts = (int)sni_smaller(c->parts, c->out_blocks);
+    c->parts = (int)sni_min(c->parts, c->out_blocks);
 }
 
 /* Floats of weights that every thread may read, and tiles of a thread whose products take as long
  * as that. */
 enum { NEAR_WEIGHTS = 1 << 21, NEAR_TILES = 16 };
 
-static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_cpu_kernels *k,
+static cut cut_of(const sni_conv_geometry *g, const sni_wino_variant *f, const sni_cpu_kernels *k,
                   int threads) {
     cut c = {.tiles_h = sni_ceil_div(g->out_h, f->m_h), .tiles_w = sni_ceil_div(g->out_w, f->m_w)};
     c.tiles = g->n * c.tiles_h * c.tiles_w;
@@ -185,9 +186,10 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     c.points = sni_wino_points(f);
     c.v_blocks = sni_wino_phases(f) * c.in_blocks;
     c.depth = sni_wino_depth(g, f);
-    c.parts = threads < 1 ? 1 : (int)sni_smaller(threads, SNI_MOST_PARTS);
-    c.paired = f->paired;
-    c.most_rows = f->paired ? sni_smaller(k->wino->rows, sni_paired_most()) : k->wino->rows;
+    c.parts = threads < 1 ? 1 : (int)sni_min(threads, SNI_MAX_PARTS);
+    c.inner_product = f->inner_product;
+    c.most_rows =
+        f->inner_product ? sni_min(k->wino->rows, sni_inner_product_most()) : k->wino->rows;
     if (f->taps) {
         cut_taps(&c, k);
         return c;
@@ -200,17 +202,18 @@ static cut cut_of(const sni_conv_geometry *g, const sni_wino_form *f, const sni_
     bool far = weights > NEAR_WEIGHTS || (share < NEAR_TILES && weights > cache / 2);
     c.by_channels = share < c.most && far && c.pairs >= c.parts;
     if (c.by_channels) {
-        cut_block(&c, k, c.most, sni_smaller(c.together, sni_ceil_div(c.pairs, c.parts)));
+        cut_block(&c, k, c.most, sni_min(c.together, sni_ceil_div(c.pairs, c.parts)));
         return c;
     }
-    c.parts = (int)sni_smaller(c.parts, c.tiles);
+    c.parts = (int)sni_min(c.parts, c.tiles);
     int64_t blocks = sni_ceil_div(sni_ceil_div(c.tiles, c.most), c.parts) * c.parts;
-    cut_block(&c, k, sni_ceil_div(c.tiles, sni_smaller(blocks, c.tiles)), c.together);
+    cut_block(&c, k, sni_ceil_div(c.tiles, sni_min(blocks, c.tiles)), c.together);
     return c;
 }
 
-size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads) {
-    cut c = cut_of(g, form, sni_cpu_kernels_get(), threads);
+size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_variant *variant,
+                             int threads) {
+    cut c = cut_of(g, variant, sni_cpu_kernels_get(), threads);
     size_t blocks = c.by_channels ? 1 : (size_t)c.parts;
     return blocks * c.v_size + (size_t)c.parts * c.m_size;
 }
@@ -235,24 +238,24 @@ static double both(double work, double stream) {
 }
 
 static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, bool pair,
-                          bool digits) {
+                          bool emulated) {
     double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
     double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
     double weights = (double)g->out_channels * taps * sizeof(float);
     double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
     bool one = g->groups == 1 && g->in_channels % k->block == 0;
     int64_t pixels = g->out_h * g->out_w;
-    if (pair && one && sni_paired_pays() &&
-        sni_paired_suits(pixels, g->out_channels, (int64_t)taps))
+    if (pair && one && sni_inner_product_pays() &&
+        sni_inner_product_suits(pixels, g->out_channels, (int64_t)taps))
         rate = 1.25; /* by pairs of terms */
     double work = vector_cost(outs * taps) / rate;
-    if (digits && one && sni_digits_suits(pixels, g->out_channels, (int64_t)taps))
-        work = sni_digits_cost(g->n * pixels, g->out_channels, (int64_t)taps);
+    if (emulated && one && sni_emulated_suits(pixels, g->out_channels, (int64_t)taps))
+        work = sni_emulated_cost(g->n * pixels, g->out_channels, (int64_t)taps);
     /* Weights are not fetched ahead. */
     return both(work, 1.5 * stream_cost(k, weights, 0));
 }
 
-/* Products of a form of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
+/* Products of a variant of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
  * more, 2 rows none for the taps. */
 static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, const cut *c) {
     double each = vector_cost((double)(c->points * c->rows + 4 * 12 + 2 * 6)) / 0.85;
@@ -263,7 +266,7 @@ static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, co
                 stream_cost(k, weights, (blocks - 1) * weights));
 }
 
-double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *f) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     if (!f) return direct_cost(g, k, false, false);
     cut c = cut_of(g, f, k, 1);
@@ -276,7 +279,7 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
     /* A product of few rows waits for its sums and its weights. */
     double products =
         ceil(tiles / rows) * (rows < 5 ? 5 : rows) * vector_cost((double)(c.depth * c.out_blocks));
-    if (f->paired) products = 0.74 * products + 6 * tiles * (double)(c.points * c.v_blocks);
+    if (f->inner_product) products = 0.74 * products + 6 * tiles * (double)(c.points * c.v_blocks);
     double weights = (double)(c.depth * c.out_blocks * k->block) * sizeof(float);
     double bytes = traffic(&c, k, c.most, c.together) * sizeof(float);
     double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
@@ -285,31 +288,32 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *f) {
 
 enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
 
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_wino_form *form) {
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool emulated,
+                     sni_wino_variant *variant) {
     static const int points[] = {4, 6, 8, 10};
     sni_conv_geometry known = *g;
     if (known.n < 1) known.n = 1;
     if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
         known.in_h = known.in_w = known.out_h = known.out_w = 40;
-    double best = direct_cost(&known, sni_cpu_kernels_get(), pair, digits) * 0.95;
+    double best = direct_cost(&known, sni_cpu_kernels_get(), pair, emulated) * 0.95;
     bool found = false;
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        sni_wino_form f;
+        sni_wino_variant f;
         int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
-        if (!sni_wino_form_of(g, t_h, t_w, &f)) continue;
-        f.paired = pair && sni_wino_can_pair(g);
+        if (!sni_wino_variant_of(g, t_h, t_w, &f)) continue;
+        f.inner_product = pair && sni_wino_can_pair(g);
         double cost = sni_wino_cost(&known, &f);
         if (cost >= best * (found ? 0.92 : 1)) continue; /* more points round more */
         best = cost;
-        *form = f;
+        *variant = f;
         found = true;
     }
-    sni_wino_form taps;
-    if (!sni_wino_form_of_taps(g, &taps)) return found;
+    sni_wino_variant taps;
+    if (!sni_wino_variant_of_taps(g, &taps)) return found;
     int64_t tiles =
         known.n * sni_ceil_div(known.out_h, taps.m_h) * sni_ceil_div(known.out_w, taps.m_w);
     if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= best) return found;
-    *form = taps;
+    *variant = taps;
     return true;
 }
 
@@ -317,7 +321,7 @@ bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_win
 
 typedef struct job {
     const sni_conv_geometry *g;
-    const sni_wino_form *form;
+    const sni_wino_variant *variant;
     const sni_cpu_kernels *kernels;
     const cut *c;
     const float *packed, *x;
@@ -327,7 +331,7 @@ typedef struct job {
     bool finish;       /* an activation that it has not got follows */
     float *scratch;
     int64_t first, count; /* by_channels: the block of tiles */
-    sni_team team;
+    sni_stealing stealing;
 } job;
 
 static const float zeros[2 * SNI_WINO_STRIP * 16]; /* a row of a picture, every other column */
@@ -347,7 +351,7 @@ static int64_t columns_before(int64_t end, int64_t stride) {
 /* Transforms `s->tiles` tiles that lie side by side, from tile `tile` on, of one channel block. */
 static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t channel_block) {
     const sni_conv_geometry *g = j->g;
-    const sni_wino_form *f = j->form;
+    const sni_wino_variant *f = j->variant;
     int64_t image, row, column, block = j->kernels->block, blocks = j->c->in_blocks;
     int64_t phase = channel_block / blocks, stride = f->stride;
     tile_place(j->c, tile, &image, &row, &column);
@@ -357,7 +361,7 @@ static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t c
         left += sni_wino_phase_of(phase).across;
     }
     s->columns = (s->tiles - 1) * s->m_w + s->t_w;
-    s->from = sni_smaller(columns_before(-left, stride), s->columns);
+    s->from = sni_min(columns_before(-left, stride), s->columns);
     s->to = limit(columns_before(g->in_w - left, stride), s->from, s->columns);
     const float *plane =
         j->x + (image * blocks + channel_block % blocks) * g->in_h * g->in_w * block;
@@ -374,16 +378,16 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
                         float *v) {
     const cut *c = j->c;
     int64_t block = j->kernels->block;
-    sni_wino_input s = {.t_h = j->form->t_h,
-                        .t_w = j->form->t_w,
-                        .m_w = j->form->m_w,
-                        .column = j->form->stride * block,
+    sni_wino_input s = {.t_h = j->variant->t_h,
+                        .t_w = j->variant->t_w,
+                        .m_w = j->variant->m_w,
+                        .column = j->variant->stride * block,
                         .step = c->v_step};
     int64_t fits = (SNI_WINO_STRIP - s.t_w) / s.m_w + 1;
-    fits = sni_smaller(fits, SNI_WINO_TILES);
+    fits = sni_min(fits, SNI_WINO_TILES);
     for (int64_t tile = 0; tile < count; tile += s.tiles) {
         int64_t in_row = c->tiles_w - (first + tile) % c->tiles_w;
-        s.tiles = (int)sni_smaller(sni_smaller(fits, in_row), count - tile);
+        s.tiles = (int)sni_min(sni_min(fits, in_row), count - tile);
         for (int64_t b = from; b < to; b++) {
             for (int i = 0; i < s.tiles; i++) {
                 int64_t group = (tile + i) / c->rows, at = (tile + i) % c->rows;
@@ -399,12 +403,12 @@ static void pair_points(const job *j, int64_t count, int64_t from, int64_t to, f
     const cut *c = j->c;
     for (int64_t point = from; point < to; point++) {
         int64_t first, last, block = j->kernels->block;
-        sni_wino_phases_at(j->form, point, &first, &last);
+        sni_wino_phases_at(j->variant, point, &first, &last);
         float *at = v + point * c->v_step + first * c->in_blocks * c->v_block;
         float *numbers = v + c->points * c->v_step + point * sni_wino_row_numbers(c->most);
         for (int64_t t = 0; t < count; t += c->rows, at += c->v_group)
             sni_wino_pair_rows(at, c->v_block, (last - first) * j->g->in_channels / block, t,
-                               sni_smaller(c->rows, count - t), c->most, numbers);
+                               sni_min(c->rows, count - t), c->most, numbers);
     }
 }
 
@@ -413,7 +417,7 @@ static void pair_points(const job *j, int64_t count, int64_t from, int64_t to, f
 static const float *weights_of(const job *j, int64_t pair, int64_t before, int *nv) {
     const cut *c = j->c;
     int64_t block = j->kernels->block;
-    *nv = (int)sni_smaller(2, c->out_blocks - 2 * pair);
+    *nv = (int)sni_min(2, c->out_blocks - 2 * pair);
     return j->packed + (pair * c->depth * 2 + before * *nv) * block;
 }
 
@@ -430,13 +434,13 @@ static void multiply_group(const job *j, const place *p, const float *v, const f
                            int64_t rows, const float *next, int64_t step, float *to) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
-    if (!c->paired) {
+    if (!c->inner_product) {
         j->kernels->wino->product((int)rows, p->nv, p->phases, channels, a, c->v_block, p->u, to,
                                   c->most * block, next, step, step > line ? line : 0);
         return;
     }
     int64_t numbers = c->points * c->v_step + p->point * sni_wino_row_numbers(c->most);
-    sni_wino_multiply_paired(&(sni_wino_product){
+    sni_wino_multiply_inner_product(&(sni_wino_product){
         .nv = p->nv,
         .v = a,
         .v_block = c->v_block,
@@ -445,9 +449,9 @@ static void multiply_group(const job *j, const place *p, const float *v, const f
         .rows = rows,
         .most = c->most,
         .row_numbers = v + numbers,
-        .column_numbers = j->packed +
-                          sni_wino_numbers_at(c->depth * c->out_blocks * block, j->form, p->pair) +
-                          p->point * SNI_WINO_NUMBERS,
+        .column_numbers =
+            j->packed + sni_wino_numbers_at(c->depth * c->out_blocks * block, j->variant, p->pair) +
+            p->point * SNI_WINO_NUMBERS,
         .u = p->u,
         .to = to,
         .to_block = c->most * block,
@@ -464,7 +468,7 @@ static void multiply_point(const job *j, int64_t count, const place *p, const fl
     int64_t step = sni_ceil_div(p->nv * block, groups);
     const float *next = p->next;
     for (int64_t t = 0; t < count; t += c->rows) {
-        multiply_group(j, p, v, a, t, sni_smaller(c->rows, count - t), next, step, to);
+        multiply_group(j, p, v, a, t, sni_min(c->rows, count - t), next, step, to);
         a += c->v_group;
         to += c->rows * block;
         next += step * p->phases * j->g->in_channels;
@@ -474,9 +478,9 @@ static void multiply_point(const job *j, int64_t count, const place *p, const fl
 /* Channels that the points before one have. */
 static int64_t channels_before(const job *j, int64_t point) {
     int64_t count = 0, first, last;
-    if (j->form->stride == 1) return point * j->g->in_channels;
+    if (j->variant->stride == 1) return point * j->g->in_channels;
     for (int64_t i = 0; i < point; i++) {
-        sni_wino_phases_at(j->form, i, &first, &last);
+        sni_wino_phases_at(j->variant, i, &first, &last);
         count += last - first;
     }
     return count * j->g->in_channels;
@@ -487,7 +491,7 @@ static void multiply(const job *j, int64_t count, int64_t point, int64_t pair, i
                      const float *v, float *m) {
     const cut *c = j->c;
     int64_t block = j->kernels->block, before = channels_before(j, point), first, last;
-    sni_wino_phases_at(j->form, point, &first, &last);
+    sni_wino_phases_at(j->variant, point, &first, &last);
     int64_t after = before + (last - first) * j->g->in_channels;
     const float *a = v + point * c->v_step + first * c->in_blocks * c->v_block;
     for (int64_t p = 0; p < pairs; p++) {
@@ -516,7 +520,7 @@ static void finish_tile(const job *j, const sni_wino_output *s, int64_t out_bloc
 static void output_block(const job *j, int64_t first, int64_t count, int64_t out_block,
                          const float *m) {
     const sni_conv_geometry *g = j->g;
-    const sni_wino_form *f = j->form;
+    const sni_wino_variant *f = j->variant;
     const cut *c = j->c;
     int64_t block = j->kernels->block;
     sni_wino_output s = {.t_h = f->t_h,
@@ -533,8 +537,8 @@ static void output_block(const job *j, int64_t first, int64_t count, int64_t out
         tile_place(c, first + t, &image, &row, &column);
         row *= f->m_h;
         column *= f->m_w;
-        s.rows = (int)sni_smaller(f->m_h, g->out_h - row);
-        s.columns = (int)sni_smaller(f->m_w, g->out_w - column);
+        s.rows = (int)sni_min(f->m_h, g->out_h - row);
+        s.columns = (int)sni_min(f->m_w, g->out_w - column);
         s.from = m + t * block;
         int64_t at =
             (((image * c->out_blocks + out_block) * g->out_h + row) * g->out_w + column) * block;
@@ -574,7 +578,7 @@ static void run_unit(void *ctx, int part, const void *work, int64_t unit) {
         pair_points(j, p->count, unit, unit + 1, p->v);
         break;
     case MULTIPLY:
-        for (int64_t i = unit * POINTS; i < sni_smaller((unit + 1) * POINTS, j->c->points); i++)
+        for (int64_t i = unit * POINTS; i < sni_min((unit + 1) * POINTS, j->c->points); i++)
             multiply(j, p->count, i, p->pair, p->pairs, p->v, p->m);
         break;
     case OUTPUT:
@@ -586,16 +590,16 @@ static void run_unit(void *ctx, int part, const void *work, int64_t unit) {
 
 static void run_step(job *j, int part, piece *p, step which, int64_t units) {
     p->step = which;
-    sni_team_do(&j->team, part, p, units);
+    sni_stealing_do(&j->stealing, part, p, units);
 }
 
 /* Pairs [from, to) of output channel blocks of a block of tiles. */
 static void output_pairs(job *j, int part, piece *p, int64_t from, int64_t to) {
     const cut *c = j->c;
     for (p->pair = from; p->pair < to; p->pair += c->together) {
-        p->pairs = sni_smaller(c->together, to - p->pair);
+        p->pairs = sni_min(c->together, to - p->pair);
         run_step(j, part, p, MULTIPLY, sni_ceil_div(c->points, POINTS));
-        run_step(j, part, p, OUTPUT, sni_smaller(2 * p->pairs, c->out_blocks - 2 * p->pair));
+        run_step(j, part, p, OUTPUT, sni_min(2 * p->pairs, c->out_blocks - 2 * p->pair));
     }
 }
 
@@ -610,7 +614,7 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
     int64_t block = j->kernels->block, channels = j->g->in_channels, row = 9 * block;
     int64_t groups = sni_ceil_div(count, c->rows);
     for (int64_t b = 0; b < c->in_blocks; b += TAPS_BLOCKS) {
-        int64_t n = sni_smaller(TAPS_BLOCKS * block, channels - b * block);
+        int64_t n = sni_min(TAPS_BLOCKS * block, channels - b * block);
         const float *w = j->packed + (out_block * channels + b * block) * row;
         bool end = out_block + 1 == c->out_blocks && b + TAPS_BLOCKS >= c->in_blocks;
         sni_wino_taps s = {.w = w,
@@ -624,7 +628,7 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
         for (int64_t group = 0; group < groups; group++) {
             s.v = v + group * c->v_group + b * c->v_block;
             s.m = m + group * c->rows * block;
-            for (int i = 0; i < j->form->t_h; i++) {
+            for (int i = 0; i < j->variant->t_h; i++) {
                 s.next = w + fetched;
                 j->kernels->wino->taps(i, &s);
                 if (!end) fetched += 2 * s.step * n;
@@ -649,7 +653,7 @@ static void run_taps(void *ctx, int64_t begin, int64_t end) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size), *m = v + c->v_size;
         int64_t last = (part + 1) * c->out_blocks / c->parts;
         for (int64_t first = 0; first < c->tiles; first += c->most) {
-            int64_t count = sni_smaller(c->most, c->tiles - first);
+            int64_t count = sni_min(c->most, c->tiles - first);
             input_taps(j, first, count, v);
             for (int64_t b = part * c->out_blocks / c->parts; b < last; b++) {
                 multiply_taps(j, count, b, v, m);
@@ -670,12 +674,12 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
         int64_t last = (part + 1) * blocks / c->parts;
         for (int64_t b = part * blocks / c->parts; b < last; b++) {
             piece p = {.first = b * c->most, .v = v, .m = v + c->v_size};
-            p.count = sni_smaller(c->most, c->tiles - p.first);
+            p.count = sni_min(c->most, c->tiles - p.first);
             run_step(j, part, &p, INPUT, c->v_blocks);
-            if (c->paired) run_step(j, part, &p, PAIR, c->points);
+            if (c->inner_product) run_step(j, part, &p, PAIR, c->points);
             output_pairs(j, part, &p, 0, c->pairs);
         }
-        sni_team_help(&j->team, part);
+        sni_stealing_help(&j->stealing, part);
     }
 }
 
@@ -696,7 +700,7 @@ static void share_output(void *ctx, int64_t begin, int64_t end) {
         piece p = {.first = j->first, .count = j->count, .v = j->scratch};
         p.m = j->scratch + c->v_size + (size_t)part * c->m_size;
         output_pairs(j, part, &p, part * c->pairs / c->parts, (part + 1) * c->pairs / c->parts);
-        sni_team_help(&j->team, part);
+        sni_stealing_help(&j->stealing, part);
     }
 }
 
@@ -712,14 +716,14 @@ static void set_clamp(job *j) {
     j->finish = e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP;
 }
 
-void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const float *packed,
+void sni_wino_run(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *packed,
                   const float *x, float *y, const sni_conv_epilogue *e, int threads,
                   float *scratch) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    cut c = cut_of(g, form, k, threads);
+    cut c = cut_of(g, variant, k, threads);
     job j;
     j.g = g;
-    j.form = form;
+    j.variant = variant;
     j.kernels = k;
     j.c = &c;
     j.packed = packed;
@@ -729,15 +733,15 @@ void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const f
     j.scratch = scratch;
     set_clamp(&j);
     if (!c.by_channels) {
-        sni_team_init(&j.team, c.parts, run_unit, &j);
-        sni_parallel_for(c.parts, c.parts, 1, form->taps ? run_taps : run_blocks, &j);
+        sni_stealing_init(&j.stealing, c.parts, run_unit, &j);
+        sni_parallel_for(c.parts, c.parts, 1, variant->taps ? run_taps : run_blocks, &j);
         return;
     }
     for (j.first = 0; j.first < c.tiles; j.first += c.most) {
-        j.count = sni_smaller(c.most, c.tiles - j.first);
-        sni_team_init(&j.team, c.parts, run_unit, &j);
+        j.count = sni_min(c.most, c.tiles - j.first);
+        sni_stealing_init(&j.stealing, c.parts, run_unit, &j);
         sni_parallel_for(c.parts, c.v_blocks, 1, share_input, &j);
-        if (c.paired) sni_parallel_for(c.parts, c.points, 1, share_points, &j);
+        if (c.inner_product) sni_parallel_for(c.parts, c.points, 1, share_points, &j);
         sni_parallel_for(c.parts, c.parts, 1, share_output, &j);
     }
 }

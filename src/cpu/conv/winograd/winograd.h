@@ -13,22 +13,22 @@
  * there a product has fewer phases. 3x3 taps with 6x6 points: 121 products for 225.
  *
  * Where there are few tiles and many weights, transformed weights would take longer to come from
- * memory than to be multiplied. A form "of taps" keeps the weights as they are and transforms them
- * in registers, each time they meet a few tiles: 3x3 taps, 6x6 points. */
-#ifndef SNI_CPU_WINOGRAD_H
-#define SNI_CPU_WINOGRAD_H
+ * memory than to be multiplied. A variant "of taps" keeps the weights as they are and transforms
+ * them in registers, each time they meet a few tiles: 3x3 taps, 6x6 points. */
+#ifndef SNI_CPU_CONV_WINOGRAD_WINOGRAD_H
+#define SNI_CPU_CONV_WINOGRAD_WINOGRAD_H
 
 #include "cpu/conv/conv.h"
 
 /* How a convolution is cut; t = m + r - 1 is 1, 4, 6, 8 or 10. */
-typedef struct sni_wino_form {
-    int t_h, t_w; /* points */
-    int m_h, m_w; /* outputs */
-    int r_h, r_w; /* taps, of a phase */
-    int stride;   /* 1 or 2 */
-    bool taps;    /* weights are transformed when they are used */
-    bool paired;  /* products are made by pairs of terms (cpu/gemm/paired.h) */
-} sni_wino_form;
+typedef struct sni_wino_variant {
+    int t_h, t_w;       /* points */
+    int m_h, m_w;       /* outputs */
+    int r_h, r_w;       /* taps, of a phase */
+    int stride;         /* 1 or 2 */
+    bool taps;          /* weights are transformed when they are used */
+    bool inner_product; /* products are made by pairs of terms (cpu/gemm/inner_product.h) */
+} sni_wino_variant;
 
 enum {
     SNI_WINO_POINTS = 10, /* most along an axis */
@@ -102,36 +102,38 @@ struct sni_wino_kernels {
 /* Whether products of this convolution's points can be made by pairs, and that pays. */
 bool sni_wino_can_pair(const sni_conv_geometry *g);
 
-/* The form with so many points along the axes (1 along an axis with one tap; 10 along one axis
+/* The variant with so many points along the axes (1 along an axis with one tap; 10 along one axis
  * only; with stride 2 at most 6). False if there is none for this convolution. */
-bool sni_wino_form_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_form *form);
-/* The form of taps, if there is one. */
-bool sni_wino_form_of_taps(const sni_conv_geometry *g, sni_wino_form *form);
+bool sni_wino_variant_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_variant *variant);
+/* The variant of taps, if there is one. */
+bool sni_wino_variant_of_taps(const sni_conv_geometry *g, sni_wino_variant *variant);
 
-/* Cycles that the convolution is expected to take on one thread: with a form, or directly (form
- * NULL). Sizes must be known. Not for comparing machines. */
-double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_form *form);
+/* Cycles that the convolution is expected to take on one thread: with a variant, or directly
+ * (variant NULL). Sizes must be known. Not for comparing machines. */
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *variant);
 
-/* The form that is expected to be the quickest; false if the direct way is, or there is none. Does
- * not depend on threads, because results do on the form; it does on the number of images, which
- * share the weights. Sizes that are not known (below 1) are taken to be those of one middling
+/* The variant that is expected to be the quickest; false if the direct way is, or there is none.
+ * Does not depend on threads, because results do on the variant; it does on the number of images,
+ * which share the weights. Sizes that are not known (below 1) are taken to be those of one middling
  * picture. `pair`: products are made by pairs where that pays; `split`: the direct way is by parts
  * of floats (cpu/split.h) where that pays. */
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool digits, sni_wino_form *form);
+bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool emulated,
+                     sni_wino_variant *variant);
 
 /* Floats of packed weights. */
-size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_form *form);
+size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_variant *variant);
 
 /* Packs weights (out_channels, in_channels, kernel_h, kernel_w) on so many threads. */
-void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_form *form, const sni_loose_float *w,
-                   float *to, int threads);
+void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_variant *variant,
+                   const sni_unaligned_float *w, float *to, int threads);
 
 /* Floats of scratch that a run with so many threads needs. */
-size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_form *form, int threads);
+size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_variant *variant,
+                             int threads);
 
 /* Runs it; x, y and `scratch` are aligned to 64 bytes. Results are the same for any number of
  * threads. */
-void sni_wino_run(const sni_conv_geometry *g, const sni_wino_form *form, const float *packed,
+void sni_wino_run(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *packed,
                   const float *x, float *y, const sni_conv_epilogue *e, int threads,
                   float *scratch);
 

@@ -1,6 +1,6 @@
 /* winograd_parts.h - what the files of Winograd's method share: its phases and points. */
-#ifndef SNI_CPU_WINOGRAD_PARTS_H
-#define SNI_CPU_WINOGRAD_PARTS_H
+#ifndef SNI_CPU_CONV_WINOGRAD_WINOGRAD_PARTS_H
+#define SNI_CPU_CONV_WINOGRAD_WINOGRAD_PARTS_H
 
 #include "base/lengths.h"
 #include "cpu/conv/winograd/winograd.h"
@@ -16,17 +16,17 @@ static inline sni_wino_phase sni_wino_phase_of(int64_t i) {
     return phases[i];
 }
 
-static inline int sni_wino_phases(const sni_wino_form *f) {
+static inline int sni_wino_phases(const sni_wino_variant *f) {
     return f->stride * f->stride;
 }
 
-static inline int64_t sni_wino_points(const sni_wino_form *f) {
+static inline int64_t sni_wino_points(const sni_wino_variant *f) {
     return (int64_t)f->t_h * f->t_w;
 }
 
 /* Phases [*first, *end) of a point: the odd taps have no part in a point at infinity. Without a
  * stride there is one, of all taps. */
-static inline void sni_wino_phases_at(const sni_wino_form *f, int64_t point, int64_t *first,
+static inline void sni_wino_phases_at(const sni_wino_variant *f, int64_t point, int64_t *first,
                                       int64_t *end) {
     bool bottom = point / f->t_w == f->t_h - 1, right = point % f->t_w == f->t_w - 1;
     *first = f->stride == 2 && right;
@@ -34,7 +34,7 @@ static inline void sni_wino_phases_at(const sni_wino_form *f, int64_t point, int
 }
 
 /* Channels that all points have together. */
-static inline int64_t sni_wino_depth(const sni_conv_geometry *g, const sni_wino_form *f) {
+static inline int64_t sni_wino_depth(const sni_conv_geometry *g, const sni_wino_variant *f) {
     int64_t count = 0, first, end;
     for (int64_t i = 0; i < sni_wino_points(f); i++) {
         sni_wino_phases_at(f, i, &first, &end);
