@@ -103,19 +103,40 @@ static void free_variant(sni_session_variant *f) {
     *f = (sni_session_variant){0};
 }
 
+static void warn_of_name(const sn_session *s, const char *given, const char *current) {
+    char line[128];
+    snprintf(line, sizeof line, "'%s' is an old name of '%s', which the next version will not know",
+             given, current);
+    sni_session_log(s, SN_LOG_WARNING, line);
+}
+
 /* The disabled rules under the optimiser's own names for them, which stay. */
 static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error *err) {
     size_t count = o->disabled_rule_count;
     const char **kept = calloc(count + 1, sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     for (size_t i = 0; i < count; i++) {
-        const char *name;
+        const char *name, *given = o->disabled_rules[i], *current = sni_opt_current_name(given);
         for (size_t j = 0; (name = sni_opt_name(j)); j++)
-            if (strcmp(name, o->disabled_rules[i]) == 0) break;
+            if (strcmp(name, current) == 0) break;
         kept[i] = name;
+        if (current != given) warn_of_name(s, given, current);
     }
     s->options.disabled_rules = kept;
     return SN_OK;
+}
+
+/* How the session's programs choose who runs their nodes; a compiled model has decided it. */
+static void set_choosing(sni_choosing *c, const sn_model *source, const sn_session_options *o) {
+    const sni_compiled *compiled = &source->compiled;
+    sni_opt_options options = {.level = o->optimize,
+                               .disabled = o->disabled_rules,
+                               .n_disabled = o->disabled_rule_count,
+                               .portable = o->portable};
+    *c = (sni_choosing){.numerics = sni_opt_numerics(&options)};
+    if (source->is_compiled)
+        *c = (sni_choosing){
+            .numerics = compiled->numerics, .tuned = compiled->tuned, .n_tuned = compiled->n_tuned};
 }
 
 /* The variant for a run: `given` tells that an input with a default has a value. */
@@ -141,6 +162,7 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(check_operators(source->model->graph, 0, err));
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
+    set_choosing(&s->pool.choosing, source, &s->options);
     if (source->is_compiled) s->pool.finished = &source->compiled.finished;
     SN_TRY(make_variant(s, source, true, &s->main, &s->report, err));
     report_optimisation(s);
@@ -190,6 +212,7 @@ void sn_session_destroy(sn_session *session) {
     pthread_mutex_destroy(&session->lock);
     free((void *)session->options.disabled_rules);
     free(session->cache_path);
+    free(session->tuned);
     free(session);
 }
 
@@ -536,8 +559,7 @@ sn_status sni_session_check_inputs(sn_session *s, const sn_binding *inputs, size
 
 sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
-    return sni_compiled_write(session->main.graph, session->model->model, session->main.program,
-                              write, ctx, err);
+    return sni_compiled_write(session->model->model, session->main.program, write, ctx, err);
 }
 
 uint64_t sn_session_trim(sn_session *session) {
@@ -551,12 +573,33 @@ uint64_t sn_session_trim(sn_session *session) {
 
 /* ---- Asking ---- */
 
+typedef struct family_use {
+    uint32_t family;
+    size_t count;
+} family_use;
+
+static sn_status add_uses(void *ctx, const sni_plan *plan) {
+    family_use *use = ctx;
+    for (int32_t i = 0; i < plan->n_steps; i++)
+        use->count += (plan->steps[i].numerics & use->family) != 0;
+    return SN_OK;
+}
+
+/* Steps of the plan that ran last that use a family of numerics. */
+static size_t count_uses(const sn_session *s, uint32_t family) {
+    family_use use = {family, 0};
+    sn_status status;
+    sni_program_last_plan(s->main.program, add_uses, &use, &status);
+    return use.count;
+}
+
 bool sn_session_rule(const sn_session *session, size_t index, const char **name, size_t *count) {
     if (!session) return false;
     const char *known = sni_opt_name(index);
     if (!known) return false;
     if (name) *name = known;
     if (count) *count = session->report.counts ? session->report.counts[index] : 0;
+    if (count && sni_opt_family(index)) *count = count_uses(session, sni_opt_family(index));
     return true;
 }
 

@@ -28,6 +28,7 @@ struct sn_session {
     char *cache_path;           /* where to write it after the first run; NULL: nowhere */
     atomic_bool cached;         /* that has been seen to */
     sni_opt_report report;
+    sni_finished_key *tuned; /* the pool's choices by measurement, if they are its own (tune.c) */
 };
 
 void sni_session_log(const sn_session *s, sn_log_level level, const char *text);

@@ -81,14 +81,12 @@ static bool can_be_product(const sni_choice *c) {
 }
 
 static bool inner_product_accepts(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
-    return p->inner_product && sni_inner_product_pays() && can_be_product(c);
+    return sni_inner_product_pays() && can_be_product(c);
 }
 
 static bool emulated_accepts(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
-    return p->emulated && can_be_product(c) && geometry_of(c, &g) &&
+    return can_be_product(c) && geometry_of(c, &g) &&
            sni_emulated_can(terms_of(&g), g.out_channels);
 }
 
@@ -425,9 +423,10 @@ static sn_status emulated_run(sni_kernel *k) {
 }
 
 const sni_impl sni_cpu_conv_inner_product = {
-    .name = "conv_paired_f32",
+    .name = "conv_inner_product_f32",
     .op = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
+    .numerics = SNI_NUMERICS_INNER_PRODUCT,
     .accepts = inner_product_accepts,
     .pays = inner_product_pays,
     .by_shape = true,
@@ -438,9 +437,10 @@ const sni_impl sni_cpu_conv_inner_product = {
 };
 
 const sni_impl sni_cpu_conv_emulated = {
-    .name = "conv_digits_f32",
+    .name = "conv_emulated_f32",
     .op = "BlockedConv",
     .domain = SNI_SINTER_DOMAIN,
+    .numerics = SNI_NUMERICS_EMULATED,
     .accepts = emulated_accepts,
     .pays = emulated_pays,
     .by_shape = true,

@@ -13,8 +13,6 @@ extern const sni_impl sni_cpu_conv_line, sni_cpu_fused_conv_line;
 extern const sni_impl sni_cpu_conv_slices, sni_cpu_fused_conv_slices, sni_cpu_conv_transpose;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
-/* How a BlockedConv may be computed (conv_wino.c). */
-void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
 extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_conv_phases;
 extern const sni_impl sni_cpu_conv_inner_product;
 extern const sni_impl sni_cpu_conv_emulated;

@@ -169,9 +169,9 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_ints(&v.e, "dilations", s->dilation, 2);
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
-    if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
-    if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
-    if (mode & DIGITS) eval_attr(&v.e, sni_attr_of_int("digits", 1));
+    v.numerics = (mode & WINOGRAD ? SNI_NUMERICS_WINOGRAD : 0) |
+                 (mode & PAIRED ? SNI_NUMERICS_INNER_PRODUCT : 0) |
+                 (mode & DIGITS ? SNI_NUMERICS_EMULATED : 0);
     if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_emulated : &sni_cpu_conv_inner_product;
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
@@ -688,9 +688,9 @@ static void digits_are_chosen(void **state) {
     for (int i = 0; i < PAIRABLE + LARGE; i++) {
         const shape *s = i < PAIRABLE ? &pairable[i] : &large[i - PAIRABLE];
         conv_case(s, BIAS | PAIRED, "Relu");
-        assert_true(!v.impl || strcmp(v.impl, "conv_digits_f32") != 0);
+        assert_true(!v.impl || strcmp(v.impl, "conv_emulated_f32") != 0);
         conv_case(s, BIAS | DIGITS, "Relu");
-        bool used = v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
+        bool used = v.impl && strcmp(v.impl, "conv_emulated_f32") == 0;
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
         assert_true(!used || sni_emulated_suits(s->h * s->w, s->out, terms));
         if (i >= PAIRABLE) assert_int_equal(used, tiles);
@@ -704,10 +704,10 @@ static void pairs_are_chosen(void **state) {
     for (int i = 0; i < PAIRABLE + SHAPES; i++) {
         const shape *s = i < PAIRABLE ? &pairable[i] : &shapes[i - PAIRABLE];
         conv_case(s, BIAS, "Relu");
-        assert_true(!v.impl || strcmp(v.impl, "conv_paired_f32") != 0);
+        assert_true(!v.impl || strcmp(v.impl, "conv_inner_product_f32") != 0);
         if (s->kernel[0] * s->kernel[1] > 1 || s->in % SNI_LEFT_STEPS) continue;
         conv_case(s, BIAS | PAIRED, "Relu");
-        bool inner_product = v.impl && strcmp(v.impl, "conv_paired_f32") == 0;
+        bool inner_product = v.impl && strcmp(v.impl, "conv_inner_product_f32") == 0;
         assert_true(!inner_product || (sni_inner_product_pays() && forces_pairs() && s->in >= 48));
         used += inner_product;
     }
