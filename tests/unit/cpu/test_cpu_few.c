@@ -1,5 +1,6 @@
 /* test_cpu_few.c - convolutions with few pixels, others with long kernels, and the linear models of
  * ai.onnx.ml, against the reference kernels. */
+#include "conv_rows.h"
 #include "versus.h"
 
 #include "cpu/core/cpu_ep.h"
@@ -52,8 +53,8 @@ static void conv_case(const variant *f, int mode, int by) {
     eval_attr(&v.e, sni_attr_of_int("group", f->group));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
     int64_t depth = w[1] * f->kernel[0] * (f->axes > 1 ? f->kernel[1] : 1);
-    if (by == FEW) v.use = mode & 6 ? &sni_cpu_fused_conv_few : &sni_cpu_conv_few;
-    if (by == PACKED) v.use = mode & 6 ? &sni_cpu_fused_conv : &sni_cpu_conv;
+    if (by == FEW) v.use = conv_row(mode & 6 ? "FusedConv" : "Conv", "conv_few_f32");
+    if (by == PACKED) v.use = conv_row(mode & 6 ? "FusedConv" : "Conv", "conv_gemm_f32");
     versus_run(&v, 1, 3e-7 * (double)(depth + 10));
 }
 

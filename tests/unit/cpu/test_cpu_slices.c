@@ -1,5 +1,6 @@
 /* test_cpu_slices.c - convolutions over one and three axes, of groups too, and transposed ones over
  * one, against the reference kernels. */
+#include "conv_rows.h"
 #include "versus.h"
 
 #include "cpu/core/cpu_ep.h"
@@ -87,10 +88,7 @@ static void conv_case(const variant *f, int mode, int special) {
     attributes(f);
     eval_attr(&v.e, sni_attr_of_int("group", groups));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
-    if (mode & 16)
-        v.use = fused ? &sni_cpu_fused_conv_line : &sni_cpu_conv_line;
-    else
-        v.use = fused ? &sni_cpu_fused_conv_slices : &sni_cpu_conv_slices;
+    v.use = conv_row(fused ? "FusedConv" : "Conv", mode & 16 ? "conv_line_f32" : "conv_slices_f32");
     versus_run(&v, 1, 3e-7 * (double)(depth + 10));
 }
 
@@ -207,7 +205,7 @@ static void transpose_case(const line *l, bool bias, bool chosen, int special) {
     int64_t pads[2] = {l->before, l->after};
     eval_ints(&v.e, "pads", pads, 2);
     eval_ints(&v.e, "output_padding", &l->more, 1);
-    if (!chosen) v.use = &sni_cpu_conv_transpose;
+    if (!chosen) v.use = conv_row("ConvTranspose", "conv_transpose_f32");
     versus_run(&v, 1, 3e-7 * (double)(l->channels * l->kernel + 10));
     if (chosen) assert_string_equal(v.impl, "conv_transpose_f32");
 }
