@@ -99,6 +99,14 @@ static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const 
            !(given(n, 3) && sni_layout_has(l, n->in[3]));
 }
 
+/* True for a convolution along a line to so few channels that plain rows are quicker even if its
+ * input has to be converted, and no other after it: it ends a region. */
+static bool ends_region(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
+    return sni_layout_is_line(l, n->in[0]) && !sni_fills_output_block(w[0], l->block) &&
+           ((const sni_conv_params *)n->params)->group == 1 && !given(n, 3) &&
+           !feeds_conv(l, n, 0) && sni_rows_take(w[0], w[1] * w[3]);
+}
+
 /* The shape of a convolution's weights as that of one over a picture; false if they are not
  * constants of its rank. */
 static bool read_weights(const sni_layout_pass *l, const sni_node *n, int64_t w[4]) {
@@ -137,7 +145,8 @@ static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
     bool line = sni_layout_is_line(l, n->in[0]);
     bool has = sni_layout_has(l, n->in[0]);
     bool plain = !has && w[1] <= SNI_PLAIN_MAX_IN;
-    if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w)) return SN_OK;
+    if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w) || ends_region(l, n, w))
+        return SN_OK;
     bool done = false;
     if (!line) SN_TRY(sni_layout_shuffled_conv(l, n, &done));
     if (done) return SN_OK;

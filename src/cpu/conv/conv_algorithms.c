@@ -3,7 +3,6 @@
  * node's operator. */
 #include "cpu/conv/conv_algorithms.h"
 
-#include "base/lengths.h"
 #include "cpu/conv/blocked.h"
 #include "cpu/conv/conv_plane.h"
 #include "cpu/conv/slices.h"
@@ -12,28 +11,6 @@
 
 /* Constant inputs of every algorithm that packs them: weights alone, or bias and slopes as well. */
 enum { WEIGHTS = 1 << 1, WEIGHTS_AND_CHANNELS = 1 << 1 | 1 << 2 | 1 << 4 };
-
-/* ---- Costs ---- */
-
-/* Vectors of products for one image's group: of pixels, or (`transposed`) of output channels, where
- * patches by pixel and transposed results cost about as much as the products. -1: not known. */
-static double im2col_vectors(const sni_choice *c, bool transposed) {
-    const sni_conv_params *params = c->params;
-    int64_t nr = sni_cpu_kernels_get()->nr, m = c->constants[1]->tensor.dims[0] / params->group;
-    int64_t pixels = sni_plain_conv_pixels(c);
-    if (pixels < 1) return -1;
-    if (transposed) return (double)sni_round_up(m, nr) * 2 * (double)pixels;
-    return (double)sni_round_up(pixels, nr) * (double)m;
-}
-
-/* Less than half of a vector of pixels. */
-static bool few_suits(const sni_choice *c) {
-    double cost = im2col_vectors(c, true);
-    return cost > 0 && 2 * sni_plain_conv_pixels(c) <= sni_cpu_kernels_get()->nr &&
-           cost <= im2col_vectors(c, false);
-}
-
-/* ---- Rows ---- */
 
 /* A row for Conv and one for FusedConv, whose parameters are the same. */
 #define CONV(...)                                                 \
@@ -54,14 +31,6 @@ const sni_impl sni_cpu_convolutions[] = {
     CONV(.name = "conv_depthwise_f32",
          .accepts = sni_conv_plain_depthwise_supports,
          .run = sni_conv_plain_depthwise_run),
-    CONV(.name = "conv_few_f32",
-         .accepts = sni_plain_conv_supports,
-         .pays = few_suits,
-         .by_shape = true,
-         .prepare = sni_conv_few_prepare,
-         .release = free,
-         .packs = WEIGHTS,
-         .run = sni_conv_few_run),
     CONV(.name = "conv_slices_f32",
          .accepts = sni_conv_slices_supports,
          .pays = sni_conv_slices_suits,

@@ -24,11 +24,9 @@ sn_status sni_conv_line_run(sni_kernel *k);
 bool sni_conv_plain_depthwise_supports(const sni_choice *c);
 sn_status sni_conv_plain_depthwise_run(sni_kernel *k);
 
-/* Weights times patches, and patches times transposed weights (conv_im2col.c). */
+/* Weights times patches of the input (conv_im2col.c). */
 sn_status sni_conv_im2col_prepare(const sni_choice *c, void **state, sn_error *err);
 sn_status sni_conv_im2col_run(sni_kernel *k);
-sn_status sni_conv_few_prepare(const sni_choice *c, void **state, sn_error *err);
-sn_status sni_conv_few_run(sni_kernel *k);
 
 /* Lines and volumes by the direct kernels of blocked pictures (conv_slices.c). */
 bool sni_conv_slices_supports(const sni_choice *c);

@@ -1,5 +1,7 @@
-/* conv_line.c - convolution of few channels, or of groups of few, in float32: sums of the input's
- * own rows. */
+/* conv_line.c - convolution of plain lines with few weights, of pictures with few channels and of
+ * groups of few, in float32: rows of several output channels at once are sums of the input's own
+ * rows, one for each tap, with neighbouring pixels along the vectors. Nothing is packed but the
+ * weights, and the input is copied only where it has pads or strides. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "cpu/conv/conv_algorithms.h"
@@ -21,9 +23,7 @@ enum {
     LINE_ITEMS = 4,      /* for each thread, if pixels suffice */
     LINE_WORK = 1 << 16, /* products worth a thread */
     LINE_BLOCK = 32,     /* channels of the output that one item takes, whole rows_of() */
-    LINE_DEPTH = 1024,   /* taps of a group */
-    LINE_WEIGHTS = 1 << 14,
-    GROUP_CHANNELS = 16, /* of a line, or a group of pictures or volumes, of input and output, */
+    GROUP_CHANNELS = 16, /* of a group of pictures or volumes, of input and output, */
     GROUP_WEIGHTS = 1 << 18,
     LINE_LANES = 16,      /* products at once */
     LINE_STRIDE = 64,     /* at most, ... */
@@ -69,27 +69,26 @@ bool sni_conv_line_supports(const sni_choice *c) {
     return sni_plain_conv_supports(c) || sni_plain_conv_is_volume(c);
 }
 
-/* Lines have one input channel or two, or few of both; pictures, which have other ways, few of
- * both, or groups of few; volumes such groups. */
+/* A line whose weights are few; a picture, which has other ways, of few channels; groups of few
+ * channels of pictures and volumes. */
 bool sni_conv_line_suits(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
     int64_t pixels = sni_plain_conv_pixels(c), m = w->dims[0] / p->group;
     int64_t depth = sni_tensor_span(w, 1, w->rank);
-    if (depth > LINE_DEPTH || !reach_is_small(c) || (w->rank > 3 && !laid_is_small(c)))
-        return false;
-    if (w->rank == 5 || (w->rank == 4 && p->group > 1))
-        return p->group > 1 && depth > w->dims[1] && m <= GROUP_CHANNELS &&
-               w->dims[1] <= GROUP_CHANNELS && w->dims[0] * depth <= GROUP_WEIGHTS;
-    bool few = w->rank == 3 && w->dims[1] <= GROUP_CHANNELS && w->dims[0] <= GROUP_CHANNELS;
-    if ((w->dims[1] > SNI_ROWS_MAX_IN && !few) || w->dims[0] * depth > LINE_WEIGHTS) return false;
-    if (w->rank == 4) {
-        int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;
-        return p->group == 1 && m <= SNI_ROWS_MAX_OUT && width >= SNI_ROWS_MIN_WIDTH &&
-               pixels >= SNI_ROWS_MIN_WIDTH;
-    }
+    if (!reach_is_small(c) || (w->rank > 3 && !laid_is_small(c))) return false;
     /* Passes over a row for each tap cost less than laying it out with pads, if they are few. */
-    return pixels >= SNI_ROWS_MIN_WIDTH && (p->group == 1 || depth >= LINE_TAPS);
+    if (w->rank == 3)
+        return sni_rows_take(w->dims[0], depth) && pixels >= SNI_ROWS_MIN_WIDTH &&
+               (p->group == 1 || depth >= LINE_TAPS);
+    if (w->rank == 5 || p->group > 1)
+        return p->group > 1 && depth <= SNI_ROWS_MAX_TAPS && depth > w->dims[1] &&
+               m <= GROUP_CHANNELS && w->dims[1] <= GROUP_CHANNELS &&
+               w->dims[0] * depth <= GROUP_WEIGHTS;
+    int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;
+    return w->dims[1] <= SNI_ROWS_MAX_IN && m <= SNI_ROWS_MAX_OUT &&
+           sni_rows_take(w->dims[0], depth) && width >= SNI_ROWS_MIN_WIDTH &&
+           pixels >= SNI_ROWS_MIN_WIDTH;
 }
 
 typedef struct line_job {

@@ -275,12 +275,18 @@ bool sni_conv_slices_supports(const sni_choice *c) {
            window_fits(&window);
 }
 
+/* So few pixels that tiles with pixels along their vectors would be half empty. */
+static bool is_short(int64_t pixels) {
+    return pixels > 0 && 2 * pixels <= sni_cpu_kernels_get()->nr;
+}
+
 /* True if blocks of channels are mostly filled (in volumes, those of the output), and a line is
- * long enough. */
+ * long enough for the copies, or short. */
 bool sni_conv_slices_suits(const sni_choice *c) {
     const sni_tensor *w = &c->constants[1]->tensor;
     if (!sni_fills_output_block(w->dims[0], sni_cpu_kernels_get()->block)) return false;
     if (w->rank == 5) return !sni_plain_conv_supports(c); /* products of the volume as it is */
+    if (is_short(sni_plain_conv_pixels(c))) return true;
     return w->dims[2] > 1 && !sni_slices_plain(w->dims[1]) && sni_choice_rank(c, 0) == 3 &&
            c->in[0]->dims[2] >= SNI_ROWS_MIN_WIDTH;
 }

@@ -14,6 +14,9 @@ enum {
     SNI_ROWS_MAX_IN = 2,
     SNI_ROWS_MAX_OUT = 4,
     SNI_ROWS_MIN_WIDTH = 64,
+    /* Weights of an output, and of all, up to which sums of rows along a line are quickest. */
+    SNI_ROWS_MAX_TAPS = 1024,
+    SNI_ROWS_MAX_WEIGHTS = 1 << 14,
     /* Kernels for blocked output read so few channels of plain input. */
     SNI_PLAIN_MAX_IN = 7
 };
@@ -26,6 +29,12 @@ static inline bool sni_fills_input_blocks(int64_t channels, int64_t block) {
 /* Output channels fill half of a block at least: half of the sums, at most, are of no use. */
 static inline bool sni_fills_output_block(int64_t channels, int64_t block) {
     return 2 * channels >= block;
+}
+
+/* True for a convolution along a line whose weights, (out, taps of all channels of a group), are
+ * few enough for sums of rows, which need no copies. */
+static inline bool sni_rows_take(int64_t out, int64_t taps) {
+    return taps <= SNI_ROWS_MAX_TAPS && out * taps <= SNI_ROWS_MAX_WEIGHTS;
 }
 
 #endif
