@@ -50,6 +50,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_qgemm,
     &sni_cpu_matmul_integer_to_float,
     &sni_cpu_dynamic_quantize_matmul,
+    &sni_cpu_matmul_nbits,
+    &sni_cpu_matmul_bnb4,
     /* clang-format on */
 };
 
