@@ -1,6 +1,7 @@
 /* test_cpu_blocked.c - blocked convolutions against their reference kernel: odd shapes, strides,
  * pads, dilations, groups and channels that do not fill their blocks, from blocked and plain input.
  */
+#include "conv_rows.h"
 #include "versus.h"
 
 #include "cpu/conv/conv.h"
@@ -172,7 +173,9 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     v.numerics = (mode & WINOGRAD ? SNI_NUMERICS_WINOGRAD : 0) |
                  (mode & PAIRED ? SNI_NUMERICS_INNER_PRODUCT : 0) |
                  (mode & DIGITS ? SNI_NUMERICS_EMULATED : 0);
-    if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_emulated : &sni_cpu_conv_inner_product;
+    if (mode & FORCED)
+        v.use =
+            conv_row("BlockedConv", mode & DIGITS ? "conv_emulated_f32" : "conv_inner_product_f32");
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
