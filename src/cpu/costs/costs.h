@@ -12,8 +12,7 @@ typedef struct sni_gemm_costs {
      * have taken up what it saves. */
     double strassen_gain, strassen_rows;
     /* Winograd's inner product: the part of a multiply-add that it saves (below 0: it loses),
-     * vector operations that the end of a row's tile takes more, and those of packing one term of a
-     * row. */
+     * cycles that the end of a row's tile takes more, and those of packing one term of a row. */
     double inner_gain, inner_end, inner_pack;
     /* Emulation on int8 tiles: the part of a multiply-add that it takes, and the rows at which it
      * is as quick as floats. */

@@ -17,7 +17,6 @@ enum {
     SNI_COMPRESSED_ROWS = 16,        /* of a group */
     SNI_COMPRESSED_MORE = 2,         /* bytes of a float in the list */
     SNI_COMPRESSED_AHEAD = 16 << 10, /* bytes ahead that are brought to the second-level cache */
-    SNI_COMPRESSED_WORTH = 4,        /* of sni_compressed_pays() */
     SNI_COMPRESSED_TOPS = 128        /* values of the highest byte without its sign */
 };
 
@@ -60,13 +59,5 @@ struct sni_compressed_kernels {
 
 /* The kernels of the tier in force. */
 const sni_compressed_kernels *sni_compressed_kernels_get(void);
-
-/* Whether this machine's memory is so slow, beside its decoding, that few rows gain by codes: true
- * if reading floats takes SNI_COMPRESSED_WORTH times as long as decoding them in the cache.
- * Measured for some milliseconds when first asked. */
-bool sni_compressed_pays(void);
-
-/* Sets what sni_compressed_pays() says from now on; for tests. */
-void sni_compressed_assume(bool pays);
 
 #endif

@@ -15,10 +15,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifdef SNI_X86
-extern const sni_emulated_kernels sni_emulated_kernels_amx;
-#endif
-
 enum {
     MOST_TERMS = 1 << 15, /* whose sums fit 32 bits with ease */
     LEAST_TERMS = 48,
@@ -30,21 +26,7 @@ enum {
     LINE = 64              /* bytes that are fetched at once */
 };
 
-static const sni_emulated_kernels *_Atomic assumed;
-
-void sni_emulated_assume(const sni_emulated_kernels *kernels) {
-    atomic_store(&assumed, kernels);
-}
-
-const sni_emulated_kernels *sni_emulated_kernels_get(void) {
-    const sni_emulated_kernels *kernels = atomic_load(&assumed);
-#ifdef SNI_X86
-    if (!kernels && sni_cpu_isa() >= SNI_ISA_AMX) return &sni_emulated_kernels_amx;
-#endif
-    return kernels;
-}
-
-/* ---- Whether it pays ---- */
+/* ---- Estimates ---- */
 
 bool sni_emulated_can(int64_t k, int64_t n) {
     return sni_emulated_kernels_get() && sni_cpu_kernels_get()->nr >= SNI_EMULATED_COLUMNS &&

@@ -125,7 +125,4 @@ extern const sni_emulated_kernels sni_emulated_kernels_plain;
 /* Those of the tier in force; NULL: it has none. */
 const sni_emulated_kernels *sni_emulated_kernels_get(void);
 
-/* Sets what sni_emulated_kernels_get() says from now on; for tests. */
-void sni_emulated_assume(const sni_emulated_kernels *kernels);
-
 #endif

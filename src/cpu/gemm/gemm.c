@@ -295,11 +295,6 @@ static void run_compressed_row(const sni_gemm_share *s) {
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
-static bool is_row(const sni_gemm_f32 *g) {
-    return g->m == 1 && (g->packed_b || g->compressed_b) && !g->packed_a &&
-           (g->a_col == 1 || g->k == 1);
-}
-
 /* ---- Threads ---- */
 
 /* How C is cut: into `parts` ranges of whole panels, of columns or of rows. */
@@ -307,38 +302,39 @@ typedef struct job {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
     int64_t row_panels, col_panels;
-    bool strassen; /* panels are dealt out in pairs; the number of those of rows is even */
+    sni_gemm_kind kind;
     int parts;
     bool by_rows;
     float *scratch;
     size_t scratch_part; /* floats of one part */
 } job;
 
-static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_a || is_row(g)) return 0;
-    if (sni_gemm_is_strassen(g)) return sni_gemm_strassen_left_size(g);
+static size_t a_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    if (g->packed_a || kind == SNI_GEMM_ROW) return 0;
+    if (kind == SNI_GEMM_STRASSEN) return sni_gemm_strassen_left_size(g);
     if (is_strided(g, k)) return 0;
     int64_t panels = sni_min(sni_ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * sni_gemm_left_panel(k, sni_gemm_depth(g->k)));
 }
 
-static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_b || (g->compressed_b && is_row(g))) return 0;
+static size_t b_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    if (g->packed_b || kind == SNI_GEMM_ROW) return 0;
     int64_t cols = g->compressed_b ? k->nr : sni_min(sni_round_up(g->n, k->nr), block_columns(k));
     return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_COMPRESSED_ROWS));
 }
 
 /* Floats of scratch of one thread. */
-static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    return a_block_size(g, k) + b_block_size(g, k);
+static size_t part_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    return a_block_size(g, kind, k) + b_block_size(g, kind, k);
 }
 
-size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (g->emulated) return sni_gemm_emulated_size(g, threads);
-    if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
-    if (sni_gemm_is_inner_product(g)) return sni_gemm_inner_product_size(g, threads);
-    return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
+size_t sni_gemm_blocked_scratch(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads) {
+    return part_size(g, kind, sni_cpu_kernels_get()) * (size_t)threads;
+}
+
+/* Panels that are dealt out together. */
+static int unit_of(const job *j) {
+    return j->kind == SNI_GEMM_STRASSEN ? 2 : 1;
 }
 
 /* Cuts along the side that gives parts of most equal size. If they are equal: along the rows where
@@ -347,7 +343,7 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
     int64_t parts = threads;
-    int each = j->strassen ? 2 : 1;
+    int each = unit_of(j);
     j->row_panels = sni_round_up(sni_ceil_div(g->m, j->kernels->mr), each);
     j->col_panels = sni_ceil_div(g->n, j->kernels->nr);
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
@@ -363,7 +359,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     const sni_gemm_f32 *g = j->g;
     for (int64_t part = begin; part < end; part++) {
-        int each = j->strassen ? 2 : 1;
+        int each = unit_of(j);
         int64_t units = sni_ceil_div(j->by_rows ? j->row_panels : j->col_panels, each);
         int64_t from = part * units / j->parts * each, to = (part + 1) * units / j->parts * each;
         float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
@@ -380,47 +376,31 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                             .n1 = j->by_rows ? g->n : sni_min(to * j->kernels->nr, g->n),
                             .strided = is_strided(g, j->kernels),
                             .a_block = scratch,
-                            .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
-        if (j->strassen)
+                            .b_block =
+                                scratch ? scratch + a_block_size(g, j->kind, j->kernels) : NULL};
+        if (j->kind == SNI_GEMM_STRASSEN)
             sni_gemm_run_strassen(&s);
-        else if (is_row(g) && s.coder)
+        else if (j->kind == SNI_GEMM_ROW && s.coder)
             run_compressed_row(&s);
-        else if (is_row(g))
+        else if (j->kind == SNI_GEMM_ROW)
             run_row(&s);
         else
             run_share(&s);
     }
 }
 
-/* A product over no terms: C is bias and activation of zeros. */
-static void run_empty(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
-    sni_gemm_share s = {.g = g, .kernels = kernels};
+void sni_gemm_run_empty(const sni_gemm_f32 *g, int threads, float *scratch) {
+    sni_gemm_share s = {.g = g, .kernels = sni_cpu_kernels_get()};
+    (void)threads, (void)scratch;
+    if (g->m == 0 || g->n == 0) return;
     for (int64_t i = 0; i < g->m && !g->add; i++)
         memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
     sni_gemm_finish(&s, 0, g->m, 0, g->n);
 }
 
-void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
-    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .scratch = scratch};
-    if (g->m == 0 || g->n == 0) return;
-    if (g->k == 0) {
-        run_empty(g, j.kernels);
-        return;
-    }
-    if (g->emulated) {
-        sni_gemm_run_emulated(g, threads, scratch);
-        return;
-    }
-    if (sni_gemm_is_unpacked(g)) {
-        sni_gemm_run_unpacked(g, threads < 1 ? 1 : threads, scratch);
-        return;
-    }
-    if (sni_gemm_is_inner_product(g)) {
-        sni_gemm_run_inner_product(g, threads, scratch);
-        return;
-    }
-    j.strassen = sni_gemm_is_strassen(g);
-    cut(&j, threads < 1 ? 1 : threads);
-    j.scratch_part = part_size(g, j.kernels);
+void sni_gemm_run_blocked(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads, float *scratch) {
+    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .kind = kind, .scratch = scratch};
+    cut(&j, threads);
+    j.scratch_part = part_size(g, kind, j.kernels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

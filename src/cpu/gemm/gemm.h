@@ -23,6 +23,8 @@ typedef struct sni_compressed_b {
     size_t n_more;
 } sni_compressed_b;
 
+struct sni_gemm_algorithm; /* cpu/gemm/matmul_algorithms.h */
+
 typedef struct sni_gemm_f32 {
     int64_t m, n, k;
     const float *a; /* strides in elements */
@@ -31,17 +33,23 @@ typedef struct sni_gemm_f32 {
                               running */
     const float *b;
     int64_t b_row, b_col;
-    const float *packed_b; /* from sni_gemm_pack_b; NULL: `digits`, `coded_b`, `b` or
-                              `fill` */
-    const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
-                              eight then, with somewhat larger errors. NULL: all are made */
-    const struct sni_inner_product_b
-        *inner_product; /* the same for products by pairs (cpu/gemm/inner_product.h), which
-             come first; not scaled. NULL: they are not made so */
-    const struct sni_emulated_b
-        *emulated; /* all there is of B (cpu/gemm/emulated.h); a_col is 1, there
-                  is no scale, and nothing in the epilogue goes by rows */
+    const float
+        *packed_b; /* from sni_gemm_pack_b; NULL: `emulated`, `compressed_b`, `b` or `fill` */
+    /* With packed_b: what Strassen's method needs (sni_gemm_find_even); NULL: it is not allowed. */
+    const uint8_t *even;
+    /* With packed_b: what Winograd's inner product needs (cpu/gemm/inner_product.h), not scaled;
+     * NULL: it is not allowed. */
+    const struct sni_inner_product_b *inner_product;
+    /* All there is of B for emulation on int8 tiles (cpu/gemm/emulated.h): a_col is 1, there is no
+     * scale, and nothing in the epilogue goes by rows. */
+    const struct sni_emulated_b *emulated;
     const sni_compressed_b *compressed_b;
+    /* The algorithm to take where it supports the product; NULL: the one of least cycles. */
+    const struct sni_gemm_algorithm *use;
+    /* For estimates before B is packed: it is a constant of a model that has so many bytes of
+     * matrices. */
+    bool constant_b;
+    uint64_t matrix_bytes;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;
     float *c;
@@ -98,10 +106,21 @@ size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t 
                            int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
                            const void *ctx);
 
-/* Floats of scratch that a product needs with so many threads. */
-size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);
+/* How a product runs: the algorithm, chosen once, and the floats of scratch that it needs. Sizes,
+ * strides and forms of operands decide, not where they are nor the number of threads. */
+typedef struct sni_gemm_call {
+    const struct sni_gemm_algorithm *algorithm;
+    int threads;
+    size_t scratch;
+} sni_gemm_call;
+sni_gemm_call sni_gemm_plan(const sni_gemm_f32 *g, int threads);
 
-/* Runs the product. `scratch` is aligned to 64 bytes. */
+/* Runs the product that was planned, or one that differs in where its operands are. `scratch` is
+ * aligned to 64 bytes. */
+void sni_gemm_call_run(const sni_gemm_call *call, const sni_gemm_f32 *g, float *scratch);
+
+/* The same in two steps that plan each: for products that are not run often. */
+size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);
 void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch);
 
 #endif

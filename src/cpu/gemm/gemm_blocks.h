@@ -65,33 +65,50 @@ static inline bool sni_gemm_is_scaled(const sni_gemm_f32 *g) {
 /* Scale, bias, residual and activation on finished rows and columns of C. */
 void sni_gemm_finish(const sni_gemm_share *s, int64_t i, int64_t rows, int64_t j, int64_t cols);
 
-/* ---- Products of operands as they lie (gemm_unpacked.c) ---- */
+/* ---- Products of panels (gemm.c) ---- */
 
-/* Whether a product is made so. By its sizes and strides alone: the number of threads does not
- * matter. */
-bool sni_gemm_is_unpacked(const sni_gemm_f32 *g);
+typedef enum sni_gemm_kind {
+    SNI_GEMM_TILES,
+    SNI_GEMM_ROW,     /* a single row, which reads B once from end to end */
+    SNI_GEMM_STRASSEN /* panels are dealt out in pairs; the number of those of rows is even */
+} sni_gemm_kind;
 
 /* Floats of scratch, for all threads together. */
-size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g);
-void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch);
+size_t sni_gemm_blocked_scratch(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads);
+void sni_gemm_run_blocked(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads, float *scratch);
 
-/* ---- Products by pairs and by digits (gemm_product.c) ---- */
+/* A product over no terms, or of no rows or columns: C is bias and activation of zeros. */
+void sni_gemm_run_empty(const sni_gemm_f32 *g, int threads, float *scratch);
 
-/* Whether a product is made so. By its sizes alone: the number of threads does not matter. */
-bool sni_gemm_is_inner_product(const sni_gemm_f32 *g);
+/* ---- Products of operands that are read unpacked (gemm_unpacked.c) ---- */
+
+typedef enum sni_gemm_along {
+    SNI_GEMM_ACROSS,     /* rows of B */
+    SNI_GEMM_ROW_DOTS,   /* rows of A, times a few columns of B */
+    SNI_GEMM_COLUMN_DOTS /* columns of B, times a few rows of A */
+} sni_gemm_along;
+
+/* Whether a product can run so, with operands that caches hold. By its sizes and strides alone: the
+ * number of threads does not matter. */
+bool sni_gemm_can_go_across(const sni_gemm_f32 *g);
+bool sni_gemm_has_row_dots(const sni_gemm_f32 *g);
+bool sni_gemm_has_column_dots(const sni_gemm_f32 *g);
+
+/* Floats of scratch, for all threads together. */
+size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g, sni_gemm_along along);
+void sni_gemm_run_unpacked(const sni_gemm_f32 *g, sni_gemm_along along, int threads,
+                           float *scratch);
+
+/* ---- Winograd's inner product, and emulation (gemm_product.c) ---- */
 
 /* Floats of scratch, for all threads together. */
 size_t sni_gemm_inner_product_size(const sni_gemm_f32 *g, int threads);
 void sni_gemm_run_inner_product(const sni_gemm_f32 *g, int threads, float *scratch);
 
-/* The same of a product whose B is digits. */
 size_t sni_gemm_emulated_size(const sni_gemm_f32 *g, int threads);
 void sni_gemm_run_emulated(const sni_gemm_f32 *g, int threads, float *scratch);
 
-/* ---- Products by seven (strassen.c) ---- */
-
-/* Whether a product is made so. By its sizes alone: the number of threads does not matter. */
-bool sni_gemm_is_strassen(const sni_gemm_f32 *g);
+/* ---- Strassen's method (strassen.c) ---- */
 
 /* Floats of scratch: of A's block with its sums, and of the sums of B. */
 size_t sni_gemm_strassen_left_size(const sni_gemm_f32 *g);

@@ -23,6 +23,7 @@
 #ifndef SNI_CPU_GEMM_INNER_PRODUCT_H
 #define SNI_CPU_GEMM_INNER_PRODUCT_H
 
+#include "cpu/costs/costs.h"
 #include "cpu/gemm/product.h"
 
 #include <stddef.h>
@@ -92,8 +93,12 @@ struct sni_inner_product_kernels {
     void (*columns)(int64_t k, const float *b, double *squares, double *less);
 };
 
-/* True where products by pairs are the quicker ones, and there are kernels for them. */
+/* True where it saves cycles at all, and there are kernels for it. */
 bool sni_inner_product_pays(void);
+
+/* Cycles that it saves for each row: by sizes alone. A row by a panel of columns takes fewer for
+ * each term, some more at the end, and the row has to be packed. */
+double sni_inner_product_gain(int64_t n, int64_t k, const sni_gemm_costs *c);
 
 /* Most rows of a panel; 0: this tier has no such products. */
 int sni_inner_product_most(void);

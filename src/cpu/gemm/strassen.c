@@ -24,9 +24,6 @@
 #include "base/threadpool.h"
 
 enum {
-    LEAST_ROWS = 40,   /* of A that are worth the trouble, */
-    MORE_ROWS = 96,    /* or with tiles of few rows, for which B's differences are more work */
-    HIGH_TILE = 12,    /* rows of a tile that are not few */
     LEAST_DEPTH = 128, /* of a k-block that is worth more ends of tiles */
     LEAST_COLUMNS = 6, /* panels of B that are worth the sums of A */
     QUARTERS = 7,      /* of a pair of row panels, or sums of quarters */
@@ -35,12 +32,6 @@ enum {
 };
 static const int32_t SPREAD = 3 * EXPONENT;             /* a pair's sizes: one 8 times the other */
 static const int32_t HUGE_SIZE = (127 + 60) * EXPONENT; /* 2^60: sums and products stay finite */
-
-bool sni_gemm_is_strassen(const sni_gemm_f32 *g) {
-    int64_t least = sni_cpu_kernels_get()->mr < HIGH_TILE ? MORE_ROWS : LEAST_ROWS;
-    return g->even && g->packed_b && !g->packed_a && g->a_col == 1 && !sni_gemm_is_scaled(g) &&
-           g->m >= least;
-}
 
 /* Floats of a pair of row panels with their sums. */
 static int64_t pair_size(const sni_cpu_kernels *kernels, int64_t kc) {
