@@ -1,9 +1,9 @@
 #!/bin/bash
-# run_custom_op.sh PROGRAM - the example of a custom operator from end to end: PyTorch exports a model
+# custom_op.sh PROGRAM - the example of a custom operator from end to end: PyTorch exports a model
 # with an operator of its own, the C kernel is compiled, and both give the same numbers.
-. "$(dirname "$0")/source_files.sh"
+. "$(dirname "$0")/../common.sh"
 program=$1
-/usr/bin/python3 -c 'import torch, onnx' 2>/dev/null || { echo "PyTorch is not there"; exit 77; }
+need_python torch onnx
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 -W ignore examples/custom_op/export.py "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }

@@ -1,13 +1,13 @@
 #!/bin/bash
-# run_levels.sh PROGRAM FOLDER - runs ONNX's own test suite at the lower levels of optimisation, and at the
-# highest with samples of passes and rules switched off. FOLDER is that of run_conformance.sh.
-. "$(dirname "$0")/source_files.sh"
+# levels.sh PROGRAM FOLDER - runs ONNX's own test suite at the lower levels of optimisation, and at the
+# highest with samples of passes and rules switched off. FOLDER is that of conformance.sh.
+. "$(dirname "$0")/../common.sh"
 
 run() {
     local line
-    line=$(tools/run_conformance.sh "$program" "$folder" "$@") || {
+    line=$(tests/onnx/conformance.sh "$program" "$folder" "$@") || {
         local status=$?
-        [ $status -eq 77 ] && exit 77
+        [ $status -eq 77 ] && { echo "$line"; exit 77; }
         printf '%s\n' "$line" | tail -20
         echo "with $*"
         exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
-# run_tiers.sh PROGRAM FOLDER - runs ONNX's own test suite and the real models on the lower tiers of kernels, with
-# one thread and with two. FOLDER is that of run_conformance.sh, with models/ in it.
-. "$(dirname "$0")/source_files.sh"
+# tiers.sh PROGRAM FOLDER - runs ONNX's own test suite and the real models on the lower tiers of kernels, with
+# one thread and with two. FOLDER is that of conformance.sh, with models/ in it.
+. "$(dirname "$0")/../common.sh"
 program=$1 folder=$2
 
 # run NAME COMMAND...: prints the last line, all of it if COMMAND fails.
@@ -18,8 +18,8 @@ for tier in baseline avx2; do
     for threads in 1 2; do
         export SINTER_ISA=$tier
         name="$tier, $threads thread(s)"
-        run "$name, conformance" tools/run_conformance.sh "$program" "$folder" --threads $threads
-        run "$name, models" tools/run_suite.sh "$program" "$folder/models" tests/onnx/expected_failures_models.txt \
+        run "$name, conformance" tests/onnx/conformance.sh "$program" "$folder" --threads $threads
+        run "$name, models" tests/onnx/suite.sh "$program" "$folder/models" tests/onnx/expected_failures_models.txt \
             --threads $threads
     done
 done

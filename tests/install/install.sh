@@ -1,7 +1,7 @@
 #!/bin/bash
-# check_install.sh BUILD - installs into a scratch folder, then builds and runs the example against
+# install.sh BUILD - installs into a scratch folder, then builds and runs the example against
 # what is installed: by pkg-config (shared and static) and by CMake's find_package.
-. "$(dirname "$0")/source_files.sh"
+. "$(dirname "$0")/../common.sh"
 set -e
 
 scratch=$(mktemp -d)

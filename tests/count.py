@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""count_tests.py BROKEN FILE... - adds up what CTest's result files say.
+"""count.py BROKEN FILE... - adds up what CTest's result files say.
 
 A test that runs many cases counts as many as its output says ("12 passed, 0 failed, 1 skipped", or
 cmocka's own lines); any other counts as one. BROKEN builds count as a failure each. Prints the
-failures and, as the last line, the sum; exits with 1 if anything failed.
+failures and, as the last line, the sum; exits with 1 if anything failed. With CI=true a test that was
+skipped has failed, unless it lacks what lies beside the checkout.
 """
 
+import os
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -19,7 +21,8 @@ def count(case):
     status = case.get("status")
     output = case.findtext("system-out") or ""
     if status in ("notrun", "disabled") or case.find("skipped") is not None:
-        return (0, 0, 1)
+        excused = os.environ.get("CI") != "true" or "beside the checkout" in output
+        return (0, 0, 1) if excused else (0, 1, 0)
     found = SUMMARY.findall(output)
     if found:
         passed, failed, skipped = map(int, found[-1])

@@ -1,9 +1,9 @@
 #!/bin/bash
-# run_conformance.sh PROGRAM debian|FOLDER [OPTION...] - runs ONNX's own test suite, with further options of
+# conformance.sh PROGRAM debian|FOLDER [OPTION...] - runs ONNX's own test suite, with further options of
 # `sinter test`.
 #   debian  the cases that Debian's python3-onnx generates (opset 17 and below)
 #   FOLDER  the folder that holds conformance/{node,simple,...}, a copy of a newer suite
-. "$(dirname "$0")/source_files.sh"
+. "$(dirname "$0")/../common.sh"
 program=$1
 
 # With sanitizers each case is several times slower.
@@ -11,9 +11,8 @@ timeout=60
 if nm "$program" 2>/dev/null | grep -q __asan_init; then timeout=300; fi
 
 if [ "$2" = debian ]; then
-    data=${SINTER_TEST_DATA:-$top/build-test/data}/onnx-suite
-    tools/generate_onnx_suite.sh "$data" || { echo "python3-onnx is not there"; exit 77; }
-    folders=("$data")
+    tests/onnx/generate.sh || missing "python3-onnx"
+    folders=("$data/onnx-suite")
     expected=tests/onnx/expected_failures_debian.txt
 else
     folders=()

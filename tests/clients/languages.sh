@@ -1,14 +1,14 @@
 #!/bin/bash
-# check_languages.sh BUILD go|rust - installs into a scratch folder and runs that language's example
-# against what is installed. Exits with 77 where there is no compiler for it.
-. "$(dirname "$0")/source_files.sh"
+# languages.sh BUILD go|rust - installs into a scratch folder and runs that language's example
+# against what is installed.
+. "$(dirname "$0")/../common.sh"
 
 language=$2
 case "$language" in
-go) command -v go ;;
-rust) command -v cargo ;;
+go) need go ;;
+rust) need cargo ;;
 *) echo "usage: $0 BUILD go|rust" >&2; exit 2 ;;
-esac >/dev/null || { echo "no compiler for $language"; exit 77; }
+esac
 set -e
 
 scratch=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""make_big_model.py FILE - writes a model of 1 GB of which a run needs 4 KB.
+"""make_big.py FILE - writes a model of 1 GB of which a run needs 4 KB.
 
 The output is x + bias. Eight matrices of 128 MB stand before the bias in the file and are used by
 nodes whose results nobody asks for. The matrices are holes in a sparse file: quick to write, and

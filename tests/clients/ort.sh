@@ -1,18 +1,17 @@
 #!/bin/bash
-# run_ort_clients.sh c|cxx|node|robust BUILD - programs that know ONNX Runtime's interface, on Sinter's
+# ort.sh c|cxx|node|robust BUILD - programs that know ONNX Runtime's interface, on Sinter's
 # libonnxruntime.so.1. Prints the functions that each one called; none may be one that this library
 # does not have. Where npm can bring the real ONNX Runtime, the C program must print the same on it.
-. "$(dirname "$0")/source_files.sh"
+. "$(dirname "$0")/../common.sh"
 what=$1
 build=$(realpath "$2")
 library=$(realpath "$2/libonnxruntime.so.1") || exit 1
-data=${SINTER_TEST_DATA:-$top/build-test/data}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags="-Wall -Wextra -Werror -Isrc/ort"
 cc=${CC:-cc}
 
-/usr/bin/python3 -c 'import onnx' 2>/dev/null || { echo "python3-onnx is not there"; exit 77; }
+need_python onnx
 /usr/bin/python3 -W ignore tests/clients/make_models.py "$work" || exit 1
 
 # called NAME - the functions that SINTER_ORT_TRACE recorded.
@@ -34,15 +33,15 @@ run_c() {
     "$work/client" "$library" "$work" "$work/custom.so" >"$work/ours" || { cat "$work/ours"; exit 1; }
     called "the C program"
     grep '^#' "$work/ours"
-    command -v npm >/dev/null || { echo "npm is not there: not compared with ONNX Runtime"; exit 0; }
-    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || exit 0
+    need npm
+    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || missing "ONNX Runtime of npm"
     "$work/client" "$real" "$work" "$work/custom.so" >"$work/real" || exit 1
     diff <(grep -v '^#' "$work/real") <(grep -v '^#' "$work/ours") || exit 1
     echo "$(grep -vc '^#' "$work/ours") lines are the same on ONNX Runtime"
 }
 
 run_cxx() {
-    command -v c++ >/dev/null || { echo "no C++ compiler"; exit 77; }
+    need c++
     # shellcheck disable=SC2086
     c++ $flags -std=c++17 -o "$work/client" tests/clients/client.cpp -ldl -lpthread || exit 1
     "$work/client" "$library" "$work" || exit 1
@@ -50,10 +49,10 @@ run_cxx() {
 }
 
 run_node() {
-    command -v node >/dev/null && command -v npm >/dev/null || { echo "npm is not there"; exit 77; }
+    need node npm
     for version in 1.16.3 1.21.0 1.30.0; do
         folder=$data/onnxruntime-$version
-        real=$(ORT_VERSION=$version bench/versus/install-ort.sh "$folder" 2>&1) || { echo "$real"; exit 77; }
+        real=$(ORT_VERSION=$version bench/versus/install-ort.sh "$folder" 2>&1) || missing "onnxruntime-node $version: $real"
         modules=$work/node-$version/node_modules
         mkdir "$work/node-$version" && cp -r "$folder/node_modules" "$modules"
         find "$modules/onnxruntime-node/bin" -name 'libonnxruntime.so*' -delete
