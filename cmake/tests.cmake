@@ -70,7 +70,7 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     target_compile_definitions(${program} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                SINTER_SHARED_DIR="${SHARED}")
     set(labels unit)
-    if(program MATCHES "threadpool|work_stealing|concurren|thread|mapping")
+    if(program MATCHES "threadpool|work_stealing|concurren|thread|mapping|server_pair")
       list(APPEND labels threads)
     endif()
     sinter_test_program(${program} ${labels})
