@@ -2,14 +2,14 @@
 #
 # Labels choose what a build runs: `quick` checks of the source, `unit`, `ops`, `conformance`,
 # `models`, `install`, `threads` for what the thread sanitizer is given, and `tier` for what runs again
-# on lower tiers of kernels. The targets programs_unit, programs_ops, programs_conformance and
+# on lower tiers of kernels. The targets programs_quick, programs_unit, programs_ops, programs_conformance and
 # programs_threads build what tests with that label run.
 
 set(TESTS ${PROJECT_SOURCE_DIR}/tests)
 set(SHARED ${PROJECT_SOURCE_DIR}/../shared CACHE PATH "Folder of large test data, if there is one")
 find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 set(CHECK ${PYTHON} ${TESTS}/source/check.py)
-foreach(label unit ops conformance threads)
+foreach(label quick unit ops conformance threads)
   add_custom_target(programs_${label})
 endforeach()
 
@@ -139,12 +139,14 @@ endif()
 foreach(check includes length names inc words docs format)
   sinter_test(source.${check} quick ${CHECK} ${check})
 endforeach()
+sinter_test_program(sinter_shared quick)
+sinter_test_program(sinter_ort quick)
 sinter_test(source.exports quick ${CHECK} exports $<TARGET_FILE:sinter_shared>)
 sinter_test(source.ort_exports quick ${CHECK} ort_exports $<TARGET_FILE:sinter_ort>)
 sinter_test(source.header quick ${CHECK} header ${CMAKE_C_COMPILER})
 if(NOT SINTER_SANITIZE)
-  sinter_test(source.tidy quick ${CHECK} tidy ${PROJECT_BINARY_DIR})
-  sinter_test(source.abi quick ${CHECK} abi ${PROJECT_BINARY_DIR})
+  sinter_test(source.tidy tidy ${CHECK} tidy ${PROJECT_BINARY_DIR})
+  sinter_test(source.abi abi ${CHECK} abi ${PROJECT_BINARY_DIR})
 endif()
 
 # ---- Operators ----
@@ -161,7 +163,7 @@ sinter_test(ops.text ops run_ops ${TESTS}/ops)
 
 if(TARGET sinter_cli)
   set(PROGRAM $<TARGET_FILE:sinter_cli>)
-  sinter_test_program(sinter_cli unit conformance)
+  sinter_test_program(sinter_cli quick unit conformance)
   sinter_test(source.operators quick ${CHECK} operators ${PROGRAM})
   sinter_test(cli "cli;unit" ${TESTS}/cli/test_cli.py ${PROGRAM})
   sinter_test(server "server;unit" ${TESTS}/server/test_server.py ${PROGRAM})

@@ -1,6 +1,7 @@
 #!/bin/bash
 # test.sh all|check|release|clients|asan|tsan - builds and runs the tests; the last line counts them.
-#   check    unit, operator and conformance tests of the release build: a minute after a small change
+#   check    checks of the source, unit, operator and conformance tests of the release build: a minute
+#            after a small change; without lower tiers, the program and the server
 #   release  everything, as it is shipped
 #   clients  of that, what other languages and ONNX Runtime's clients do
 #   asan     unit, operator and conformance tests with the address and undefined sanitizers
@@ -83,7 +84,7 @@ run_all() {
 # shellcheck disable=SC2046
 case "$what" in
 all) run_all ;;
-check) run_one release 'unit|ops|conformance' '-LE tier' $(programs unit ops conformance) ;;
+check) run_one release 'quick|unit|ops|conformance' '-LE tier|cli|server' $(programs quick unit ops conformance) ;;
 release) run_one release . '' ;;
 clients) run_one release clients '' ;;
 asan) run_one asan 'unit|ops|conformance' '' $(programs unit ops conformance) ;;

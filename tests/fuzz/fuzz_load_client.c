@@ -1,8 +1,8 @@
 /* fuzz_load_client.c - any bytes as what a server answers to the load client (`sinter load`).
  *
- * Byte 0: what they are, and how they come. Over a connection the client has sent a request, reads what
- * is there, in one part or two, and meets the end of the connection. As metadata of a model they become
- * inputs, data for them and the request that would be sent. */
+ * Byte 0: what they are, and how they come. Over a connection the client has sent a request, reads
+ * what is there, in one part or two, and meets the end of the connection. As metadata of a model
+ * they become inputs, data for them and the request that would be sent. */
 #include "server/load/load_client.h"
 
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static void put(int fd, const uint8_t *data, size_t size) {
     }
 }
 
-static void answer(const srv_load_protocol *protocol, unsigned how, const uint8_t *data, size_t size) {
+static void answer(const srv_load_protocol *protocol, unsigned how, const uint8_t *data,
+                   size_t size) {
     static const srv_target target = {.host = "127.0.0.1:8000"};
     srv_load_options options;
     srv_text request = {0};

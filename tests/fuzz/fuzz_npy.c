@@ -7,7 +7,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was written must be readable, with as many elements. Strings that .npy cannot hold are refused. */
+/* What was written must be readable, with as many elements. Strings that .npy cannot hold are
+ * refused. */
 static void write_again(const sn_value *tensor) {
     char *bytes = NULL;
     size_t size = 0;

@@ -1,5 +1,5 @@
-/* fuzz_npz.c - any bytes as numpy's .npz. Members are also read as if their checksum were right, which
- * random changes seldom leave it. */
+/* fuzz_npz.c - any bytes as numpy's .npz. Members are also read as if their checksum were right,
+ * which random changes seldom leave it. */
 #include "cli/formats/npz.h"
 
 #ifdef SINTER_HAVE_ZLIB
@@ -16,8 +16,7 @@ static void read_member(const cli_npz *npz, cli_npz_member member) {
     sn_value_destroy(tensor);
 #ifdef SINTER_HAVE_ZLIB
     if (member.method != 0 || member.size != member.packed) return;
-    member.crc =
-        (uint32_t)crc32(0, (const Bytef *)npz->bytes + member.offset, (uInt)member.packed);
+    member.crc = (uint32_t)crc32(0, (const Bytef *)npz->bytes + member.offset, (uInt)member.packed);
     tensor = NULL;
     cli_npz_read(npz, &member, &tensor, &err);
     sn_value_destroy(tensor);
