@@ -11,7 +11,9 @@
 #include "base/checked.h"
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/attention/attend.h"
 #include "cpu/core/kernels.h"
+#include "cpu/elementwise/map.h"
 
 #include <float.h>
 #include <math.h>
@@ -210,9 +212,9 @@ static void add_values(const attend_job *j, const workspace *w, const float *v, 
         int64_t width = sni_min(nr, j->v_columns - c);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t i = t * rows / tiles, here = (t + 1) * rows / tiles - i;
-            kernels->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
-                                w->output + i * j->v_columns + c, j->v_columns,
-                                add ? w->fade + i : NULL);
+            kernels->attend->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
+                                        w->output + i * j->v_columns + c, j->v_columns,
+                                        add ? w->fade + i : NULL);
         }
         v += width * n;
     }
@@ -227,7 +229,7 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
         kernels->gemm_tile[sni_min(mr, n - q)](a->head_size, k, w->packed, NULL, w->scores + q * nr,
                                                nr, false, NULL, NULL, 0);
-    kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
+    kernels->attend->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }
 
@@ -240,8 +242,8 @@ static void store_panel(const attend_job *j, const workspace *w, int64_t b, int6
         float sum = w->sum[t - t0], factor = sum == 0 ? 0 : 1 / sum;
         y += t % a->q_length * a->y.row;
         if (any)
-            j->kernels->binary[SNI_BINARY_MUL](w->output + (t - t0) * j->v_columns, &factor, y,
-                                               a->v_size, 1, 0, NULL);
+            j->kernels->maps->binary[SNI_BINARY_MUL](w->output + (t - t0) * j->v_columns, &factor,
+                                                     y, a->v_size, 1, 0, NULL);
 
         else
             memset(y, 0, (size_t)a->v_size * sizeof *y);
@@ -290,11 +292,11 @@ static void run_query(const attend_job *j, const workspace *w, int64_t item) {
         make_bias(a, b, h, q, lo, n, w->bias);
         block.key_bias = w->bias;
     }
-    kernels->dot_rows(head_at(&a->q, b, h) + q * a->q.row, k + lo * a->k.row, a->k.row, n,
-                      a->head_size, w->scores);
-    kernels->attend_row(&block, w->scores, n, &most, &sum);
-    kernels->weigh_rows(w->scores, v + lo * a->v.row, a->v.row, n, a->v_size,
-                        sum == 0 ? 0 : 1 / sum, y);
+    kernels->attend->dot_rows(head_at(&a->q, b, h) + q * a->q.row, k + lo * a->k.row, a->k.row, n,
+                              a->head_size, w->scores);
+    kernels->attend->attend_row(&block, w->scores, n, &most, &sum);
+    kernels->attend->weigh_rows(w->scores, v + lo * a->v.row, a->v.row, n, a->v_size,
+                                sum == 0 ? 0 : 1 / sum, y);
 }
 
 /* ---- The whole ---- */

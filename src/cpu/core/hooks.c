@@ -7,6 +7,7 @@
 #include "cpu/elementwise/doubles.h"
 #include "cpu/core/loops.h"
 #include "cpu/move/moves.h"
+#include "cpu/reduce/rows.h"
 #include "ops/core/kernel_hooks.h"
 
 /* ---- Products ---- */
@@ -125,7 +126,7 @@ enum {
 
 static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     const float *x = l->x;
     float *y = l->y;
     for (int64_t r = begin; r < end; r++)
@@ -137,7 +138,7 @@ static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
  * lanes, instead of a part of one. */
 static void softmax_short(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     float block[SHORT_ROW * SHORT_ROWS];
     for (int64_t r = begin; r < end; r += SHORT_ROWS) {
         int64_t rows = end - r < SHORT_ROWS ? end - r : SHORT_ROWS;
@@ -164,7 +165,7 @@ static void softmax_rows_f64(void *ctx, int64_t begin, int64_t end) {
 
 /* Columns that one call takes: as many as a vector has lanes. */
 static int64_t softmax_width(const sni_lanes *l) {
-    return l->dtype == SN_FLOAT64 ? sni_doubles_get()->lanes : sni_cpu_kernels_get()->lanes;
+    return l->dtype == SN_FLOAT64 ? sni_doubles_get()->lanes : sni_cpu_kernels_get()->rows->lanes;
 }
 
 static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
@@ -177,8 +178,8 @@ static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
             sni_doubles_get()->softmax_columns((const double *)l->x + at, (double *)l->y + at, l->n,
                                                l->step, count, l->logarithm);
         else
-            sni_cpu_kernels_get()->softmax_columns((const float *)l->x + at, (float *)l->y + at,
-                                                   l->n, l->step, count, l->logarithm);
+            sni_cpu_kernels_get()->rows->softmax_columns(
+                (const float *)l->x + at, (float *)l->y + at, l->n, l->step, count, l->logarithm);
     }
 }
 
@@ -202,7 +203,7 @@ static void core_softmax(int threads, const sni_lanes *l) {
 
 static void normalize_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_row_norm *j = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     for (int64_t r = begin; r < end; r++) {
         const float *x = (const float *)j->x + r * j->n, *scale = j->scale.data,
                     *shift = j->shift.data;

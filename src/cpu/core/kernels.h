@@ -5,8 +5,8 @@
 #ifndef SNI_CPU_CORE_KERNELS_H
 #define SNI_CPU_CORE_KERNELS_H
 
-#include "base/cpu.h"
 #include "base/floats.h"
+#include "cpu/core/dispatch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,6 +58,9 @@ typedef void (*sni_gemm_less_fn)(int64_t k, const float *a, const float *b, cons
                                  const float *sums, float *c, int64_t c_row, float *apart,
                                  const float *fetch, int64_t lines);
 
+typedef struct sni_map_kernels sni_map_kernels;             /* cpu/elementwise/map.h */
+typedef struct sni_row_kernels sni_row_kernels;             /* cpu/reduce/rows.h */
+typedef struct sni_attend_kernels sni_attend_kernels;       /* cpu/attention/attend.h */
 typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv/conv.h */
 typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/conv/winograd/winograd.h */
 typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/conv/depthwise/depthwise.h */
@@ -74,14 +77,6 @@ typedef enum sni_binary {
 #undef SNI_BINARY
     SNI_BINARY_COUNT
 } sni_binary;
-
-/* What is done to a block of an attention's scores before they become weights: times `scale`, bent
- * by `cap` (cap * tanh(x / cap); 0: not), plus biases. A bias of minus infinity hides a key. */
-typedef struct sni_attend_block {
-    float scale, cap;
-    const float *key_bias; /* one per key; NULL: none */
-    const float *bias;     /* laid out like the scores; NULL: none */
-} sni_attend_block;
 
 typedef struct sni_cpu_kernels {
     int block;  /* channels side by side in a blocked tensor (cpu/conv/conv.h): sni_cpu_block() */
@@ -138,53 +133,7 @@ typedef struct sni_cpu_kernels {
      * NULL: C has them. */
     void (*finish_tile)(const sni_epilogue *e, const float *sums, bool add, float *y, int64_t y_row,
                         int64_t i, int64_t rows, int64_t j, int64_t columns);
-    /* y[i] = act(x[i]) for n elements; x may be y. */
-    void (*map[SNI_ACT_COUNT])(float p0, float p1, const float *x, float *y, int64_t n);
-    /* y[i] = f(a[i * sa], b[i * sb]) in floats for n elements; strides are 0 or 1. `params` is not
-     * used. */
-    void (*binary[SNI_BINARY_COUNT])(const void *a, const void *b, void *y, int64_t n, int64_t sa,
-                                     int64_t sb, const void *params);
-    /* y[i] = c[i] != 0 ? a[i * sa] : b[i * sb] for n elements; strides are 0 or 1. */
-    void (*choose_row)(const float *c, const float *a, const float *b, float *y, int64_t n,
-                       int64_t sa, int64_t sb);
-    /* Floats of n bools or integers, and bools of floats. */
-    void (*from_bools)(const void *x, float *y, int64_t n);
-    void (*from_int32)(const void *x, float *y, int64_t n);
-    void (*from_int64)(const void *x, float *y, int64_t n);
-    void (*to_bools)(const float *x, uint8_t *y, int64_t n);
-    /* Softmax and its logarithm of n elements; y may be x for the former. */
-    void (*softmax_row)(const float *x, float *y, int64_t n);
-    void (*log_softmax_row)(const float *x, float *y, int64_t n);
-    /* The same of `count` columns, at most `lanes`; their n rows are `step` elements apart. */
-    int lanes;
-    void (*softmax_columns)(const float *x, float *y, int64_t n, int64_t step, int64_t count,
-                            bool logarithm);
-    /* Mean (0 if not centered) of n elements, and 1 / sqrt(mean square around it + epsilon). */
-    void (*moments)(const float *x, int64_t n, bool centered, float epsilon, float *mean,
-                    float *inverse);
-    /* y = (x - mean) * inverse * scale + shift; `shift` may be NULL. */
-    void (*normalize_row)(const float *x, float *y, int64_t n, float mean, float inverse,
-                          const float *scale, const float *shift);
-    /* y = y * factor + shift. */
-    void (*scale_row)(float *y, int64_t n, float factor, float shift);
-    /* Scores s (keys x nr, a column per query) to weights e^(s - most), in place. `most` and `sum`
-     * (nr each) are the greatest scores and the sums of weights of all blocks so far, and `fade`
-     * becomes what earlier weights are to be multiplied by. */
-    void (*attend_weigh)(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum,
-                         float *fade);
-    /* The same for one query, whose scores lie side by side. */
-    void (*attend_row)(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum);
-    /* s[j] = q . k[j * step] over d elements, for each key. */
-    void (*dot_rows)(const float *q, const float *k, int64_t step, int64_t keys, int64_t d,
-                     float *s);
-    /* y[i] = factor * sum over j of p[j] v[j * step + i], for d elements. */
-    void (*weigh_rows)(const float *p, const float *v, int64_t step, int64_t keys, int64_t d,
-                       float factor, float *y);
-    /* y[i * y_row + c] = y[...] * fade[i] + sum over j of p[j * nr + i] v[j * columns + c], for
-     * `rows` queries (at most mr) and as many columns as 1 or 2 vectors have; fade NULL: nothing
-     * stands in y. */
-    void (*attend_sum)(int rows, int vectors, int64_t keys, const float *p, const float *v,
-                       float *y, int64_t y_row, const float *fade);
+    int lanes; /* floats of a vector */
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
     /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum
@@ -192,6 +141,9 @@ typedef struct sni_cpu_kernels {
     int64_t chain_flops;
     float (*fma_chain)(int64_t rounds);
     float (*read_sum)(const float *x, int64_t n);
+    const sni_map_kernels *maps;
+    const sni_row_kernels *rows;
+    const sni_attend_kernels *attend;
     const sni_conv_kernels *conv;
     const sni_wino_kernels *wino;
     const sni_depthwise_kernels *depthwise;
@@ -201,11 +153,5 @@ typedef struct sni_cpu_kernels {
     const sni_inner_product_kernels *inner_product;
     const sni_blocked_kernels *blocked;
 } sni_cpu_kernels;
-
-/* The kernels of the tier in force (SINTER_ISA or the best there is). */
-const sni_cpu_kernels *sni_cpu_kernels_get(void);
-
-/* The kernels of a tier; NULL if this machine or build has none. For tests. */
-const sni_cpu_kernels *sni_cpu_kernels_of(sni_isa isa);
 
 #endif

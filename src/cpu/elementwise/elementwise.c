@@ -5,6 +5,7 @@
 #include "base/threadpool.h"
 #include "cpu/core/cpu_ep.h"
 #include "cpu/elementwise/doubles.h"
+#include "cpu/elementwise/map.h"
 #include "ops/core/convert.h"
 #include "ops/core/tensor_util.h"
 
@@ -61,7 +62,7 @@ static void map_piece(void *ctx, int64_t begin, int64_t end) {
 
 static void run_map(sni_kernel *k, sni_act act, float p0, float p1) {
     const sni_tensor *x = sni_in(k, 0);
-    map_job j = {sni_cpu_kernels_get()->map[act], p0, p1, x->data, sni_out(k, 0)->data};
+    map_job j = {sni_cpu_kernels_get()->maps->map[act], p0, p1, x->data, sni_out(k, 0)->data};
     if (x->count) sni_parallel_for(k->threads, x->count, GRAIN, map_piece, &j);
 }
 
@@ -213,7 +214,7 @@ static sn_status binary_run(sni_kernel *k) {
                          .in_as = {SN_FLOAT32, SN_FLOAT32},
                          .out = sni_out(k, 0),
                          .out_as = SN_FLOAT32,
-                         .binary = sni_cpu_kernels_get()->binary[fn]};
+                         .binary = sni_cpu_kernels_get()->maps->binary[fn]};
     sni_elementwise_run(k->threads, &m);
     return SN_OK;
 }

@@ -23,7 +23,7 @@ typedef enum layout { ROW, ONE, SPREAD } layout;
  * `cut` with all of the axes behind it. */
 typedef struct job {
     const sni_group_program *p;
-    const sni_cpu_kernels *kernels;
+    const sni_map_kernels *kernels;
     const void *in[SNI_GROUP_INPUTS];
     void *out[SNI_GROUP_OUTPUTS];
     int shape_rank; /* of the group */
@@ -451,7 +451,7 @@ static sn_status run_reduction(sni_kernel *k, job *j) {
 static sn_status group_run(sni_kernel *k) {
     job j; /* filled in as far as it is needed */
     j.p = k->state;
-    j.kernels = sni_cpu_kernels_get();
+    j.kernels = sni_cpu_kernels_get()->maps;
     if (!bind(k, &j)) return k->node->op->ref(k);
     if (j.count == 0 && !j.p->reducer) return SN_OK;
     if (j.count == 0) return k->node->op->ref(k);

@@ -4,7 +4,8 @@
 #define SNI_CPU_ELEMENTWISE_GROUP_H
 
 #include "cpu/core/cpu_ep.h"
-#include "cpu/core/loops.h"
+#include "cpu/elementwise/map.h"
+#include "cpu/reduce/reduce.h"
 #include "ops/sinter/group.h"
 
 enum { SNI_GROUP_STEPS = 3 * SNI_GROUP_MEMBERS, SNI_GROUP_SLOTS = 256 };

@@ -7,7 +7,7 @@
 typedef struct compiler {
     sni_group_program *p;
     const sni_graph *body;
-    const sni_cpu_kernels *kernels;
+    const sni_map_kernels *kernels;
     int16_t *slot;   /* by value of the body; -1: none yet */
     sn_dtype *dtype; /* likewise */
 } compiler;
@@ -148,7 +148,7 @@ static int compile_one(compiler *c, const sni_node *n) {
 /* ---- A reduction ---- */
 
 static const sni_reducer *find_reducer(const sni_node *n, bool *selects) {
-    const sni_loops *l = sni_loops_get();
+    const sni_reduce_kernels *l = sni_reduce_kernels_get();
     const struct {
         const char *op;
         const sni_reducer *const *table;
@@ -331,7 +331,8 @@ static bool compile(compiler *c, const sni_choice *choice) {
 }
 
 bool sni_group_compile(const sni_choice *choice, sni_group_program *p) {
-    compiler c = {.p = p, .body = sni_group_body(choice->node), .kernels = sni_cpu_kernels_get()};
+    compiler c = {
+        .p = p, .body = sni_group_body(choice->node), .kernels = sni_cpu_kernels_get()->maps};
     if (!c.body) return false;
     memset(p, 0, sizeof *p);
     c.slot = calloc((size_t)c.body->value_count + 1, sizeof *c.slot);

@@ -12,32 +12,6 @@
 
 enum { SMALL_WORK = 1 << 16 }; /* multiply-accumulates that are not worth a second thread */
 
-extern const sni_int_kernels sni_int_kernels_baseline;
-#ifdef SNI_X86
-extern const sni_int_kernels sni_int_kernels_avx2, sni_int_kernels_avx512,
-    sni_int_kernels_avx512vnni;
-#endif
-
-static const sni_int_kernels *const tiers[SNI_ISA_COUNT] = {
-    [SNI_ISA_BASELINE] = &sni_int_kernels_baseline,
-#ifdef SNI_X86
-    [SNI_ISA_AVX2] = &sni_int_kernels_avx2,
-    [SNI_ISA_AVX512] = &sni_int_kernels_avx512,
-    [SNI_ISA_AVX512VNNI] = &sni_int_kernels_avx512vnni,
-    [SNI_ISA_AMX] = &sni_int_kernels_avx512vnni,
-#endif
-};
-
-const sni_int_kernels *sni_int_kernels_of(sni_isa isa) {
-    return isa <= sni_cpu_best() ? tiers[isa] : NULL;
-}
-
-const sni_int_kernels *sni_int_kernels_get(void) {
-    const sni_int_kernels *found = NULL;
-    for (int isa = (int)sni_cpu_isa(); isa >= 0 && !found; isa--) found = tiers[isa];
-    return found;
-}
-
 /* First row of panel i when m rows are dealt out to `panels`. */
 static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
     return m / panels * i + sni_min(i, m % panels);
@@ -117,6 +91,7 @@ void sni_int_fill_rows(const void *ctx, int64_t n0, int64_t cols, int32_t *panel
 typedef struct share {
     const sni_igemm *g;
     const sni_int_kernels *kernels;
+    const sni_requantize_kernels *requantize;
     int64_t row_panels;
     int64_t i0, i1, j0, j1; /* panels of rows and columns */
     bool direct;            /* whole tiles are finished on the spot */
@@ -206,7 +181,7 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
                            .low = g->low,
                            .y = at_element(g, first, n0),
                            .y_step = g->c_row};
-    kernels->finish[g->kind](&block);
+    s->requantize->finish[g->kind](&block);
 }
 
 static void run_share(const share *s) {
@@ -277,6 +252,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         char *b = a ? a + a_bytes(j->g, j->kernels) : NULL;
         share s = {.g = j->g,
                    .kernels = j->kernels,
+                   .requantize = sni_requantize_kernels_get(),
                    .row_panels = j->row_panels,
                    .direct = j->direct,
                    .i0 = j->by_rows ? from : 0,

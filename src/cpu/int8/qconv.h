@@ -3,6 +3,7 @@
 #define SNI_CPU_INT8_QCONV_H
 
 #include "cpu/int8/integer.h"
+#include "cpu/int8/windows.h"
 #include "ops/nn/conv_core.h"
 
 typedef struct sni_qconv {

@@ -36,6 +36,7 @@ void sni_qconv_pack_few(sni_qconv *p, const sni_tensor *w) {
 typedef struct padded {
     const sni_qconv_call *c;
     const sni_int_kernels *kernels;
+    const sni_int_windows_kernels *windows;
     int64_t width, height; /* of a plane */
     const uint8_t *x;      /* an image */
     uint8_t *bytes;        /* its planes, padded */
@@ -75,7 +76,7 @@ static void fill_windows(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
                 int64_t down = row * w->stride[0] + h * w->dilation[0];
                 const uint8_t *x = p->first + (c * p->height + down) * p->width + at * w->stride[1];
                 for (int64_t u = 0; u < q->row_units; u++)
-                    p->kernels->window_units(x + u * group, w->stride[1], flip, n,
+                    p->windows->window_units(x + u * group, w->stride[1], flip, n,
                                              panel + u * nr + done);
                 done += n;
             }
@@ -101,7 +102,7 @@ sn_status sni_qconv_run_few(sni_kernel *k, const sni_qconv_call *c, sni_igemm g)
     const sni_window *w = &c->conv.window;
     int64_t channels = q->channels * q->groups, bytes, pixels = w->out[0] * w->out[1];
     size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
-    padded p = {.c = c, .kernels = sni_int_kernels_get()};
+    padded p = {.c = c, .kernels = sni_int_kernels_get(), .windows = sni_int_windows_kernels_get()};
     if (!measure(&p, channels, &bytes)) return k->node->op->ref(k);
     p.bytes = sni_scratch(k, (size_t)bytes);
     g.fill = fill_windows;

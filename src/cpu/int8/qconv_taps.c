@@ -16,6 +16,8 @@ enum { BAND = 4096, MOST = 1 << 24 }; /* floats of a band, if it has more than o
 typedef struct bands {
     const sni_qconv_call *c;
     const sni_int_kernels *kernels;
+    const sni_int_windows_kernels *windows;
+    const sni_requantize_kernels *requantize;
     int64_t down, across;  /* phases */
     int64_t width, height; /* of a phase */
     int64_t phase;         /* floats of one */
@@ -122,12 +124,12 @@ static void sum_band(const bands *b, int64_t channel, int64_t rows, const uint8_
                              .n = w->out[1],
                              .y = sums,
                              .y_step = b->sum_step};
-        b->kernels->windows(&v);
+        b->windows->windows(&v);
         return;
     }
-    b->kernels->widen(bytes, b->phase * b->down * b->across, is_signed, (float)b->c->x_zero,
-                      floats);
-    b->kernels->taps(&(sni_int_taps){taps, p->taps_w + channel * p->taps, p->taps,
+    b->requantize->widen(bytes, b->phase * b->down * b->across, is_signed, (float)b->c->x_zero,
+                         floats);
+    b->windows->taps(&(sni_int_taps){taps, p->taps_w + channel * p->taps, p->taps,
                                      (rows - 1) * b->width + w->out[1], sums});
 }
 
@@ -155,7 +157,7 @@ static void run_plane(const bands *b, int64_t plane, float *floats, int32_t *sum
         gather(b, x, row * w->stride[0] - w->begin[0], bytes);
         sum_band(b, channel, block.rows, bytes, floats, taps, sums);
         block.y = y + (size_t)(row * w->out[1]) * width;
-        b->kernels->finish[c->kind](&block);
+        b->requantize->finish[c->kind](&block);
     }
 }
 
@@ -178,7 +180,10 @@ sn_status sni_qconv_run_taps(sni_kernel *k, const sni_qconv_call *c) {
     const sni_window *w = &c->conv.window;
     int64_t planes = c->conv.batch * c->p->w.n;
     int64_t parts = k->threads < 1 ? 1 : k->threads;
-    bands b = {.c = c, .kernels = sni_int_kernels_get()};
+    bands b = {.c = c,
+               .kernels = sni_int_kernels_get(),
+               .windows = sni_int_windows_kernels_get(),
+               .requantize = sni_requantize_kernels_get()};
     if (!(c->p->rows_w ? measure_windows(&b) : measure_phases(&b))) return k->node->op->ref(k);
     if (planes * w->out[0] * w->out[1] * c->p->taps < 1 << 15) parts = 1;
     b.parts = (int)(parts < planes ? parts : planes);

@@ -9,7 +9,7 @@ enum { GRAIN = 32768 }; /* elements worth a thread */
 /* ---- Rows ---- */
 
 typedef struct row_job {
-    const sni_int_kernels *kernels;
+    const sni_requantize_kernels *kernels;
     const void *x;
     void *y;
     bool is_signed;
@@ -30,7 +30,7 @@ static void dequantize_piece(void *ctx, int64_t begin, int64_t end) {
 
 void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, float zero, float low,
                       uint8_t *out) {
-    row_job j = {.kernels = sni_int_kernels_get(),
+    row_job j = {.kernels = sni_requantize_kernels_get(),
                  .x = x->data,
                  .y = out,
                  .scale = scale,
@@ -42,7 +42,7 @@ void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, flo
 enum { PARTS = 64 }; /* pieces whose ranges are found one by one */
 
 typedef struct range_job {
-    const sni_int_kernels *kernels;
+    const sni_requantize_kernels *kernels;
     const float *x;
     int64_t n;
     float ends[2 * PARTS]; /* least and greatest of each piece */
@@ -58,7 +58,7 @@ static void range_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 sni_dynamic_scale sni_int_dynamic_scale(const sni_kernel *k, const sni_tensor *x) {
-    range_job j = {.kernels = sni_int_kernels_get(), .x = x->data, .n = x->count};
+    range_job j = {.kernels = sni_requantize_kernels_get(), .x = x->data, .n = x->count};
     if (x->count)
         sni_parallel_for(k->threads, PARTS, GRAIN * PARTS / x->count + 1, range_piece, &j);
     return sni_dynamic_scale_of(j.ends, 2 * PARTS);
@@ -94,7 +94,7 @@ static sn_status quantize_run(sni_kernel *k) {
 
 static sn_status dequantize_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
-    row_job j = {.kernels = sni_int_kernels_get(),
+    row_job j = {.kernels = sni_requantize_kernels_get(),
                  .x = x->data,
                  .y = sni_out(k, 0)->data,
                  .is_signed = x->dtype == SN_INT8,
@@ -126,7 +126,7 @@ static bool pair_accepts(const sni_choice *c) {
 
 static void pair_piece(const void *a, const void *b, void *y, int64_t n, int64_t sa, int64_t sb,
                        const void *params) {
-    sni_int_kernels_get()->pair(params, a, sa, b, sb, y, n);
+    sni_requantize_kernels_get()->pair(params, a, sa, b, sb, y, n);
 }
 
 static sn_status run_pair(sni_kernel *k, bool product) {

@@ -2,6 +2,7 @@
  * coefficients; scores become labels and probabilities as in the reference kernels. */
 #include "ops/ml/linear_ml.h"
 
+#include "cpu/attention/attend.h"
 #include "cpu/gemm/dense.h"
 
 #include <stdlib.h>
@@ -32,8 +33,8 @@ static bool multiply_few(sni_kernel *k, int64_t rows, float *sums) {
         return false;
     const float *x = sni_in(k, 0)->data;
     for (int64_t r = 0; r < rows; r++)
-        kernels->dot_rows(x + r * l.features, l.coefficients, l.features, l.outputs, l.features,
-                          sums + r * l.outputs);
+        kernels->attend->dot_rows(x + r * l.features, l.coefficients, l.features, l.outputs,
+                                  l.features, sums + r * l.outputs);
     return true;
 }
 

@@ -180,9 +180,4 @@ static void walk(const sni_tree_place *n, const float *x, const int32_t *from, i
 
 #endif
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_tree_kernels PASTE(sni_tree_kernels_, TIER);
-
-const sni_tree_kernels PASTE(sni_tree_kernels_, TIER) = {.walk = walk};
+SNI_DEFINE_TABLE(sni_tree_kernels) = {.walk = walk};

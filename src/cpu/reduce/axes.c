@@ -1,7 +1,7 @@
 /* axes.c - normalisation along any axes in float32, where the elements lie. */
 #include "base/threadpool.h"
 #include "cpu/core/hooks.h"
-#include "cpu/core/loops.h"
+#include "cpu/reduce/reduce.h"
 
 #include <math.h>
 
@@ -12,7 +12,7 @@ enum {
 };
 
 typedef struct axes_job {
-    const sni_loops *loops;
+    const sni_reduce_kernels *loops;
     const sni_axes *axes;
     const float *x;
     float *y;
@@ -29,7 +29,7 @@ typedef struct axes_walk {
 
 static void add_up(void *ctx, int64_t at, int64_t rows, int64_t step) {
     const axes_walk *w = ctx;
-    const sni_loops *loops = w->job->loops;
+    const sni_reduce_kernels *loops = w->job->loops;
     const float *x = w->job->x + at;
     for (int64_t r = 0; r < rows; r++, x += step)
         if (w->job->axes->run_kept)
@@ -82,6 +82,6 @@ static void axes_piece(void *ctx, int64_t begin, int64_t end) {
 
 void sni_cpu_norm_axes(int threads, const sni_axes *axes, int64_t results, const float *x, float *y,
                        int64_t p) {
-    axes_job j = {.loops = sni_loops_get(), .axes = axes, .x = x, .y = y, .p = p};
+    axes_job j = {.loops = sni_reduce_kernels_get(), .axes = axes, .x = x, .y = y, .p = p};
     sni_parallel_for(threads, results, AXES_GRAIN / axes->count + 1, axes_piece, &j);
 }

@@ -1,8 +1,6 @@
 /* rnn.isa.c - the recurrent cells of one instruction-set tier; see tier.isa.c. */
 #include "cpu/rnn/rnn.h"
-#include "cpu/core/simd.h"
-
-#include "cpu/core/math.inc.c"
+#include "cpu/core/simd_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -182,12 +180,7 @@ static void rnn(const sni_rnn_step *s, int64_t first, int64_t last) {
     all_rows(s, first, last, rnn_rows);
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER);
-
-const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_rnn_kernels) = {
     .lanes = LANES,
     .rnn = rnn,
     .lstm = lstm,

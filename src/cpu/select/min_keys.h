@@ -4,6 +4,7 @@
 #define SNI_CPU_SELECT_MIN_KEYS_H
 
 #include "base/dtype.h"
+#include "cpu/core/dispatch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,14 +26,11 @@ typedef struct sni_min_key_fns {
 
 enum { SNI_MIN_KEYS_CHUNK = 16 };
 
-typedef struct sni_min_keys {
+struct sni_min_keys {
     /* Keys of n elements by their type, turned where the largest come first; NULL: no such type.
      * NaN counts as the largest, and -0 is 0. */
     void (*keys[SNI_DTYPE_COUNT])(const void *x, int64_t n, bool largest, void *keys);
     sni_min_key_fns narrow, wide; /* of 32 and of 64 bits */
-} sni_min_keys;
-
-/* Those of the tier in force. */
-const sni_min_keys *sni_min_keys_get(void);
+};
 
 #endif

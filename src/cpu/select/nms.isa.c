@@ -38,9 +38,4 @@ static bool overlaps(const sni_nms_taken *t, int64_t from, int64_t to, const flo
     return false;
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_nms_kernels PASTE(sni_nms_kernels_, TIER);
-
-const sni_nms_kernels PASTE(sni_nms_kernels_, TIER) = {.overlaps = overlaps};
+SNI_DEFINE_TABLE(sni_nms_kernels) = {.overlaps = overlaps};

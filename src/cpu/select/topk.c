@@ -20,19 +20,6 @@ enum {
     TURNED = 16,   /* lanes of another than the last axis that are laid out together */
 };
 
-extern const sni_min_keys sni_min_keys_baseline;
-#ifdef SNI_X86
-extern const sni_min_keys sni_min_keys_avx2, sni_min_keys_avx512;
-#endif
-
-const sni_min_keys *sni_min_keys_get(void) {
-#ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_min_keys_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_min_keys_avx2;
-#endif
-    return &sni_min_keys_baseline;
-}
-
 /* A key of 64 bits and its position; those of 32 bits stand above their position in 64. */
 typedef struct entry {
     int64_t key, at;

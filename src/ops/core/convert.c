@@ -4,13 +4,8 @@
 
 #define BODY "ops/core/convert.inc.c"
 #include "ops/core/each_number.inc.h"
-#define T uint8_t
-#define SUFFIX b8
-#define T_BOOL 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_BOOL
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
 #undef BODY
 
 enum { BLOCK = 256 }; /* elements carried at a time */
