@@ -306,10 +306,11 @@ static sn_status gqa_ref(sni_kernel *k) {
     a.scale = p->scale != 0 ? (double)p->scale : 1 / sqrt((double)a.head_size);
     SN_TRY(apply_rotary(k, &a, &f));
     int64_t rows = past && past->dims[2] > a.total ? past->dims[2] : a.total;
-    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, PRESENT_KEY), rows, a.before,
-                                      a.q_length, a.head_size, &a.k));
-    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE), rows,
-                                      a.before, a.q_length, a.v_size, &a.v));
+    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, PRESENT_KEY),
+                                      &(sni_append){rows, a.before, a.q_length, a.head_size},
+                                      &a.k));
+    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
+                                      &(sni_append){rows, a.before, a.q_length, a.v_size}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));
     SN_TRY(read_sink(k, &a));
     SN_TRY(sni_out_as(k, kept, a.dtype, &a.kept));

@@ -93,10 +93,10 @@ static sn_status packed_ref(sni_kernel *k) {
         a.k.data = sni_element(data, p->q_heads * size, bytes);
         a.v.data = sni_element(data, (p->q_heads + p->kv_heads) * size, bytes);
     }
-    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, 1), a.total, a.before, length, size,
-                                      &a.k));
-    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, 2), a.total,
-                                      a.before, length, size, &a.v));
+    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, 1),
+                                      &(sni_append){a.total, a.before, length, size}, &a.k));
+    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, 2),
+                                      &(sni_append){a.total, a.before, length, size}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, MASK)));
     SN_TRY(sni_out_as(k, y, a.dtype, &out));
     a.y = sni_heads_inner(out, length, p->q_heads * size, size);

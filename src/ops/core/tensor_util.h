@@ -58,12 +58,22 @@ void sni_share(int threads, int64_t n, int64_t bytes,
 void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
                       size_t width);
 
-/* Copies every element of a box of shape `dims` between two places with their own strides (in
- * elements, of any sign; 0 repeats a source). `width` is 1, 2, 4, 8 or 16. `dst` and `src` point
- * to the box's first element and must not overlap. Uses the kernel's threads. */
-void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
-                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
-                  size_t width);
+/* A box of elements that is copied between two arrays with strides of their own: in elements, of
+ * any sign; a source stride of 0 repeats. dst and src point to the box's first element and must not
+ * overlap. */
+typedef struct sni_box {
+    int rank;
+    const int64_t *dims;
+    void *dst;
+    const int64_t *dst_strides;
+    const void *src;
+    const int64_t *src_strides;
+    size_t width; /* bytes of an element: 1, 2, 4, 8 or 16 */
+} sni_box;
+
+/* Copies all elements of a box with the kernel's threads: merges axes, and transposes in tiles
+ * where the two sides have different fastest axes. */
+void sni_copy_box(sni_kernel *k, const sni_box *box);
 
 /* Copies positions [at, at + length) of one axis of `whole`, which must be in range, from the dense
  * tensor at `from`, or to the one at `to`. */

@@ -51,10 +51,19 @@ sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn, bool means);
 /* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
 sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);
 
-/* `fn` over all planes: x and y tell the shapes (channels first) of the elements at `in` and `out`,
- * which are of the function's type. `indices` may be NULL. */
-sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
-                          const void *in, const sni_tensor *y, void *out, int64_t *indices);
+/* A pool of elements in memory: x and y give the shapes (channels first) of the elements at `in`
+ * and `out`, which are of fn's type. */
+typedef struct sni_pool_planes {
+    sni_pool_fn fn;
+    bool global; /* the window is the whole plane */
+    const sni_tensor *x, *y;
+    const void *in;
+    void *out;
+    int64_t *indices; /* may be NULL */
+} sni_pool_planes;
+
+/* Calls fn for all rows of all planes, with the parameters of k (sni_pool_params). */
+sn_status sni_pool_run_planes(sni_kernel *k, const sni_pool_planes *planes);
 
 /* (N, C, 1, ...): `.infer` of global pools. */
 sn_status sni_infer_global_pool(sni_infer *c);

@@ -53,9 +53,11 @@ static void move_blocks(sni_kernel *k, const sni_tensor *wide, const sni_tensor 
     if (wide->count == 0) return;
     size_t width = sni_dtype_width(wide->dtype);
     if (to_wide)
-        sni_copy_box(k, 6, dims, wide->data, wide_strides, deep->data, deep_strides, width);
+        sni_copy_box(
+            k, &(sni_box){6, dims, wide->data, wide_strides, deep->data, deep_strides, width});
     else
-        sni_copy_box(k, 6, dims, deep->data, deep_strides, wide->data, wide_strides, width);
+        sni_copy_box(
+            k, &(sni_box){6, dims, deep->data, deep_strides, wide->data, wide_strides, width});
 }
 
 static sn_status depth_to_space_infer(sni_infer *c) {

@@ -26,8 +26,8 @@ static void put_shifted(sni_kernel *k, const sni_tensor *x, sni_tensor *y, const
         src += skip * from[i];
         dst += start * to[i];
     }
-    sni_copy_box(k, x->rank, dims, sni_element(y->data, dst, width), to,
-                 sni_element(x->data, src, width), from, width);
+    sni_copy_box(k, &(sni_box){x->rank, dims, sni_element(y->data, dst, width), to,
+                               sni_element(x->data, src, width), from, width});
 }
 
 /* ---- Pad ---- */

@@ -173,8 +173,8 @@ static sn_status slice_ref(sni_kernel *k) {
         from[axis] = r.count > 1 ? from[axis] * r.step : 0;
     }
     size_t width = sni_dtype_width(x->dtype);
-    sni_copy_box(k, y->rank, y->dims, y->data, to, sni_element(x->data, offset, width), from,
-                 width);
+    sni_copy_box(k, &(sni_box){y->rank, y->dims, y->data, to, sni_element(x->data, offset, width),
+                               from, width});
     return SN_OK;
 }
 
