@@ -1,7 +1,8 @@
-/* kernels.h - the table of vector kernels. Each instruction-set tier is the same source
- * (tier.isa.c) compiled with its own flags; dispatch.c picks one when first asked.
+/* kernels.h - sni_cpu_kernels: the vector kernels of one tier that matrix products and convolutions
+ * share, and pointers to the kernels of the modules. How a tier is chosen: cpu/core/dispatch.h.
  *
- * Leaf kernels never allocate, fail or start threads. */
+ * Leaf kernels never allocate, fail or start threads. They take their parameters one by one rather
+ * than in a struct where they are called once per tile: the parameters then stay in registers. */
 #ifndef SNI_CPU_CORE_KERNELS_H
 #define SNI_CPU_CORE_KERNELS_H
 
@@ -14,11 +15,11 @@
 enum {
     SNI_MAX_MR = 14, /* largest tile of any tier */
     SNI_MAX_NR = 32,
-    SNI_DOT_COLUMNS = 8, /* of products along k */
-    SNI_LEFT_STEPS = 16  /* of k that lie together in a packed left operand: lines of the cache */
+    SNI_DOT_COLUMNS = 8, /* most columns of gemm_dots */
+    SNI_LEFT_STEPS = 16  /* consecutive elements of a row in a packed left operand: a cache line */
 };
 
-/* What is done to a result before it is stored for good: cpu/core/act.def. */
+/* Activations that are applied before a result is stored: cpu/core/act.def. */
 typedef enum sni_act {
 #define SNI_ACT(name) SNI_ACT_##name,
 #include "cpu/core/act.def"
@@ -26,6 +27,8 @@ typedef enum sni_act {
     SNI_ACT_COUNT
 } sni_act;
 
+/* What is done to the result C of a product before it is stored:
+ * C = act(C + biases + residual). */
 typedef struct sni_epilogue {
     sni_act act;
     float p0, p1;
@@ -39,21 +42,23 @@ typedef struct sni_epilogue {
     int64_t residual_row;       /* elements between its rows */
 } sni_epilogue;
 
-/* C (rows x nr) = A B, or C += A B. `a` is from pack_left(), `b` is k rows of nr elements; C's rows
- * are c_row elements apart. Sums go on from `sums` (nr in a row; NULL: from 0) as if they had never
- * left the registers. With `apart`, they go there, nr in a row, and C is only brought near; `apart`
- * may be `sums`. Meanwhile about `lines` lines of 64 bytes from `fetch` on are brought to the
- * second-level cache; it may point anywhere. */
+/* A GEMM tile: C (rows x nr) = A B, or C += A B with `add`. `a` is from pack_left(); `b` is k rows
+ * of nr elements; C's rows are c_row elements apart. Sums start from `sums` (rows of nr; NULL: 0),
+ * so that a long k can be processed in several calls with the same bits. With `apart` the sums are
+ * stored there, in rows of nr, and C is only prefetched; `apart` may be `sums`. Meanwhile about
+ * `lines` cache lines from `fetch` on are prefetched to the second-level cache; `fetch` may point
+ * anywhere. */
 typedef void (*sni_gemm_tile_fn)(int64_t k, const float *a, const float *b, const float *sums,
                                  float *c, int64_t c_row, bool add, float *apart,
                                  const float *fetch, int64_t lines);
 
-/* The same with rows of A that lie as they are, a_row elements apart, and sums from 0. */
+/* The same with strided (unpacked) rows of A, a_row elements apart, and sums from 0. */
 typedef void (*sni_gemm_strided_fn)(int64_t k, const float *a, int64_t a_row, const float *b,
                                     float *c, int64_t c_row, bool add, float *apart,
                                     const float *fetch, int64_t lines);
 
-/* That of packed A with B less `less`, which lies as B does, and sums that go to `apart`. */
+/* The tile of packed A with B - less, where `less` is laid out like B; sums are stored to `apart`.
+ * Strassen's method needs such differences. */
 typedef void (*sni_gemm_less_fn)(int64_t k, const float *a, const float *b, const float *less,
                                  const float *sums, float *c, int64_t c_row, float *apart,
                                  const float *fetch, int64_t lines);
@@ -79,40 +84,41 @@ typedef enum sni_binary {
 } sni_binary;
 
 typedef struct sni_cpu_kernels {
-    int block;  /* channels side by side in a blocked tensor (cpu/conv/conv.h): sni_cpu_block() */
-    int mr, nr; /* of a tile */
-    int kc;     /* most rows of B that a tile goes through at once */
+    int block;  /* channels of a block of a blocked tensor (cpu/conv/conv.h): sni_cpu_block() */
+    int mr, nr; /* rows and columns of a tile */
+    int kc;     /* the largest k of one tile call */
     sni_gemm_tile_fn gemm_tile[SNI_MAX_MR + 1]; /* by number of rows, 1 to mr */
-    sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* the same for the first half of B's columns; sums
-                                                   are nr in a row all the same */
-    sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1]; /* the same as gemm_tile */
-    sni_gemm_strided_fn gemm_strided[SNI_MAX_MR + 1],
-        gemm_strided_half[SNI_MAX_MR + 1]; /* the same */
-    /* Products of operands as they lie, k along both of them: C's rows and columns are c_row and
-     * c_col apart. Of the second there are at most SNI_DOT_COLUMNS lines. */
+    sni_gemm_tile_fn gemm_half[SNI_MAX_MR + 1]; /* for the first half of B's columns; rows of sums
+                                                   have nr elements all the same */
+    sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1];
+    sni_gemm_strided_fn gemm_strided[SNI_MAX_MR + 1], gemm_strided_half[SNI_MAX_MR + 1];
+    /* C (rows x cols) = A B, or +=, for unpacked operands that are both contiguous along k: dot
+     * products. C's rows and columns are c_row and c_col apart. cols <= SNI_DOT_COLUMNS. */
     void (*gemm_dots)(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,
                       const float *b, int64_t b_col, float *c, int64_t c_row, int64_t c_col,
                       bool add);
-    /* The same with n along B. */
+    /* The same for an unpacked B whose rows of n elements are contiguous; A has any strides. */
     void (*gemm_across)(int64_t rows, int64_t k, const float *a, int64_t a_row, int64_t a_col,
                         const float *b, int64_t b_row, int64_t n, float *c, int64_t c_row,
                         bool add);
-    /* The same for one row, the rows of B from end to end. */
+    /* The same for one row of A: each row of B is read from beginning to end. */
     void (*gemm_along)(int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
                        int64_t n, float *c, bool add);
-    /* C = A B, or C += A B, for one row of A that lies as it is and a panel of B. */
+    /* C = A B, or +=, for one unpacked row of A and a packed panel of B. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
-    /* Packs a pair of row panels for products by seven (cpu/gemm/strassen.c): rows i and rows + i
+    /* Packs a pair of row panels for Strassen's method (cpu/gemm/strassen.c): rows i and rows + i
      * of `from`, which are `step` elements apart and have 2 * half columns; where i is not below
-     * `lower` the second is the first again. What is written are the first and last quarter, A11
-     * and A22, then A11 + A22, A21 + A22, A11 + A12, A11 - A21 and A12 - A22, one after the other.
-     * sizes[i] and sizes[mr + i] become the bits of the greatest number, without sign, in both. */
+     * `lower` the second is the first again. Writes A11 and A22, then A11 + A22, A21 + A22,
+     * A11 + A12, A11 - A21 and A12 - A22, one after the other. sizes[i] and sizes[mr + i] become
+     * the bits of the largest magnitude in the two rows. */
     void (*strassen_left)(const float *from, int64_t step, int64_t rows, int64_t lower,
                           int64_t half, float *to, int32_t *sizes);
-    /* sizes[j] becomes the greatest of itself and the bits of column j of a panel of B. */
+    /* sizes[j] becomes the maximum of itself and the bits of the magnitudes in column j of a panel
+     * of B. */
     void (*column_sizes)(int64_t k, const float *b, int32_t *sizes);
-    /* A panel of `count` rows as tiles read it, element p of row i being from[i * step + p] for
-     * p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones. Zeros fill it up. */
+    /* Packs a panel of a left operand with `count` <= mr rows, element p of row i being
+     * from[i * step + p] for p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones.
+     * Zeros fill it up. */
     void (*pack_left)(const sni_unaligned_float *from, int64_t step, int64_t count, int64_t k,
                       float *to);
     /* to[p * width + i] = from[i * step + p] for i < count, 0 from there to width, p < k. */
@@ -128,16 +134,16 @@ typedef struct sni_cpu_kernels {
      * `more` may be NULL. */
     void (*finish_row)(const sni_epilogue *e, float *y, float bias, const float *columns,
                        const float *more, int64_t n);
-    /* All of e on rows [i, i + rows) and columns [j, j + columns) of C, which begin at `y` and are
-     * y_row elements apart. `sums`: first takes them from there, nr in a row, or adds them to C;
-     * NULL: C has them. */
+    /* The epilogue e on rows [i, i + rows) and columns [j, j + columns) of C, which begin at `y`
+     * and are y_row elements apart. The sums are in C (`sums` NULL) or in rows of nr at `sums`,
+     * which `add` adds to C. */
     void (*finish_tile)(const sni_epilogue *e, const float *sums, bool add, float *y, int64_t y_row,
                         int64_t i, int64_t rows, int64_t j, int64_t columns);
     int lanes; /* floats of a vector */
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
-    /* What the machine can do at best: `rounds` times chain_flops operations in registers; the sum
-     * of n floats. Their results mean nothing. */
+    /* For measuring peak rates (cpu/core/machine.c): `rounds` times chain_flops operations in
+     * registers; the sum of n floats. The results are meaningless. */
     int64_t chain_flops;
     float (*fma_chain)(int64_t rounds);
     float (*read_sum)(const float *x, int64_t n);

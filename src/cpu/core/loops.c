@@ -1,4 +1,6 @@
-/* loops.c - reductions, pools and normalisation of channels on the loops of a tier. */
+/* loops.c - implementations whose kernel is a loop of this tier and whose driver is that of the
+ * reference kernel: reductions, functions of one number, casts, pools; and normalisation of
+ * channels. */
 #include "cpu/core/loops.h"
 
 #include "base/threadpool.h"
@@ -59,7 +61,7 @@ static bool is_f64(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT64);
 }
 
-/* ---- Predicates and whole numbers ---- */
+/* ---- Predicates and integers ---- */
 
 static bool is_f32(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32);
@@ -161,13 +163,13 @@ typedef struct channel_job {
     const sni_loops *loops;
     const sni_cpu_kernels *kernels;
     const float *x, *scale, *shift;
-    const float *mean, *variance; /* of the channels; NULL: the groups' own are found */
+    const float *mean, *variance; /* per channel; NULL: those of each group are computed */
     float *y;
     int64_t groups, per_group, plane; /* groups of an image, channels of a group */
     float epsilon;
 } channel_job;
 
-/* Items are groups of all images. */
+/* Normalises groups [begin, end), counted over all images. */
 static void norm_piece(void *ctx, int64_t begin, int64_t end) {
     const channel_job *j = ctx;
     int64_t n = j->per_group * j->plane;

@@ -1,5 +1,5 @@
-/* elementwise.c - functions of one float32 or float64 tensor and of two float32 tensors on the
- * vector kernels. */
+/* elementwise.c - operators that apply a function to every element of a float32 or float64 tensor,
+ * or to two float32 tensors, with the kernels of map.h and doubles.h. */
 #include "ops/core/elementwise.h"
 
 #include "base/threadpool.h"
@@ -15,7 +15,8 @@ enum { GRAIN = 8192 }; /* elements worth a thread */
 
 /* ---- One tensor ---- */
 
-/* What an operator is to the kernels: its coefficients are attributes, or these numbers. */
+/* The kernel of an operator. p0 and p1 are the attributes `name0` and `name1`, or these defaults.
+ */
 typedef struct unary_op {
     const char *op;
     sni_act act;
@@ -117,7 +118,8 @@ static bool unary_accepts_f64(const sni_choice *c) {
     sni_act act;
     float p0, p1;
     if (!is_f64(c) || !sni_cpu_unary(c->node, &act, &p0, &p1)) return false;
-    if (act == SNI_ACT_CELU && !(p0 > 0)) return false; /* e^x - 1 is for x <= 0 */
+    if (act == SNI_ACT_CELU && !(p0 > 0))
+        return false; /* the kernel computes e^x - 1 for x <= 0 only */
     return sni_doubles_get()->map[act];
 }
 

@@ -1,6 +1,6 @@
-/* qconv_few.c - convolution of bytes with few input channels: a unit of the product is some
- * neighbours in a row of the padded input, under neighbouring taps, instead of neighbouring
- * channels. */
+/* qconv_few.c - int8 convolution with few input channels (often 3): a unit of the product holds
+ * neighbouring taps of a kernel row instead of neighbouring channels, which would be mostly
+ * padding. The input is padded first, so that every unit is a contiguous read. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "cpu/int8/qconv.h"
@@ -13,7 +13,8 @@ typedef struct weight_view {
     int64_t taps, rows, row_span; /* of a row; rows of all channels; elements of a row's units */
 } weight_view;
 
-/* Positions go row by row of all channels' kernels, each filled up to whole units. */
+/* Element p of output channel i: positions are ordered by channel and kernel row; each row is
+ * padded to whole units. */
 static int weight_at(const void *ctx, int64_t i, int64_t p) {
     const weight_view *v = ctx;
     int64_t row = p / v->row_span, tap = p % v->row_span;
@@ -43,7 +44,7 @@ typedef struct padded {
     const uint8_t *first;  /* of them: the group's */
 } padded;
 
-/* Rows of all planes. */
+/* Copies rows [begin, end), counted over all planes, with padding. */
 static void pad_rows(void *ctx, int64_t begin, int64_t end) {
     const padded *p = ctx;
     const sni_window *w = &p->c->conv.window;
@@ -84,7 +85,8 @@ static void fill_windows(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
         }
 }
 
-/* Sizes of a padded plane, and bytes of all; false if that is out of proportion. */
+/* Computes the size of a padded plane and of all planes; false if the padding is out of proportion
+ * to the input. */
 static bool measure(padded *p, int64_t channels, int64_t *bytes) {
     const sni_window *w = &p->c->conv.window;
     int64_t tall = sni_window_extent(w, 0), plane;

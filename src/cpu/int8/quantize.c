@@ -1,4 +1,5 @@
-/* quantize.c - floats to bytes and back with one scale, and sums and products of bytes. */
+/* quantize.c - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear with one scale,
+ * QLinearAdd and QLinearMul. */
 #include "base/threadpool.h"
 #include "cpu/int8/integer.h"
 #include "ops/core/elementwise.h"
@@ -39,13 +40,15 @@ void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, flo
     if (x->count) sni_parallel_for(k->threads, x->count, GRAIN, quantize_piece, &j);
 }
 
-enum { PARTS = 64 }; /* pieces whose ranges are found one by one */
+enum {
+    PARTS = 64
+}; /* parts whose ranges are found separately; fixed, but the result is the same */
 
 typedef struct range_job {
     const sni_requantize_kernels *kernels;
     const float *x;
     int64_t n;
-    float ends[2 * PARTS]; /* least and greatest of each piece */
+    float ends[2 * PARTS]; /* minimum and maximum of each part */
 } range_job;
 
 static void range_piece(void *ctx, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-/* nms.isa.c - a box against many for one instruction-set tier; see tier.isa.c. Compiled without
- * fused multiply-adds, so that every tier decides alike. */
+/* nms.isa.c - a box against many, for one tier: LANES boxes per step, and a division only where a
+ * lane overlaps at all. Compiled without fused multiply-adds, so that every tier decides alike. */
 #include "cpu/select/nms.h"
 #include "cpu/core/simd.h"
 
