@@ -99,7 +99,7 @@ static sn_status weigh(sni_kernel *k, sni_attention *a, int64_t n) {
     return modify(k, a, a->mods->prob);
 }
 
-/* A place for results that nobody asked for: scores or caches may still be wanted. */
+/* Scratch for results that nothing reads: scores or caches may still be wanted. */
 static sn_status unwanted_results(sni_kernel *k, sni_attention *a) {
     int64_t heads = a->batches * a->q_heads, rows;
     void *place;

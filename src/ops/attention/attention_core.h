@@ -43,8 +43,8 @@ typedef struct sni_attention {
     void *kept;                          /* (batches, q_heads, q_length, total); NULL: not wanted */
     sni_attention_step keep;
     const sni_score_mods *mods; /* NULL: none */
-    /* Set by sni_attend: room for a chunk of heads, its first head over all batches, and what is
-     * being done with its rows. */
+    /* Set by sni_attend(): buffers for a chunk of heads, the first head of the chunk over all
+     * batches, and what is done with its rows. */
     void *scores, *bias;
     int64_t first;
     int stages;

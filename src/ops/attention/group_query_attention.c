@@ -114,7 +114,7 @@ static sn_status check_lists(sni_infer *c, sni_dim batch, sni_dim length) {
     return SN_OK;
 }
 
-/* Bias (batch or 1, heads or 1, queries, keys): at least as many keys as there are. */
+/* Bias (batch or 1, heads or 1, queries, keys); it may have more keys than the call. */
 static sn_status check_bias(sni_infer *c, const sni_dim scores[4]) {
     if (!sni_infer_shaped(c, SCORE_BIAS)) return SN_OK;
     if (sni_infer_rank(c, SCORE_BIAS) != 4)
@@ -192,7 +192,7 @@ static sn_status read_fill(sni_kernel *k, sni_attention *a, int64_t past_rows, f
     return SN_OK;
 }
 
-/* Where queries and new keys and values lie. */
+/* The layout of queries and of new keys and values. */
 static sn_status read_inputs(sni_kernel *k, sni_attention *a) {
     const sni_tensor *q = sni_in(k, QUERY);
     size_t width = sni_dtype_width(a->dtype);

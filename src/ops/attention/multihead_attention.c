@@ -1,5 +1,5 @@
-/* MultiHeadAttention of com.microsoft: attention of queries, keys and values that come apart or
- * packed, with a bias on them, a mask of padding, a bias on the scores and a cache. */
+/* MultiHeadAttention of com.microsoft: queries, keys and values are separate or packed in one
+ * tensor. It may have a bias on them, a padding mask, a bias on the scores and a cache. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/core/compute.h"
@@ -122,7 +122,7 @@ static sn_status check_bias(sni_infer *c, const mha_shape *s, int64_t heads) {
     return SN_OK;
 }
 
-/* The number of keys in the cache, and how many it has room for. */
+/* The number of keys in the cache, and its capacity. */
 static sn_status read_past(sni_infer *c, const mha_shape *s, int64_t heads, sni_dim *past,
                            sni_dim *room) {
     sni_dim rows, v_rows;
@@ -170,7 +170,7 @@ static sn_status mha_infer(sni_infer *c) {
 
 /* ---- Running ---- */
 
-/* Where query, key and value lie, in `a->dtype`, without bias; and the number of new keys. */
+/* The layout of query, key and value in `a->dtype`, without bias; and the number of new keys. */
 static sn_status read_inputs(sni_kernel *k, sni_attention *a, int64_t *fresh) {
     const sni_tensor *q = sni_in(k, QUERY), *key = sni_in(k, KEY), *v = sni_in(k, VALUE);
     size_t width = sni_dtype_width(a->dtype);

@@ -1,6 +1,6 @@
-/* PackedAttention of ai.sinter: Attention whose queries, keys and values lie side by side in the
- * rows of one product, X (batch, length, (q_num_heads + 2 kv_num_heads) * head size), as it makes
- * them. The optimiser makes it of Attention and what cut the product up. */
+/* PackedAttention of ai.sinter: Attention whose queries, keys and values are in the rows of one
+ * product, X (batch, length, (q_num_heads + 2 kv_num_heads) * head size). The optimiser makes it of
+ * Attention and the Split or Slice nodes that cut the product up. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/core/compute.h"

@@ -283,7 +283,8 @@ static void box_rows(const box *b, int64_t begin, int64_t end) {
         int64_t to = outer ? b->to[outer - 1] * width : 0;
         int64_t from = outer ? b->from[outer - 1] * width : 0;
         bool again = from == 0 && b->to[outer] == 1 && to == b->dims[outer] * width;
-        if (again) { /* the same row side by side: what there is of it is doubled */
+        if (again) { /* the same row again and again: what has been written is copied to double it
+                      */
             sni_copy_strided(dst, 1, src, b->from[outer], b->dims[outer], b->width);
             for (int64_t done = 1; done < run; done *= 2)
                 memcpy(dst + done * to, dst,

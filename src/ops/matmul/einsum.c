@@ -1,6 +1,6 @@
-/* Einsum: products of tensors summed over labelled axes, by Einstein's convention. Operands are
- * taken in one after the other: each step brings two of them to stacks of matrices, multiplies
- * those, and keeps the labels that the rest of the equation still needs. */
+/* Einsum: products of tensors summed over labelled axes (Einstein's convention). Operands are
+ * contracted pairwise from left to right: each step transposes two of them to batches of matrices,
+ * multiplies those, and keeps the labels that the rest of the equation needs. */
 #include "base/checked.h"
 #include "ops/core/compute.h"
 #include "ops/matmul/matmul_core.h"

@@ -1,4 +1,4 @@
-/* MaxPool and GlobalMaxPool: the largest element under each window, and where it lies. */
+/* MaxPool and GlobalMaxPool: the maximum under each window, and its index. */
 #include "base/threadpool.h"
 #include "ops/nn/pool.h"
 #include "ops/core/typed.h"

@@ -121,7 +121,7 @@ static void softmax(const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] /= sum;
 }
 
-/* The k likeliest experts of a token; of equal ones the last. `probs` is used up. */
+/* The k most likely experts of a token; among equal ones the last. `probs` is overwritten. */
 static void choose(const moe *m, float *probs, const float *mixing, int64_t *expert,
                    float *weight) {
     float sum = 0;

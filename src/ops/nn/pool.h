@@ -12,8 +12,8 @@ typedef struct sni_pool_params {
     int64_t channels_last;     /* operators of com.microsoft on 8-bit tensors */
 } sni_pool_params;
 
-/* Outputs [lo, hi) of a row under which a tap lies inside the input: output o reads element
- * o * stride + shift of the row. */
+/* Outputs [lo, hi) of a row for which a tap is inside the input: output o reads element o * stride
+ * + shift of the row. */
 typedef struct sni_pool_span {
     int64_t lo, hi, shift;
 } sni_pool_span;
@@ -33,7 +33,7 @@ typedef struct sni_pool_window {
     const sni_kernel *watch; /* NULL unless a row takes long: whether to stop is asked tap by tap */
 } sni_pool_window;
 
-/* Whether the rest of a row is not wanted any more. */
+/* True if the run should stop: the rest of a row may be left undone. */
 static inline bool sni_pool_stopping(const sni_pool_window *pool) {
     return pool->watch && sni_stopping(pool->watch);
 }

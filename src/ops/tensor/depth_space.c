@@ -9,7 +9,7 @@ typedef struct depth_space_params {
     int32_t column_first; /* DepthToSpace: mode CRD */
 } depth_space_params;
 
-/* Rank 4 and a block of at least 1; *shaped tells whether the input's shape is known. */
+/* Checks for rank 4 and a block of at least 1; *shaped tells whether the input's shape is known. */
 static sn_status check_block(sni_infer *c, bool *shaped) {
     const depth_space_params *p = c->params;
     if (p->block < 1 || p->block > INT32_MAX)
