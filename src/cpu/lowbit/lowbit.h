@@ -9,8 +9,8 @@
 #ifndef SNI_CPU_LOWBIT_LOWBIT_H
 #define SNI_CPU_LOWBIT_LOWBIT_H
 
-#include "base/cpu.h"
 #include "base/floats.h"
+#include "cpu/core/dispatch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ typedef struct sni_lowbit_left {
     const float *floats; /* in the place of `a` and `scale` */
 } sni_lowbit_left;
 
-typedef struct sni_lowbit_kernels {
+struct sni_lowbit_kernels {
     int rows; /* most of a tile */
     /* Tiles of (rows, 16) sums from one panel. A's number of rows is what sni_lowbit_height() gave.
      */
@@ -65,11 +65,7 @@ typedef struct sni_lowbit_kernels {
      * the scale and sets *sum to the sum of all q. The scale is NaN, and all q are 0, where the
      * block has numbers that are not finite. */
     float (*quantize)(const float *x, int64_t n, int8_t *q, int32_t *sum);
-} sni_lowbit_kernels;
-
-/* Those of the tier in force, and of any tier that the machine has (NULL otherwise; for tests). */
-const sni_lowbit_kernels *sni_lowbit_kernels_get(void);
-const sni_lowbit_kernels *sni_lowbit_kernels_of(sni_isa isa);
+};
 
 /* Rows of a tile that `rows` of A are brought to, which may be a few more. */
 int sni_lowbit_height(int rows);

@@ -46,7 +46,8 @@ static sn_status expand_ref(sni_kernel *k) {
     int64_t from[SN_MAX_RANK], to[SN_MAX_RANK];
     sni_broadcast_strides(x, y->rank, y->dims, from);
     sni_strides(y->rank, y->dims, to);
-    sni_copy_box(k, y->rank, y->dims, y->data, to, x->data, from, sni_dtype_width(x->dtype));
+    sni_copy_box(
+        k, &(sni_box){y->rank, y->dims, y->data, to, x->data, from, sni_dtype_width(x->dtype)});
     return SN_OK;
 }
 

@@ -1,9 +1,15 @@
-/* math64.inc.c - elementary functions on vectors of doubles. Bounds are in units of the last place,
- * found by comparison with long double over the whole range (tests/unit/cpu/test_cpu_doubles.c).
- * NaN stays NaN everywhere. Nothing here needs products that are added without rounding in between,
- * nor is harmed by them. */
+/* simd64_math.h - elementary functions on vectors of float64, for tier sources.
+ *
+ * Errors are given in units in the last place (ulp), found by comparison with long double over the
+ * whole range (tests/unit/cpu/test_cpu_doubles.c). NaN stays NaN everywhere. Error bounds hold with
+ * and without fused multiply-adds. */
+#ifndef SNI_CPU_ELEMENTWISE_SIMD64_MATH_H
+#define SNI_CPU_ELEMENTWISE_SIMD64_MATH_H
 
-/* 1.5 * 2^52: what is added to it loses its fraction, and stands in its last bits. */
+#include "cpu/core/simd64.h"
+
+/* 1.5 * 2^52: a number that is added to it loses its fraction and becomes the last bits of the sum.
+ */
 static const double whole_magic = 6755399441055744.0;
 
 /* 2^n for n from -1022 to 1023 that was added to whole_magic. */
@@ -11,8 +17,9 @@ static inline vd power_of_magic_vd(vd shifted) {
     return (vd)(((vul)shifted << 52) + (UINT64_C(1023) << 52));
 }
 
-/* x = n ln(2) + r with |r| <= ln(2)/2 for |x| < 800; returns whole_magic + n. The first part of
- * ln(2) has 32 bits, so that multiples of it are exact; *low is what rounding took from r. */
+/* Range reduction: x = n ln(2) + *r + *low with |r| <= ln(2)/2, for |x| < 800. Returns whole_magic
+ * + n. The first part of ln(2) has 32 bits, so that its multiples are exact; *low is the rounding
+ * error of *r. */
 static inline vd reduce_exp_vd(vd x, vd *n, vd *r, vd *low) {
     const vd magic = splat_vd(whole_magic);
     vd shifted = x * splat_vd(1.4426950408889634) + magic;
@@ -23,7 +30,7 @@ static inline vd reduce_exp_vd(vd x, vd *n, vd *r, vd *low) {
     return shifted;
 }
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2: what was left out is below 2^-61 parts of e^r - 1. */
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2; the error is below 2^-61 of e^r - 1. */
 static inline vd exp_rest_vd(vd r) {
     vd p = splat_vd(2.092447181488609e-09);
     p = p * r + splat_vd(2.5109066469377188e-08);
@@ -38,20 +45,21 @@ static inline vd exp_rest_vd(vd r) {
     return p * r + splat_vd(0.5);
 }
 
-/* e^x / 2^n for |x| < 800, within 1; *shifted becomes whole_magic + n. */
+/* e^x / 2^n within 1 ulp for |x| < 800; *shifted becomes whole_magic + n. */
 static inline vd exp_part_vd(vd x, vd *shifted, vd *n) {
     vd r, low;
     *shifted = reduce_exp_vd(x, n, &r, &low);
     return (exp_rest_vd(r) * (r * r) + r) + splat_vd(1.0);
 }
 
-/* e^x within 1 for |x| < 708: the bits of exp_vd. */
+/* e^x within 1 ulp for |x| < 708: the same bits as exp_vd. */
 static inline vd exp_mid_vd(vd x) {
     vd n, shifted, p = exp_part_vd(x, &shifted, &n);
     return p * power_of_magic_vd(shifted);
 }
 
-/* Beyond: 2^n in two factors. Lanes that end as 0 are kept from passing below the normal range. */
+/* The same for any x: 2^n in two factors. Lanes whose result is 0 are computed for x = 0 instead,
+ * as subnormal intermediate results would be slow. */
 static __attribute__((noinline)) vd exp_far_vd(vd x) {
     const vd magic = splat_vd(whole_magic);
     vl none = x < splat_vd(-745.14);
@@ -61,21 +69,21 @@ static __attribute__((noinline)) vd exp_far_vd(vd x) {
     return select_vd(none, splat_vd(0), p * power_of_magic_vd(half) * power_of_magic_vd(rest));
 }
 
-/* e^x within 1; 0 below -745.13, infinity above 709.78. */
+/* e^x within 1 ulp; 0 below -745.13, infinity above 709.78. */
 static inline vd exp_vd(vd x) {
     if (__builtin_expect(all_below_vd(abs_vd(x), splat_vd(708.0)), 1)) return exp_mid_vd(x);
     return exp_far_vd(x);
 }
 
-/* e^x within 1 for x <= 0, as something to add up and divide by the sum: 0 below -708, where
- * results would be too small to count. */
+/* e^x within 1 ulp for x <= 0, for sums that softmax divides by: 0 below -708, as such terms do not
+ * change the sum. */
 static inline vd weight_vd(vd x) {
     const vd end = splat_vd(-708.0);
     return select_vd(x < end, splat_vd(0), exp_mid_vd(max_vd(x, end)));
 }
 
-/* e^x - 1 for x <= 0, within 1; *more is what rounding took from it. With e^x = 2^n e^r it is
- * (2^n - 1) + 2^n r, of which nothing is lost, and 2^n (e^r - 1 - r). */
+/* e^x - 1 within 1 ulp for x <= 0; *more is its rounding error. With e^x = 2^n e^r it is the sum of
+ * (2^n - 1) + 2^n r, whose rounding error is known exactly, and 2^n (e^r - 1 - r). */
 static inline vd expm1_parts_vd(vd x, vd *more) {
     vd n, r, low, scale;
     scale = power_of_magic_vd(reduce_exp_vd(max_vd(x, splat_vd(-50.0)), &n, &r, &low));
@@ -91,18 +99,18 @@ static inline vd expm1_vd(vd x) {
     return expm1_parts_vd(x, &more);
 }
 
-/* (a + a_more) / (b + b_more) for b from 1 to 2, where a_more and b_more are what rounding took. */
+/* (a + a_more) / (b + b_more) for b from 1 to 2, where a_more and b_more are rounding errors. */
 static inline vd quotient_vd(vd a, vd a_more, vd b, vd b_more) {
     vd q = a / b, inverse = (splat_vd(0.34) * b - splat_vd(1.51)) * b + splat_vd(2.16); /* about */
     return q + (a_more - q * b_more) * inverse;
 }
 
-/* Natural logarithm within 1; minus infinity of 0, NaN below 0. With s = f / (2 + f) the logarithm
- * of 1 + f is 2 (s + s^3/3 + ...), which is f - f^2/2 + s (f^2/2 + s^2 R(s^2)). */
+/* Natural logarithm within 1 ulp; minus infinity of 0, NaN below 0. With s = f / (2 + f) the
+ * logarithm of 1 + f is 2 (s + s^3/3 + ...), which is f - f^2/2 + s (f^2/2 + s^2 R(s^2)). */
 static inline vd log_vd(vd x) {
     vl tiny = x < splat_vd(2.2250738585072014e-308);
     vd y = select_vd(tiny, x * splat_vd(18014398509481984.0), x);
-    /* From the bits of sqrt(1/2) on: what is left is in [sqrt(1/2), sqrt(2)). */
+    /* Counted from the bits of sqrt(1/2): the significand is in [sqrt(1/2), sqrt(2)). */
     vul bits = (vul)y - UINT64_C(0x3fe6a09e667f3bcd) + (UINT64_C(1023) << 52);
     vd n = (vd)((bits >> 52) | UINT64_C(0x4330000000000000)) - splat_vd(4503599627370496.0 + 1023);
     n -= (vd)(tiny & (vl)splat_vd(54.0));
@@ -122,39 +130,40 @@ static inline vd log_vd(vd x) {
     return select_vd(x < splat_vd(0), splat_vd(NAN), result);
 }
 
-/* ln(1 + x) for 0 <= x <= 1, within 2. */
+/* ln(1 + x) within 2 ulp for 0 <= x <= 1. */
 static inline vd log1p_vd(vd x) {
     vd sum = splat_vd(1.0) + x;
-    vd lost = x - (sum - splat_vd(1.0)); /* of x, when 1 was added */
+    vd lost = x - (sum - splat_vd(1.0)); /* rounded away when 1 was added */
     return log_vd(sum) + lost / sum;
 }
 
-/* Within 2: e^-|x|, or 1, over 1 + e^-|x|. */
+/* 1 / (1 + e^-x) within 2 ulp, as (x < 0 ? e^-|x| : 1) / (1 + e^-|x|). */
 static inline vd sigmoid_vd(vd x) {
     const vd one = splat_vd(1.0);
     vd e = exp_vd(-abs_vd(x)), sum = one + e, a = select_vd(x < splat_vd(0), e, one);
     return quotient_vd(a, splat_vd(0), sum, e - (sum - one));
 }
 
-/* Within 2: -m / (2 + m) for m = e^-2|x| - 1, which is -1 from 20 on. */
+/* tanh |x| = -m / (2 + m) with m = e^-2|x| - 1, within 2 ulp; m is -1 from |x| = 20 on. */
 static inline vd tanh_vd(vd x) {
     const vd two = splat_vd(2.0);
     vd more, m = expm1_parts_vd(max_vd(abs_vd(x) * -two, splat_vd(-40.0)), &more), sum = two + m;
     return with_sign_vd(abs_vd(quotient_vd(m, more, sum, (m - (sum - two)) + more)), x);
 }
 
-/* y, but x where that is NaN: of an operation with two of them compilers may swap the operands, and
- * the sign of the result would depend on an element's place. */
+/* y, or x where x is NaN. An operation on two NaNs returns one of them, and compilers may swap the
+ * operands: without this the sign of a NaN would depend on the element's place in the row. */
 static inline vd keep_nan_vd(vd x, vd y) {
     return select_vd(x == x, y, x);
 }
 
-/* ln(1 + e^x) within 2. */
+/* ln(1 + e^x) within 2 ulp. */
 static inline vd softplus_vd(vd x) {
     return keep_nan_vd(x, max_vd(x, splat_vd(0)) + log1p_vd(exp_vd(-abs_vd(x))));
 }
 
-/* -ln(1 - erf(t)) for 1 <= t <= 6: polynomials below and from 2.25 on, around the middles. */
+/* -ln(1 - erf(t)) for 1 <= t <= 6: one polynomial below 2.25 and one above, in t less the middle of
+ * its interval. */
 static inline vd erf_tail_vd(vd t) {
     static const double terms[][2] = {
         {2.834249445485729e-10, -1.5922899296606133e-10},
@@ -179,7 +188,7 @@ static inline vd erf_tail_vd(vd t) {
     return q;
 }
 
-/* Within 2: by an odd polynomial up to 1, by the logarithm of 1 - erf above. */
+/* erf within 2 ulp: an odd polynomial up to 1, above that 1 - e^-erf_tail. */
 static inline vd erf_vd(vd x) {
     vd size = abs_vd(x), z = x * x, p = splat_vd(5.96069472563374e-11);
     p = p * z + splat_vd(-1.1374960365156406e-09);
@@ -198,24 +207,24 @@ static inline vd erf_vd(vd x) {
     return select_vd(size < splat_vd(1.0), p * x + x, with_sign_vd(large, x));
 }
 
-/* ---- Circle ---- */
+/* ---- Sine and cosine ---- */
 
-/* a + b as their rounded sum and what is missing of it. */
+/* a + b as their rounded sum and its rounding error (Knuth's TwoSum). */
 static inline vd two_sum_vd(vd a, vd b, vd *missing) {
     vd sum = a + b, part = sum - a;
     *missing = (a - (sum - part)) + (b - part);
     return sum;
 }
 
-static const double turns_limit = 1e6; /* angles beyond are left to libm */
+static const double turns_limit = 1e6; /* larger angles are left to libm */
 
-/* x = n pi/2 + r + *low with |r| < 0.79 for |x| <= turns_limit; returns r. *quadrant is n in its
- * last bits. Half pi is in four parts, of which the first three have 33 bits, so that multiples of
- * them by n, which has 20, are exact. */
+/* Range reduction (Cody-Waite): x = n pi/2 + r + *low with |r| < 0.79, for |x| <= turns_limit.
+ * Returns r; the last bits of *quadrant are n. pi/2 is in four parts. The first three have 33 bits
+ * and n has 20, so that their products are exact. */
 static inline vd quarter_turns_vd(vd x, vl *quadrant, vd *low) {
     const vd magic = splat_vd(whole_magic);
-    vd transposed = x * splat_vd(0.6366197723675814) + magic, n = transposed - magic, e1, e2;
-    *quadrant = (vl)transposed;
+    vd shifted = x * splat_vd(0.6366197723675814) + magic, n = shifted - magic, e1, e2;
+    *quadrant = (vl)shifted;
     vd r = x - n * splat_vd(1.5707963267341256);
     r = two_sum_vd(r, n * splat_vd(-6.077100506303966e-11), &e1);
     r = two_sum_vd(r, n * splat_vd(-2.0222662487111665e-21), &e2);
@@ -245,7 +254,7 @@ static inline vd cosine_part_vd(vd r, vd low) {
     return most + (lost + (p * (z * z) - r * low));
 }
 
-/* sin(x + shift pi/2) within 1 for |x| <= turns_limit; a zero keeps its sign. */
+/* sin(x + shift pi/2) within 1 ulp for |x| <= turns_limit; a zero keeps its sign. */
 static inline vd circle_vd(vd x, int shift) {
     vl quadrant;
     vd low, r = quarter_turns_vd(x, &quadrant, &low);
@@ -255,3 +264,5 @@ static inline vd circle_vd(vd x, int shift) {
     v = (vd)((vul)v ^ (quarters & 2) << 62);
     return shift ? v : select_vd(x == splat_vd(0), x, v);
 }
+
+#endif

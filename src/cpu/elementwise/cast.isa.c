@@ -1,6 +1,40 @@
-/* cast_quick.inc.c - conversions from floats to integers and to float16 where the compiler makes
- * nothing good of the plain loop. Each is as its neighbour in cast_from.inc.c, which does the rest
- * that fills no vector: out of range gives the nearest end, NaN gives 0. */
+/* cast.isa.c - conversions between the common element types, for one tier. All are limited by
+ * memory once they fill vectors.
+ *
+ * cast_from.inc.c instantiates cast_pair.inc.c, a loop without branches that compilers vectorise,
+ * for each target type; cast.isa.c instantiates cast_from.inc.c for each source type. Conversions
+ * from floats that compilers vectorise badly have intrinsics below (`fast_`). */
+#include "cpu/elementwise/cast.h"
+
+#include "base/floats.h"
+#include "cpu/core/simd.h"
+
+#define S_FLOAT 1
+#define S float
+#define SNAME f32
+#define S_HIGH(bits) (bits == 31 ? 2147483520.0f : 9223371487098961920.0f)
+#include "cpu/elementwise/cast_from.inc.c"
+#undef S_HIGH
+#define S double
+#define SNAME f64
+#define S_HIGH(bits) (bits == 31 ? 2147483647.0 : 9223372036854774784.0)
+#include "cpu/elementwise/cast_from.inc.c"
+#undef S_HIGH
+#undef S_FLOAT
+#define S int32_t
+#define SNAME i32
+#include "cpu/elementwise/cast_from.inc.c"
+#define S int64_t
+#define SNAME i64
+#include "cpu/elementwise/cast_from.inc.c"
+#define S int8_t
+#define SNAME i8
+#include "cpu/elementwise/cast_from.inc.c"
+#define S uint8_t
+#define SNAME u8
+#include "cpu/elementwise/cast_from.inc.c"
+
+/* ---- Floats to integers and float16 ---- */
 
 #if defined(__AVX512F__)
 
@@ -35,7 +69,8 @@ static inline void quick_f64_i32(const double *x, int32_t *y) {
     _mm256_storeu_si256((void *)y, quick_clamp_f64(x, -2147483648.0, 2147483647.0));
 }
 
-/* Rounded to odd on the way, so that the second rounding is as if it were the only one. */
+/* By way of float, rounded to odd: then the second rounding gives the same result as a single one.
+ */
 static inline void quick_f64_f16(const double *x, uint16_t *y) {
     __m512d v = _mm512_loadu_pd(x);
     __m256 f = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -68,7 +103,7 @@ static inline __m128i quick_clamp_f64(const double *x, double low, double high) 
     return _mm256_cvttpd_epi32(v);
 }
 
-/* The low bytes of 8 words; they are all within a byte, with or without sign. */
+/* The low bytes of 8 words, all of which are in the range of int8 or uint8. */
 static inline __m128i quick_low_bytes(__m128i words) {
     return _mm_shuffle_epi8(
         words, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, -1, -1, -1, -1, -1, -1, -1, -1));
@@ -109,8 +144,8 @@ static inline __m128i quick_narrow_mask(__m256d mask) {
         _mm_shuffle_ps(_mm256_castps256_ps128(m), _mm256_extractf128_ps(m, 1), 0x88));
 }
 
-/* Rounded to odd on the way, so that the second rounding is as if it were the only one: magnitudes
- * are ordered as their bits. */
+/* By way of float, rounded to odd: then the second rounding gives the same result as a single one.
+ * Rounding to odd is done on the bits, which are ordered as magnitudes are. */
 static inline void quick_f64_f16(const double *x, uint16_t *y) {
     const __m256d sign = _mm256_set1_pd(-0.0);
     for (int i = 0; i < QUICK_F64; i += 4) {
@@ -195,11 +230,11 @@ QUICK(fast_f64_i32, double, int32_t, QUICK_F64, quick_f64_i32(x + i, y + i), cas
 QUICK(fast_f64_f16, double, uint16_t, QUICK_F64, quick_f64_f16(x + i, y + i), rest_f64_f16)
 #undef QUICK
 
-/* ---- By way of another type, in blocks ---- */
+/* ---- float16 and integers: by way of another type, in blocks ---- */
 
 enum { CAST_BLOCK = 256 };
 
-/* To float16 by way of double, which holds every integer whose rounding matters. */
+/* To float16 by way of double, which represents every integer below the overflow of float16. */
 static void to_f16(const void *from, size_t width, void *to, int64_t n, sni_unary_fn widen) {
     double block[CAST_BLOCK];
     for (int64_t i = 0; i < n; i += CAST_BLOCK) {
@@ -243,3 +278,37 @@ FROM_F16(u8, uint8_t, fast_f32_u8)
 FROM_F16(i8, int8_t, fast_f32_i8)
 FROM_F16(b8, uint8_t, cast_f32_b8)
 #undef FROM_F16
+
+/* ---- The table ---- */
+
+/* Rows of the table: integers as sources, and floats, which have `fast` conversions. */
+#define CASTS(from)                                                         \
+    {                                                                       \
+        [SN_FLOAT32] = cast_##from##_f32, [SN_FLOAT64] = cast_##from##_f64, \
+        [SN_FLOAT16] = cast_##from##_f16, [SN_INT32] = cast_##from##_i32,   \
+        [SN_INT64] = cast_##from##_i64, [SN_UINT8] = cast_##from##_u8,      \
+        [SN_INT8] = cast_##from##_i8, [SN_BOOL] = cast_##from##_b8,         \
+    }
+#define FLOAT_CASTS(from, ...)                                                  \
+    {                                                                           \
+        [SN_FLOAT64] = cast_##from##_f64, [SN_INT32] = fast_##from##_i32,       \
+        [SN_INT64] = cast_##from##_i64, [SN_UINT8] = fast_##from##_u8,          \
+        [SN_INT8] = fast_##from##_i8, [SN_BOOL] = cast_##from##_b8, __VA_ARGS__ \
+    }
+
+SNI_DEFINE_TABLE(sni_cast_kernels) = {
+    .fns = {[SN_FLOAT32] = FLOAT_CASTS(f32, [SN_FLOAT32] = cast_f32_f32),
+            [SN_FLOAT64] =
+                FLOAT_CASTS(f64, [SN_FLOAT32] = cast_f64_f32, [SN_FLOAT16] = fast_f64_f16),
+            [SN_FLOAT16] = {[SN_FLOAT64] = cast_f16_f64,
+                            [SN_INT32] = cast_f16_i32,
+                            [SN_INT64] = cast_f16_i64,
+                            [SN_UINT8] = cast_f16_u8,
+                            [SN_INT8] = cast_f16_i8,
+                            [SN_BOOL] = cast_f16_b8},
+            [SN_INT32] = CASTS(i32),
+            [SN_INT64] = CASTS(i64),
+            [SN_UINT8] = CASTS(u8),
+            [SN_INT8] = CASTS(i8),
+            [SN_BOOL] = CASTS(u8)},
+};

@@ -1,6 +1,13 @@
-/* math.inc.c - elementary functions on vectors. Bounds are in units of the last place of float32,
- * found by comparison with double precision over the whole range (tests/unit/cpu/test_cpu_math.c).
- * NaN stays NaN everywhere. */
+/* simd_math.h - elementary functions on vectors of float32, for tier sources.
+ *
+ * Errors are given in units in the last place (ulp), found by comparison with double precision over
+ * the whole range (tests/unit/cpu/test_cpu_math.c). NaN stays NaN everywhere. Functions have no
+ * branches on lanes, so that a vector takes the same time whatever it holds; most take 10 to 25
+ * instructions. */
+#ifndef SNI_CPU_CORE_SIMD_MATH_H
+#define SNI_CPU_CORE_SIMD_MATH_H
+
+#include "cpu/core/simd.h"
 
 /* True if a < b in every lane; not if either is NaN. */
 static inline bool all_below(vf a, vf b) {
@@ -19,12 +26,13 @@ static inline vf abs_vf(vf x) {
     return (vf)((vi)x & 0x7fffffff);
 }
 
-/* 2^n for whole n from -126 to 127. */
+/* 2^n for integral n from -126 to 127. */
 static inline vf power_of_two(vi n) {
     return (vf)((n + 127) << 23);
 }
 
-/* x = n ln(2) + r with |r| <= ln(2)/2; returns a large number whose last bits are n. */
+/* Range reduction: x = n ln(2) + r with |r| <= ln(2)/2. Returns a large number whose last bits are
+ * n: adding 1.5 * 2^23 shifts the fraction out of the significand. */
 static inline vf shift_exp(vf x, vf *n, vf *r) {
     const vf log2e = splat(1.44269504088896341f), magic = splat(12582912.0f);
     const vf ln2_high = splat(0.693145751953125f), ln2_low = splat(1.42860682030941723e-6f);
@@ -34,14 +42,14 @@ static inline vf shift_exp(vf x, vf *n, vf *r) {
     return shifted;
 }
 
-/* The same; n as float. */
+/* The same; returns n. */
 static inline vf reduce_exp(vf x, vf *r) {
     vf n;
     shift_exp(x, &n, r);
     return n;
 }
 
-/* p 2^n for whole n, where neither 2^n nor the result leaves the normal numbers. */
+/* p 2^n for integral n, where neither 2^n nor the result leaves the range of normal numbers. */
 static inline vf scaled_vf(vf p, vf n) {
 #if defined(__AVX512F__)
     return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
@@ -64,7 +72,7 @@ static inline vf exp_small(vf r) {
     return (exp_rest(r) * r + splat(1.0f)) * r + splat(1.0f);
 }
 
-/* e^x within 2 for |x| <= 87: the bits of exp_vf. */
+/* e^x within 2 ulp for |x| <= 87: the same bits as exp_vf. */
 static inline vf exp_mid_vf(vf x) {
     vf n, r, shifted = shift_exp(x, &n, &r), p = exp_small(r);
 #if defined(__AVX512F__)
@@ -75,8 +83,8 @@ static inline vf exp_mid_vf(vf x) {
 #endif
 }
 
-/* p 2^n where that is below 2^-125, for whole n down to -150: no instruction has a result below the
- * normal range, as that takes it a hundred times as long. */
+/* p 2^n where that is below 2^-125, for integral n down to -150. The last place is computed as an
+ * integer: a floating-point instruction with a subnormal result takes about 100 times as long. */
 static inline vf scaled_tiny_vf(vf p, vf n) {
     vf last_places = scaled_vf(p, n + splat(149.0f));
 #if defined(__AVX512F__)
@@ -84,13 +92,13 @@ static inline vf scaled_tiny_vf(vf p, vf n) {
 #elif defined(__AVX2__)
     return (vf)_mm256_cvtps_epi32((__m256)last_places);
 #else
-    const vf whole = splat(8388608.0f); /* from here on numbers have no fractions */
+    const vf whole = splat(8388608.0f); /* 2^23: larger floats are integers */
     last_places = select_vf(last_places < whole, (last_places + whole) - whole, last_places);
     return (vf) __builtin_convertvector(select_vf(p == p, last_places, splat(0)), vi);
 #endif
 }
 
-/* e^x within 2; 0 below -104, infinity above 88.8. */
+/* e^x within 2 ulp; 0 below -104, infinity above 88.8. */
 static inline vf exp_vf(vf x) {
 #if defined(__AVX2__)
     if (__builtin_expect(all_below(abs_vf(x), splat(87.0f)), 1)) return exp_mid_vf(x);
@@ -109,8 +117,8 @@ static inline vf exp_vf(vf x) {
 #endif
 }
 
-/* e^x within 2 for x <= 0, as something to add up and divide by the sum: 0 below -87, where results
- * would be too small to count, and instructions that meet them a hundred times as slow. */
+/* e^x within 2 ulp for x <= 0, for sums that softmax divides by. Below -87 it is 0: such terms do
+ * not change the sum, and subnormal numbers would slow later instructions down. */
 static inline vf weight_vf(vf x) {
     vf r, n = reduce_exp(max_vf(x, splat(-87.0f)), &r);
     vf p = exp_small(r);
@@ -122,7 +130,7 @@ static inline vf weight_vf(vf x) {
 #endif
 }
 
-/* e^x - 1 for x <= 0, within 2. */
+/* e^x - 1 within 2 ulp for x <= 0. */
 static inline vf expm1_vf(vf x) {
     vf r, n = reduce_exp(max_vf(x, splat(-50.0f)), &r);
     vf scale = scaled_vf(splat(1.0f), n);
@@ -130,11 +138,12 @@ static inline vf expm1_vf(vf x) {
     return rest * scale + (scale - splat(1.0f));
 }
 
-/* Natural logarithm within 2; minus infinity of 0, NaN below 0. */
+/* Natural logarithm within 2 ulp; minus infinity of 0, NaN below 0. */
 static inline vf log_vf(vf x) {
     vi tiny = x < splat(1.17549435e-38f);
     vf y = select_vf(tiny, x * splat(8388608.0f), x);
-    vi bits = (vi)y - 0x3f3504f3; /* of sqrt(1/2): what is left is in [sqrt(1/2), sqrt(2)) */
+    vi bits =
+        (vi)y - 0x3f3504f3; /* bits of sqrt(1/2): the significand is in [sqrt(1/2), sqrt(2)) */
     vf n = __builtin_convertvector((bits >> 23) - (tiny & 23), vf);
     vf f = (vf)((bits & 0x7fffff) + 0x3f3504f3) - splat(1.0f);
     vf p = splat(6.74664111e-2f);
@@ -154,16 +163,17 @@ static inline vf log_vf(vf x) {
     return select_vf(x < splat(0), splat(NAN), result);
 }
 
-/* ln(1 + x) for x >= 0, within 2. */
+/* ln(1 + x) within 2 ulp for x >= 0. */
 static inline vf log1p_vf(vf x) {
     vf sum = splat(1.0f) + x;
-    vf lost = x - (sum - splat(1.0f)); /* of x, when 1 was added */
+    vf lost = x - (sum - splat(1.0f)); /* rounded away when 1 was added */
     vf result = log_vf(sum) + lost / sum;
     return select_vf(x < splat(INFINITY), result, x);
 }
 
-/* 1 + e^-x within 2 from `end` on, and no less than 1; below, the same as at the end, or infinity
- * without AVX-512. In one piece, because it is at the end of many a convolution. */
+/* 1 + e^-x within 2 ulp for x >= end, at least 1. Below `end` it is the value at `end` with AVX-512
+ * and infinity without. exp_vf is not called: this ends many convolutions, and e^-x needs fewer
+ * instructions when its range is known. */
 static inline vf one_plus_exp_minus(vf x, vf end) {
     const vf magic = splat(12582912.0f), log2e = splat(1.44269504088896341f);
 #if defined(__AVX512F__)
@@ -183,13 +193,13 @@ static inline vf one_plus_exp_minus(vf x, vf end) {
 #if defined(__AVX512F__)
     return (vf)_mm512_scalef_ps((__m512)p, (__m512)n) + splat(1.0f);
 #else
-    /* n stands in the last bits of `shifted`; 128 makes infinity. */
+    /* The last bits of `shifted` are n; n = 128 makes infinity. */
     vu scale = ((vu)shifted << 23) + (127u << 23);
     return p * (vf)scale + splat(1.0f);
 #endif
 }
 
-/* Within 3 where the result is a normal number; 0 where it is not. */
+/* 1 / (1 + e^-x) within 3 ulp where the result is a normal number; 0 where it is not. */
 static inline vf sigmoid_vf(vf x) {
     const vf end = splat(-87.33f);
     vf sum = one_plus_exp_minus(x, end);
@@ -212,11 +222,12 @@ static const float thirty_seconds[32] __attribute__((aligned(64))) = {
     1.83400809f, 1.87416763f, 1.91520656f, 1.95714412f};
 #endif
 
-/* x sigmoid(u), which ends many a convolution: within 1.5e-7 parts of x, as x / (1 + 2^t) with 2^t
- * = e^-u. The whole part of t is an exponent; with AVX-512 the next five bits are a table's index,
- * and the rest has two terms. t ends where 2^t is infinite, and where it adds nothing to 1: powers
- * below the normal range would take a hundred cycles each. Dividing takes no unit that multiplies.
- */
+/* x sigmoid(u) = x / (1 + 2^t) with 2^t = e^-u, with an error of at most 1.5e-7 |x|. SiLU and
+ * GELU's tanh approximation end many convolutions, so this function has the fewest instructions:
+ * the integer part of t becomes the exponent; with AVX-512 the next five bits index a table of
+ * 2^(i/32) and the rest needs two terms. t is clamped where 2^t is infinite and where it no longer
+ * changes 1, which avoids subnormal powers (about 100 cycles each). The division runs beside the
+ * multiply-add units. */
 static inline vf times_sigmoid_vf(vf x, vf u) {
     const vf one = splat(1.0f), log2e = splat(1.44269504f);
 #if defined(__AVX512F__)
@@ -236,7 +247,7 @@ static inline vf times_sigmoid_vf(vf x, vf u) {
     p = p * r + splat(5.55073358e-2f);
     p = p * r + splat(2.40222424e-1f);
     p = p * r + splat(6.93147004e-1f);
-    p = p * r + one; /* at the upper end 1, and n, which is in the last bits of `shifted`, 128 */
+    p = p * r + one; /* n = 128, the upper end, makes infinity of p = 1 */
     return x / ((vf)((vu)p + ((vu)shifted << 23)) + one);
 #endif
 }
@@ -253,12 +264,12 @@ static inline vf sqrt_vf(vf x) {
 #endif
 }
 
-/* The size of `x` with the sign of `sign`, where x >= 0. */
+/* x >= 0 with the sign of `sign`. */
 static inline vf with_sign(vf x, vf sign) {
     return (vf)((vi)x | ((vi)sign & (int32_t)0x80000000));
 }
 
-/* `x` with the sign of `sign`. */
+/* |x| with the sign of `sign`. */
 static inline vf copy_sign(vf x, vf sign) {
 #if defined(__AVX512F__)
     __m512i mask = _mm512_set1_epi32((int)0x80000000);
@@ -268,12 +279,12 @@ static inline vf copy_sign(vf x, vf sign) {
 #endif
 }
 
-/* (1 - w) / (1 + w) for w = e^-2|x|, halves of both: within 2. With 2^n for the power of two in w,
- * and h = n ln(2) / 2 - |x|, they are 2^n (e^2h - 1) / 2 and what is left, so that nothing cancels.
- */
+/* tanh within 2 ulp, as (1 - w) / (1 + w) with w = e^-2|x|. Let 2^n be the power of two in w and
+ * h = -|x| - n ln(2) / 2. Half of the numerator is computed as 2^n (e^2h - 1) / 2 + (2^n - 1) / 2,
+ * and half of the denominator likewise, so that no leading digits cancel. */
 static inline vf tanh_vf(vf x) {
     const vf magic = splat(12582912.0f), half = splat(0.5f);
-    vf t = max_vf((vf)((vu)x | 0x80000000u), splat(-9.1f)); /* from where on it is 1 */
+    vf t = max_vf((vf)((vu)x | 0x80000000u), splat(-9.1f)); /* beyond that tanh rounds to 1 */
     vf shifted = t * splat(2.88539008f) + magic, n = shifted - magic;
     vf h = t - n * splat(0.346573590f), square = h * h;
     vf low = h * splat(0.666661859f) + splat(0.99999994f);
@@ -285,8 +296,7 @@ static inline vf tanh_vf(vf x) {
     return copy_sign((p * scale + (scale * half - half)) / (p * scale + (scale * half + half)), x);
 }
 
-/* By an odd polynomial up to 0.875, by a polynomial for the logarithm of 1 - erf above: within 2.
- */
+/* erf within 2 ulp: an odd polynomial up to 0.875, above that 1 - e^-q with a polynomial q. */
 static inline vf erf_vf(vf x) {
     vf size = abs_vf(x), square = x * x;
     vf p = splat(8.67539119e-5f);
@@ -307,7 +317,9 @@ static inline vf erf_vf(vf x) {
     return select_vf(size < splat(0.875f), p * x + x, with_sign(large, x));
 }
 
-/* ln(1 + e^x) within 3. */
+/* ln(1 + e^x) within 3 ulp. */
 static inline vf softplus_vf(vf x) {
     return max_vf(x, splat(0)) + log1p_vf(exp_vf(-abs_vf(x)));
 }
+
+#endif

@@ -1,41 +1,12 @@
-/* rows.inc.c - softmax and normalisation of rows. Sums run in several vectors whose lanes are added
- * in a fixed order, so that a row's result depends on its length alone. */
-
-static float max_row(const float *x, int64_t n) {
-    vf most = splat(-INFINITY), more = most;
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        most = max_vf(most, load(x + i));
-        more = max_vf(more, load(x + i + LANES));
-    }
-    for (; i < n; i += LANES)
-        most = max_vf(most, n - i < LANES ? load_some(x + i, n - i, -INFINITY) : load(x + i));
-    return max_lanes(max_vf(most, more));
-}
-
-/* y = e^(x - most) for x <= most, tiny ones 0; the sum of y. */
-static float exp_row(const float *x, float *y, int64_t n, float most) {
-    vf sum = splat(0), more = sum, m = splat(most);
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        vf a = weight_vf(load(x + i) - m), b = weight_vf(load(x + i + LANES) - m);
-        store(y + i, a);
-        store(y + i + LANES, b);
-        sum += a;
-        more += b;
-    }
-    for (; i + LANES <= n; i += LANES) {
-        vf a = weight_vf(load(x + i) - m);
-        store(y + i, a);
-        sum += a;
-    }
-    if (i < n) {
-        vf a = weight_vf(load_some(x + i, n - i, -INFINITY) - m);
-        store_some(y + i, n - i, a);
-        sum += a;
-    }
-    return sum_lanes(sum + more);
-}
+/* rows.isa.c - softmax and normalisation of rows of float32, for one tier.
+ *
+ * Rows are contiguous and are read two vectors at a time, so that additions overlap. Every pass
+ * over a row that fits the first-level cache costs one load per vector; what limits softmax is e^x
+ * (about 15 instructions per vector), what limits normalisation is memory. Lanes are added in a
+ * fixed order: a row's result depends neither on its neighbours nor on the number of threads. */
+#include "cpu/core/kernels.h"
+#include "cpu/reduce/rows.h"
+#include "cpu/reduce/softmax_row.h"
 
 static void scale_row(float *y, int64_t n, float factor, float shift) {
     vf f = splat(factor), s = splat(shift);
@@ -58,8 +29,8 @@ static void log_softmax_row(const float *x, float *y, int64_t n) {
     if (i < n) store_some(y + i, n - i, load_some(x + i, n - i, 0) - m - l);
 }
 
-/* The same of `count` columns, at most LANES, of n rows that are `step` apart. `whole` is a
- * constant at every call. */
+/* Softmax of `count` columns (one per lane) of n rows that are `step` apart. `whole` says that
+ * count is LANES and is a constant at every call. */
 static inline __attribute__((always_inline)) void columns(const float *x, float *y, int64_t n,
                                                           int64_t step, int64_t count,
                                                           bool logarithm, bool whole) {
@@ -101,8 +72,11 @@ static void softmax_columns(const float *x, float *y, int64_t n, int64_t step, i
 
 /* ---- Normalisation ---- */
 
-enum { CHUNK = 4096 }; /* elements whose sum is taken in float; their sums are added in double */
+enum {
+    CHUNK = 4096
+}; /* elements that are summed in float; the sums of chunks are added in double */
 
+/* The sum of n elements. */
 static double sum_row(const float *x, int64_t n) {
     double total = 0;
     for (int64_t at = 0; at < n; at += CHUNK) {
@@ -119,7 +93,7 @@ static double sum_row(const float *x, int64_t n) {
     return total;
 }
 
-/* Of (x - mean)^2. */
+/* The sum of (x - mean)^2 over n elements. */
 static double square_row(const float *x, int64_t n, float mean) {
     double total = 0;
     vf m = splat(mean);
@@ -152,7 +126,6 @@ static void moments(const float *x, int64_t n, bool centered, float epsilon, flo
     *inverse = (float)(1 / sqrt(variance + (double)epsilon));
 }
 
-/* y = (x - mean) * inverse * scale + shift; `shift` may be NULL. */
 static void normalize_row(const float *x, float *y, int64_t n, float mean, float inverse,
                           const float *scale, const float *shift) {
     vf m = splat(mean), f = splat(inverse);
@@ -166,3 +139,13 @@ static void normalize_row(const float *x, float *y, int64_t n, float mean, float
         store_some(y + i, n - i, shift ? v + load_some(shift + i, n - i, 0) : v);
     }
 }
+
+SNI_DEFINE_TABLE(sni_row_kernels) = {
+    .softmax_row = softmax_row,
+    .log_softmax_row = log_softmax_row,
+    .lanes = LANES,
+    .softmax_columns = softmax_columns,
+    .moments = moments,
+    .normalize_row = normalize_row,
+    .scale_row = scale_row,
+};

@@ -1,7 +1,24 @@
-/* attend.inc.c - the parts of attention between its two products. */
+/* attend.isa.c - the vector kernels of attention between its two matrix products, for one tier.
+ *
+ * Scores of a block are (keys, nr): one column per query, so that maxima, exponentials and sums run
+ * lane by lane and no lanes are ever added up. NV vectors make up nr. What limits attend_weigh is
+ * e^x; attend_sum is a GEMM tile and is limited by multiply-adds. */
+#include "cpu/attention/attend.h"
+#include "cpu/core/kernels.h"
+#include "cpu/reduce/softmax_row.h"
 
-/* `most` to subtract from scores: 0 where no key has been seen yet, so that none of them has a
- * part. */
+/* The tile of this tier: the same as that of the GEMM (cpu/gemm/gemm_core.inc.c). */
+#if LANES == 16
+enum { MR = 14, NV = 2 };
+#elif LANES == 8
+enum { MR = 6, NV = 2 };
+#else
+enum { MR = 4, NV = 2 };
+#endif
+enum { NR = NV * LANES };
+
+/* What is subtracted from scores before e^x: the maximum, or 0 while every key is masked (where the
+ * maximum is minus infinity, and the difference would be NaN). */
 static inline vf above_most(vf most) {
     return select_vf(most == splat(-INFINITY), splat(0), most);
 }
@@ -11,12 +28,13 @@ static inline vf score_vf(vf x, float scale, float cap) {
     return cap > 0 ? splat(cap) * tanh_vf(x * splat(1 / cap)) : x;
 }
 
-/* A key whose bias is minus infinity has no part, whatever its score: even NaN. */
+/* A bias of minus infinity masks its key whatever the score, even NaN. */
 static inline vf biased_vf(vf x, vf bias) {
     return select_vf(bias == splat(-INFINITY), bias, x + bias);
 }
 
-/* Scores to what is left of the greatest, and that into `most`; the general form. */
+/* Scales, caps and biases a block of scores in place and raises `most` to its column maxima: the
+ * general variant, with any mask. */
 static inline void adjust_scores(const sni_attend_block *b, float *s, int64_t keys, vf most[NV]) {
     for (int64_t j = 0; j < keys; j++) {
         UNROLL
@@ -31,8 +49,8 @@ static inline void adjust_scores(const sni_attend_block *b, float *s, int64_t ke
     }
 }
 
-/* The greatest of each column, times a positive scale. Several at once: a comparison takes longer
- * than a load. */
+/* Raises `most` to the maximum of each column times a positive scale. Two rows at once, as a
+ * comparison takes longer than a load. */
 static inline void greatest_scores(const float *s, int64_t keys, float scale, vf most[NV]) {
     enum { APART = 2 };
     vf m[APART][NV];
@@ -82,7 +100,10 @@ static void attend_weigh(const sni_attend_block *b, float *s, int64_t keys, floa
         store(sum + v * LANES, load(sum + v * LANES) * load(fade + v * LANES) + total[v]);
 }
 
-/* `rows` and `vectors` are constants at every call. */
+/* y = y * fade + weights * V for a tile of `rows` queries by `vectors` vectors of output columns.
+ * The sums stay in registers over all keys; per key there are `vectors` loads, `rows` broadcasts
+ * and rows * vectors multiply-adds, as in the GEMM tile. `rows` and `vectors` are constants at
+ * every call. */
 static inline __attribute__((always_inline)) void sum_values(int rows, int vectors, int64_t keys,
                                                              const float *p, const float *v,
                                                              float *y, int64_t y_row,
@@ -142,7 +163,7 @@ static void attend_sum(int rows, int vectors, int64_t keys, const float *p, cons
 #undef SUM
 }
 
-/* The same for one query along its keys, starting from nothing but `most` and `sum`. */
+/* One query: its scores are a contiguous row, so vectors run along the keys. */
 static void attend_row(const sni_attend_block *b, float *s, int64_t keys, float *most, float *sum) {
     int64_t whole = keys / LANES * LANES;
     for (int64_t j = 0; j < keys; j += LANES) {
@@ -163,7 +184,7 @@ static void attend_row(const sni_attend_block *b, float *s, int64_t keys, float 
     *most = m;
 }
 
-/* s[j] = q . k[j * step], d elements each. */
+/* Two independent sums per key: the next key's loads overlap this key's additions. */
 static void dot_rows(const float *q, const float *k, int64_t step, int64_t keys, int64_t d,
                      float *s) {
     int64_t whole = d / LANES * LANES;
@@ -181,7 +202,7 @@ static void dot_rows(const float *q, const float *k, int64_t step, int64_t keys,
     }
 }
 
-/* y[i] = factor * sum over j of p[j] v[j * step + i], for d elements. */
+/* Four vectors of the output stay in registers over all keys; each key's row is read once. */
 static void weigh_rows(const float *p, const float *v, int64_t step, int64_t keys, int64_t d,
                        float factor, float *y) {
     enum { WIDE = 4 };
@@ -209,3 +230,11 @@ static void weigh_rows(const float *p, const float *v, int64_t step, int64_t key
         y[i] = sum * factor;
     }
 }
+
+SNI_DEFINE_TABLE(sni_attend_kernels) = {
+    .attend_weigh = attend_weigh,
+    .attend_row = attend_row,
+    .dot_rows = dot_rows,
+    .weigh_rows = weigh_rows,
+    .attend_sum = attend_sum,
+};

@@ -1,16 +1,21 @@
-/* map.inc.c - functions of one and of two numbers, element by element. */
+/* map.isa.c - float32 functions of one and of two numbers over contiguous rows, for one tier. One
+ * vector per step and a masked tail; cheap functions are limited by memory, the others by their
+ * instructions (see cpu/core/simd_math.h). */
+#include "cpu/core/kernels.h"
+#include "cpu/core/act_vf.h"
+#include "cpu/elementwise/map.h"
 
-/* Elements that are asked for before they are needed: functions of many instructions fill the queue
- * that loads would otherwise reach memory through. */
-enum { AHEAD = 512 };
+/* Elements between what is computed and what is prefetched. Functions of many instructions fill the
+ * reorder buffer, so that the loads of later vectors would not be issued in time. */
+enum { PREFETCH = 512 };
 
 #define SNI_ACT(name)                                                                           \
     static void map_##name(float p0, float p1, const float *x, float *y, int64_t n) {           \
         vf a = splat(p0), b = splat(p1);                                                        \
         int64_t i = 0;                                                                          \
-        for (; i + AHEAD + LANES <= n; i += LANES) {                                            \
-            __builtin_prefetch(x + i + AHEAD, 0);                                               \
-            __builtin_prefetch(y + i + AHEAD, 1);                                               \
+        for (; i + PREFETCH + LANES <= n; i += LANES) {                                         \
+            __builtin_prefetch(x + i + PREFETCH, 0);                                            \
+            __builtin_prefetch(y + i + PREFETCH, 1);                                            \
             store(y + i, act_vf(SNI_ACT_##name, a, b, load(x + i)));                            \
         }                                                                                       \
         for (; i + LANES <= n; i += LANES)                                                      \
@@ -53,7 +58,8 @@ static inline __attribute__((always_inline)) vf binary_vf(sni_binary op, vf a, v
     }
 }
 
-/* `op`, `sa` and `sb` are constants at every call. */
+/* y = a op b. sa and sb: the operand is a row, otherwise one number. All three are constants at
+ * every call. */
 static inline __attribute__((always_inline)) void
 binary(sni_binary op, const float *a, const float *b, float *y, int64_t n, bool sa, bool sb) {
     vf one_a = splat(sa ? 0 : a[0]), one_b = splat(sb ? 0 : b[0]);
@@ -83,9 +89,9 @@ binary(sni_binary op, const float *a, const float *b, float *y, int64_t n, bool 
 #include "cpu/core/binary.def"
 #undef SNI_BINARY
 
-/* ---- Groups of operators ---- */
+/* ---- Selection and conversions, for groups of operators ---- */
 
-/* `sa` and `sb` are constants at every call. */
+/* y = c ? a : b; `sa` and `sb` as above. */
 static inline __attribute__((always_inline)) void
 choose(const float *c, const float *a, const float *b, float *y, int64_t n, bool sa, bool sb) {
     vf one_a = splat(sa ? 0 : a[0]), one_b = splat(sb ? 0 : b[0]);
@@ -130,3 +136,23 @@ static void from_int64(const void *x, float *y, int64_t n) {
 static void to_bools(const float *x, uint8_t *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = x[i] != 0;
 }
+
+SNI_DEFINE_TABLE(sni_map_kernels) = {
+    .map =
+        {
+#define SNI_ACT(name) [SNI_ACT_##name] = map_##name,
+#include "cpu/core/act.def"
+#undef SNI_ACT
+        },
+    .binary =
+        {
+#define SNI_BINARY(name) [SNI_BINARY_##name] = binary_##name,
+#include "cpu/core/binary.def"
+#undef SNI_BINARY
+        },
+    .choose_row = choose_row,
+    .from_bools = from_bools,
+    .from_int32 = from_int32,
+    .from_int64 = from_int64,
+    .to_bools = to_bools,
+};

@@ -1,4 +1,9 @@
-/* act.inc.c - activations on rows of results. */
+/* act_vf.h - the activations of cpu/core/act.def on vectors of float32, for tier sources. */
+#ifndef SNI_CPU_CORE_ACT_VF_H
+#define SNI_CPU_CORE_ACT_VF_H
+
+#include "cpu/core/kernels.h"
+#include "cpu/core/simd_math.h"
 
 /* x tanh(ln(1 + e^x)), where tanh(ln(1 + e)) is e (e + 2) / (e (e + 2) + 2). */
 static inline vf mish_vf(vf x) {
@@ -8,9 +13,9 @@ static inline vf mish_vf(vf x) {
 }
 
 #if defined(__AVX512F__)
-/* The normal distribution function around multiples of its step, from -15 on: coefficients of r^0
- * to r^5. The first stands for all that is less, and is 0; the last for all that is more, and is 1.
- */
+/* Taylor coefficients (r^0 to r^5) of the normal distribution function around multiples of
+ * NORMAL_STEP, from -15 to 15 steps. Entry 0 is 0, as everything below -15 steps; entry 30 is 1. 32
+ * entries are two vectors, which one permutation indexes. */
 #define NORMAL_STEP 0.3875862f
 /* clang-format off */
 static const float normal_terms[6 * 32] __attribute__((aligned(64))) = {
@@ -71,14 +76,14 @@ static const float normal_terms[6 * 32] __attribute__((aligned(64))) = {
 };
 /* clang-format on */
 
-/* The terms of r^power, by the last five bits of `index`. */
+/* The coefficients of r^power that the last five bits of `index` choose. */
 static inline vf normal_term(int power, vf index) {
     return (vf)_mm512_permutex2var_ps(_mm512_load_ps(normal_terms + 32 * power), (__m512i)index,
                                       _mm512_load_ps(normal_terms + 32 * power + 16));
 }
 
-/* x times the normal distribution function of x, which a table's polynomials give: relative to the
- * size of x within 1.5e-7. */
+/* GELU: x times the normal distribution function of x, from the table above. The error is at most
+ * 1.5e-7 |x|. */
 static inline vf gelu_vf(vf x) {
     const vf magic = splat(12582912.0f + 15), end = splat(15 * NORMAL_STEP);
     vf t = min_vf(max_vf(x, -end), end);
@@ -89,9 +94,10 @@ static inline vf gelu_vf(vf x) {
     return x * p;
 }
 #else
-/* x times the normal distribution function of x, which is 1 - e for x > 0 and e below: e is half of
- * 2^-w with w / |x| a polynomial, and nothing from 5.6 on. Relative to the size of x within 1.5e-7.
- * Terms of polynomials are added in pairs: their time is that of one result after another. */
+/* GELU: x times the normal distribution function of x, which is 1 - e for x > 0 and e for x < 0. e
+ * is 2^-w / 2 with a polynomial w / |x|, and 0 from |x| = 5.6 on. The error is at most 1.5e-7 |x|.
+ * Polynomials are evaluated in pairs of terms (Estrin), which shortens the chain of dependent
+ * instructions. */
 static inline vf gelu_vf(vf x) {
     const vf magic = splat(12582912.0f), end = splat(5.6f);
     vf size = abs_vf(x), t = min_vf(size, end), t2 = t * t;
@@ -104,13 +110,13 @@ static inline vf gelu_vf(vf x) {
     vf p = (splat(6.63820402e-4f) * r + splat(4.83777033e-3f)) * r2 +
            (splat(2.77535672e-2f) * r + splat(1.20110599e-1f));
     p = p * r2 + (splat(3.46573484e-1f) * r + splat(5.00000036e-1f));
-    vf e = (vf)((vu)p + ((vu)shifted << 23)); /* 2^n by its bits; those of NaN do not matter */
+    vf e = (vf)((vu)p + ((vu)shifted << 23)); /* times 2^n; what becomes of NaN does not matter */
     e = select_vf(size >= end, splat(0), e);
     return x * select_vf(x > splat(0), splat(1.0f) - e, e);
 }
 #endif
 
-/* Gelu's approximation 0.5 x (1 + tanh(u)), which is x sigmoid(2 u). */
+/* GELU's approximation 0.5 x (1 + tanh(u)) = x sigmoid(2 u). */
 static inline vf gelu_tanh_vf(vf x) {
     const vf a = splat(1.59576912160573071f), b = splat(0.0713548162726f);
     vf u = x * (a + b * (x * x));
@@ -121,7 +127,7 @@ static inline vf clamp_vf(vf x, vf low, vf high) {
     return min_vf(max_vf(x, low), high);
 }
 
-/* Functions that are seldom the end of something. */
+/* act(x) for functions that are rarely fused into an epilogue. */
 static inline __attribute__((always_inline)) vf plain_vf(sni_act act, vf x) {
     switch (act) {
     case SNI_ACT_EXP:
@@ -147,6 +153,8 @@ static inline __attribute__((always_inline)) vf plain_vf(sni_act act, vf x) {
     }
 }
 
+/* act(x) with coefficients p0 and p1 (cpu/core/act.def). `act` is a constant at every call: the
+ * switch leaves no code. */
 static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1, vf x) {
     switch (act) {
     case SNI_ACT_RELU:
@@ -194,133 +202,4 @@ static inline __attribute__((always_inline)) vf act_vf(sni_act act, vf p0, vf p1
     }
 }
 
-enum { BLOCK = LANES == 16 ? 16 : 8 }; /* channels of a blocked pixel */
-
-/* Rows of results and what is done to them before they are stored for good. */
-typedef struct ending {
-    float p0, p1;
-    const float *from; /* may be y */
-    int64_t from_row;
-    bool add; /* to y first */
-    float *y;
-    int64_t y_row, rows, n;
-    const float *row_bias, *columns, *more; /* NULL: none */
-    int64_t more_row;
-    const float *slopes, *row_slopes, *column_slopes; /* sni_epilogue's */
-} ending;
-
-/* Row r, for an activation that is a constant at every call. */
-static inline __attribute__((always_inline)) void finish(sni_act act, const ending *e, int64_t r) {
-    const bool leaky = act == SNI_ACT_LEAKY_RELU;
-    const float bias = e->row_bias ? e->row_bias[r] : 0;
-    const float *columns = e->columns, *more = e->more ? e->more + r * e->more_row : NULL;
-    const float *from = e->from + r * e->from_row;
-    float *y = e->y + r * e->y_row;
-    vf p0 = splat(leaky && e->row_slopes ? e->row_slopes[r] : e->p0), p1 = splat(e->p1);
-    vf b = splat(bias);
-    const bool biased = bias != 0;
-    int64_t i = 0, n = e->n;
-    for (; i + LANES <= n; i += LANES) {
-        vf x = load(from + i);
-        if (e->add) x += load(y + i);
-        if (biased) x += b;
-        if (columns) x += load(columns + i);
-        if (more) x += load(more + i);
-        if (leaky && e->slopes) p0 = load(e->slopes + i % BLOCK);
-        if (leaky && e->column_slopes) p0 = load(e->column_slopes + i);
-        store(y + i, act_vf(act, p0, p1, x));
-    }
-    if (i == n) return;
-    vf x = load_some(from + i, n - i, 0);
-    if (e->add) x += load_some(y + i, n - i, 0);
-    if (biased) x += b;
-    if (columns) x += load_some(columns + i, n - i, 0);
-    if (more) x += load_some(more + i, n - i, 0);
-    if (leaky && e->column_slopes) p0 = load_some(e->column_slopes + i, n - i, 0);
-    store_some(y + i, n - i, act_vf(act, p0, p1, x));
-}
-
-/* Rows of two whole vectors with nothing but a bias for each column and a residual, as tiles of
- * products have them: the same, with less to decide. */
-static inline __attribute__((always_inline)) void finish_vectors(sni_act act, const ending *e) {
-    enum { VECTORS = 2 };
-    vf p0 = splat(e->p0), p1 = splat(e->p1), bias[VECTORS];
-    const float *from = e->from, *more = e->more;
-    const bool add = e->add;
-    float *y = e->y;
-    UNROLL
-    for (int j = 0; j < VECTORS; j++) /* what is added to no effect is -0 */
-        bias[j] = e->columns ? load(e->columns + j * LANES) : splat(-0.0f);
-    for (int64_t r = e->rows; r > 0; r--, y += e->y_row, from += e->from_row) {
-        UNROLL
-        for (int j = 0; j < VECTORS; j++) {
-            vf x = load(from + j * LANES);
-            if (add) x += load(y + j * LANES);
-            x += bias[j];
-            if (more) x += load(more + j * LANES);
-            store(y + j * LANES, act_vf(act, p0, p1, x));
-        }
-        if (more) more += e->more_row;
-    }
-}
-
-/* All rows. */
-static inline __attribute__((always_inline)) void finish_rows(sni_act act, const ending *e) {
-    if (e->n == 2 * LANES && !e->row_bias && !e->slopes && !e->row_slopes && !e->column_slopes)
-        finish_vectors(act, e);
-    else
-        for (int64_t r = 0; r < e->rows; r++) finish(act, e, r);
-}
-
-typedef void (*finish_fn)(const ending *e);
-
-#define SNI_ACT(name)                            \
-    static void finish_##name(const ending *e) { \
-        finish_rows(SNI_ACT_##name, e);          \
-    }
-#include "cpu/core/act.def"
-#undef SNI_ACT
-
-static const finish_fn finishers[SNI_ACT_COUNT] = {
-#define SNI_ACT(name) [SNI_ACT_##name] = finish_##name,
-#include "cpu/core/act.def"
-#undef SNI_ACT
-};
-
-/* The activation alone: it makes no ending in memory, whose words would have to be written before
- * they are read again, after all results that are still on their way there. */
-typedef void (*apply_fn)(const sni_epilogue *e, float *y, int64_t n);
-
-#define SNI_ACT(name)                                                                            \
-    static void apply_##name(const sni_epilogue *e, float *y, int64_t n) {                       \
-        finish(                                                                                  \
-            SNI_ACT_##name,                                                                      \
-            &(ending){.p0 = e->p0, .p1 = e->p1, .from = y, .y = y, .n = n, .slopes = e->slopes}, \
-            0);                                                                                  \
-    }
-#include "cpu/core/act.def"
-#undef SNI_ACT
-
-static const apply_fn appliers[SNI_ACT_COUNT] = {
-#define SNI_ACT(name) [SNI_ACT_##name] = apply_##name,
-#include "cpu/core/act.def"
-#undef SNI_ACT
-};
-
-static void finish_row(const sni_epilogue *e, float *y, float bias, const float *columns,
-                       const float *more, int64_t n) {
-    if (bias == 0 && !columns && !more) {
-        appliers[e->act](e, y, n);
-        return;
-    }
-    finishers[e->act](&(ending){.p0 = e->p0,
-                                .p1 = e->p1,
-                                .from = y,
-                                .y = y,
-                                .rows = 1,
-                                .n = n,
-                                .row_bias = &bias,
-                                .columns = columns,
-                                .more = more,
-                                .slopes = e->slopes});
-}
+#endif

@@ -1,6 +1,57 @@
-/* igemm_windows.inc.c - part of igemm.isa.c: sums over windows of rows of bytes. */
+/* windows.isa.c - depthwise convolutions of bytes, for one tier: sums over taps of rows that were
+ * widened to floats (sni_int_taps), and sums over windows of rows of bytes (sni_int_windows). */
+#include "cpu/int8/windows.h"
 
-/* Lane i: the unit of bytes from x + i * across on, across being 1 or 2. */
+#include "cpu/int8/simd_int.h"
+
+/* ---- Taps ---- */
+
+static inline vf multiply_add(vf a, vf b, vf sum) {
+#if LANES == 16
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif LANES == 8
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+#else
+    return a * b + sum;
+#endif
+}
+
+/* `vectors` vectors of outputs from `at` on: one load and one multiply-add per tap and vector. */
+static inline __attribute__((always_inline)) void taps_of(const sni_int_taps *t, int64_t at,
+                                                          int vectors) {
+    vf sum[4];
+    UNROLL
+    for (int v = 0; v < vectors; v++) sum[v] = splat(0);
+    for (int64_t p = 0; p < t->taps; p++) {
+        const float *x = t->x[p] + at;
+        vf w = splat(t->w[p]);
+        UNROLL
+        for (int v = 0; v < vectors; v++) sum[v] = multiply_add(load(x + v * LANES), w, sum[v]);
+    }
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+#if LANES == 16
+        vi whole = (vi)_mm512_cvttps_epi32((__m512)sum[v]);
+#elif LANES == 8
+        vi whole = (vi)_mm256_cvttps_epi32((__m256)sum[v]);
+#else
+        vi whole = __builtin_convertvector(sum[v], vi);
+#endif
+        store_vi(t->y + at + v * LANES, whole);
+    }
+}
+
+static void taps(const sni_int_taps *t) {
+    int64_t at = 0;
+    for (; t->n - at > 3 * LANES; at += 4 * LANES) taps_of(t, at, 4);
+    for (; t->n - at > LANES; at += 2 * LANES) taps_of(t, at, 2);
+    if (at < t->n) taps_of(t, at, 1);
+}
+
+/* ---- Windows ---- */
+
+/* Lane i: the unit that starts at x + i * across, with across 1 or 2. One load, one flip and one or
+ * two shuffles make a vector of units. */
 #if LANES == 16
 static inline vi window(const uint8_t *x, int64_t across, vi flip) {
     const __m512i one = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
@@ -48,8 +99,8 @@ static void window_units(const uint8_t *x, int64_t across, uint8_t flip, int64_t
 
 enum { ROWS_AT_ONCE = 4 };
 
-/* One vector of outputs in `rows` (at most ROWS_AT_ONCE) rows; strides, kernel and rows are
- * constants where it matters. Each row of x is looked at once. */
+/* One vector of outputs in each of `rows` <= ROWS_AT_ONCE rows. Neighbouring output rows share
+ * input rows, whose units are made once. Strides, kernel and rows are constants at most calls. */
 static inline __attribute__((always_inline)) void windows_of(const sni_int_windows *w, int64_t at,
                                                              int64_t row, int rows, int64_t kernel,
                                                              int64_t down, int64_t across) {
@@ -73,6 +124,7 @@ static inline __attribute__((always_inline)) void windows_of(const sni_int_windo
     for (int o = 0; o < rows; o++) store_vi(w->y + (row + o) * w->y_step + at, sum[o]);
 }
 
+/* All outputs, for a kernel height and strides that are constants. */
 static inline __attribute__((always_inline)) void
 windows_as(const sni_int_windows *w, int64_t kernel, int64_t down, int64_t across) {
     for (int64_t at = 0; at < w->n; at += LANES) {
@@ -83,7 +135,7 @@ windows_as(const sni_int_windows *w, int64_t kernel, int64_t down, int64_t acros
     }
 }
 
-/* Any kernel, row by row. */
+/* Any kernel and stride, one output row at a time. */
 static void windows_any(const sni_int_windows *w) {
     for (int64_t row = 0; row < w->rows; row++)
         for (int64_t at = 0; at < w->n; at += LANES) {
@@ -109,3 +161,9 @@ static void windows(const sni_int_windows *w) {
     else
         windows_any(w);
 }
+
+SNI_DEFINE_TABLE(sni_int_windows_kernels) = {
+    .taps = taps,
+    .windows = windows,
+    .window_units = window_units,
+};

@@ -1,11 +1,34 @@
-/* pool.inc.c - pools of float32, row by row: first all input rows under an output row are joined to
- * one, which stands between what changes nothing, then neighbours along it are. */
+/* pool.isa.c - pools of float32, for one tier.
+ *
+ * An output row is made in two passes. First all input rows under it are joined (maximum or sum) to
+ * one line, which is surrounded by neutral elements in place of padding. Then neighbours along the
+ * line are joined. Both passes work on whole vectors, and a window of h x w costs h + w loads per
+ * output instead of h * w. Windows too large for the line go to the loops of the reference kernel
+ * (ops/nn/max_pool.inc.c and average_pool.inc.c), compiled here for float. */
+#include "cpu/reduce/pool.h"
+
+#include "cpu/core/simd.h"
+#include "ops/core/typed.h"
+
+#define LOWEST (-INFINITY)
+#define IS_NAN(v) isnan(v)
+#define BODY "ops/nn/max_pool.inc.c"
+#define TYPE SNI_TYPE_F32
+#include "ops/core/one_type.inc.h"
+#undef BODY
+#undef LOWEST
+#undef IS_NAN
+#define BODY "ops/nn/average_pool.inc.c"
+#define TYPE SNI_TYPE_F32
+#include "ops/core/one_type.inc.h"
+#undef BODY
 
 enum {
     POOL_ROWS = 64,              /* most input rows under a window */
     POOL_LINE = 4096,            /* most elements of the joined row */
-    POOL_ROOM = POOL_LINE + 512, /* with three vectors more; two lines do not share addresses' last
-                                    12 bits, by which loads are taken to depend on stores */
+    POOL_SIZE = POOL_LINE + 512, /* room for three more vectors; and the two lines differ in the low
+                                    12 bits of their addresses, which avoids 4K aliasing between
+                                    loads and stores */
 };
 
 /* Even elements of the 2 * LANES - 1 from p on. */
@@ -20,12 +43,13 @@ static inline vf load_even(const float *p) {
 #endif
 }
 
-/* `max` is a constant at every call of what follows. A NaN is not taken for a maximum. */
+/* `max` is a constant at every call of the functions below. NaN never becomes a maximum. */
 static inline __attribute__((always_inline)) vf pool_join(bool max, vf a, vf v) {
     return max ? max_vf(a, v) : a + v;
 }
 
-/* `n_rows` rows of n elements joined; what is stored behind them changes nothing. */
+/* Joins `n_rows` rows of n elements to `line`; up to a vector of neutral elements is stored behind.
+ */
 static inline __attribute__((always_inline)) void pool_rows(bool max, const float *const *rows,
                                                             int n_rows, int64_t n, float *line) {
     const float rest = max ? -INFINITY : 0;
@@ -44,7 +68,7 @@ static inline __attribute__((always_inline)) void pool_rows(bool max, const floa
 
 static inline __attribute__((always_inline)) void pool_down(bool max, const float *const *rows,
                                                             int n_rows, int64_t n, float *line) {
-    switch (n_rows) { /* a constant number is laid out */
+    switch (n_rows) { /* a constant count unrolls the loop over rows */
     case 1:
         pool_rows(max, rows, 1, n, line);
         break;
@@ -65,12 +89,13 @@ static inline __attribute__((always_inline)) void pool_down(bool max, const floa
     }
 }
 
-/* Means of n sums: each is over outer * taps[o] elements. */
+/* sum / (outer * taps[o]) for n sums: each is over so many elements. */
 static inline vf pool_mean(vf sum, float outer, const float *taps, int64_t n) {
     return sum / (splat(outer) * (n < LANES ? load_some(taps, n, 1) : load(taps)));
 }
 
-/* Neighbours of the line joined with stride 1 or 2; `taps`, and `stride`, may be constants. */
+/* Joins `taps` neighbours of the line for each output, with stride 1 or 2 (both constants at most
+ * calls): every load is a whole vector. */
 static inline __attribute__((always_inline)) void pool_taps(bool max, const sni_window *w,
                                                             int64_t taps, int64_t stride,
                                                             const float *line, float outer,
@@ -101,6 +126,7 @@ static inline vf pool_spread(const float *x, vi at) {
 }
 #endif
 
+/* The same with a stride above 2: gathered. */
 static inline __attribute__((always_inline)) void pool_far(bool max, const sni_window *w,
                                                            const float *line, float outer,
                                                            const float *counts, float *y) {
@@ -148,7 +174,8 @@ static inline __attribute__((always_inline)) void pool_along(bool max, const sni
         pool_taps(max, w, taps, 2, line, outer, counts, y);
 }
 
-/* The input rows under an output row; -1: too many. */
+/* Finds the input rows under an output row; returns their number, -1 if there are more than
+ * POOL_ROWS. */
 static inline int pool_find(const sni_window *w, const float *x, int64_t row, const float **rows) {
     const int64_t in = w->in[w->rank - 1];
     int n = 0;
@@ -178,16 +205,16 @@ static inline int pool_find(const sni_window *w, const float *x, int64_t row, co
     return n;
 }
 
-/* Rows [begin, end) of all planes. Rows of the input are joined for one output row while the line
- * of the one before is finished: loads that lie across two stores wait until those are in the
- * cache. */
+/* Rows [begin, end) of all planes. There are two lines: while the input rows of one output row are
+ * joined, the line of the output row before is finished. A load that overlaps two recent stores
+ * waits for both to reach the cache; by then they have. */
 static inline __attribute__((always_inline)) void pool_many(bool max, const sni_pool_window *pool,
                                                             int64_t begin, int64_t end) {
     const sni_window *w = &pool->window;
     const int last = w->rank - 1;
     const int64_t in = w->in[last], before = w->begin[last];
     const float *rows[POOL_ROWS];
-    float lines[2][POOL_ROOM];
+    float lines[2][POOL_SIZE];
     int64_t reach = (w->out[last] - 1) * w->stride[last] + sni_window_extent(w, last);
     int64_t stop = before + in > reach ? before + in : reach;
     bool fits = stop <= POOL_LINE;
@@ -238,3 +265,10 @@ static void global_average_pool(const sni_pool_window *pool, int64_t plane, int6
     if (i < n) b += load_some(x + i, n - i, 0);
     ((float *)pool->y)[plane] = sum_lanes(a + b) / (float)n;
 }
+
+SNI_DEFINE_TABLE(sni_pool_kernels) = {
+    .max = max_pool,
+    .average = average_pool,
+    .global_max = global_max_f32,
+    .global_average = global_average_pool,
+};
