@@ -5,6 +5,7 @@
 #include "api/value.h"
 #include "base/threadpool.h"
 #include "graph/input_defaults.h"
+#include "ops/core/infer_graph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,13 +80,25 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
     return s->cache_path ? SN_OK : sni_fail_memory(err);
 }
 
+/* Inputs of a copy are declared as scalars again where they were before it was optimised. */
+static void declare_scalars(sni_graph *g, const sni_graph *as) {
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        const sni_type *t = &as->values[as->inputs[i]]->type;
+        if (t->kind == SN_KIND_TENSOR && t->has_shape && t->rank == 0)
+            g->values[g->inputs[i]]->type.has_shape = true;
+    }
+}
+
 /* Optimises a copy of the model's graph; `f` is freed by the caller, after failure too. */
 static sn_status make_variant(sn_session *s, const sn_model *source, bool settled,
                               sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
     SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
-    if (settled) sni_graph_fold_input_defaults(f->graph);
+    if (settled)
+        sni_graph_fold_input_defaults(f->graph);
+    else
+        SN_TRY(sni_infer_any_scalars(f->graph, err));
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
@@ -93,6 +106,7 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool settle
                                .portable = o->portable,
                                .deadline_ns = deadline_in(o->prepare_limit_ns)};
     SN_TRY(sni_optimize_with(f->graph, &options, report, err));
+    if (!settled) declare_scalars(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);
 }
@@ -118,7 +132,8 @@ static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error
     return SN_OK;
 }
 
-/* The variant for a run: `given` tells that an input with a default has a value. */
+/* The variant for a run: `given` tells that an input with a default has a value, or an input that
+ * is declared as a scalar another shape. */
 static sn_status choose_variant(sn_session *s, bool given, const sni_session_variant **out,
                                 sn_error *err) {
     sni_opt_report report = {0};
@@ -248,7 +263,13 @@ static sn_status refuse_shape(const sni_port *p, const sn_value *v, sn_error *er
                     p->info.name, text, p->info.type_text);
 }
 
-static sn_status check_input(const sni_port *p, const sn_value *v, sn_error *err) {
+/* Whether a value has another shape than the scalar that an input is declared as. ONNX Runtime does
+ * not check the shape of such inputs, and programs rely on it: [1] is what most of them pass. */
+static bool is_open_scalar(const sni_port *p, const sn_value *v) {
+    return v->kind == SN_KIND_TENSOR && p->info.has_shape && p->info.rank == 0 && v->rank != 0;
+}
+
+static sn_status check_input(const sni_port *p, const sn_value *v, bool fixed, sn_error *err) {
     if (p->info.kind == SN_KIND_OPTIONAL) {
         if (v->kind == SN_KIND_NONE) return SN_OK;
     } else if (p->info.kind != SN_KIND_NONE && v->kind != p->info.kind) {
@@ -260,6 +281,7 @@ static sn_status check_input(const sni_port *p, const sn_value *v, sn_error *err
         return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' is %s where the model takes %s",
                         p->info.name, sn_dtype_name(v->dtype), p->info.type_text);
     if (!p->info.has_shape) return SN_OK;
+    if (is_open_scalar(p, v) && !fixed) return SN_OK;
     if (v->rank != p->info.rank) return refuse_shape(p, v, err);
     for (int i = 0; i < v->rank; i++)
         if (p->info.dims[i] >= 0 && v->dims[i] != p->info.dims[i]) return refuse_shape(p, v, err);
@@ -297,7 +319,7 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 typedef struct call {
     sn_session *s;
     const sni_session_variant *variant;
-    bool given;            /* an input with a default has a value */
+    bool given;            /* the open variant is needed: see choose_variant() */
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
     const sni_datum **ins; /* NULL: left to its default */
@@ -344,9 +366,9 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' has no value", name);
         if (c->values[port])
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' is given twice", name);
-        SN_TRY(check_input(&m->inputs[port], inputs[i].value, c->err));
+        SN_TRY(check_input(&m->inputs[port], inputs[i].value, m->is_compiled, c->err));
         c->values[port] = inputs[i].value;
-        c->given |= m->inputs[port].optional;
+        c->given |= m->inputs[port].optional || is_open_scalar(&m->inputs[port], inputs[i].value);
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
         const sni_port *p = &m->inputs[i];

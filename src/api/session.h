@@ -17,9 +17,10 @@ typedef struct sni_session_variant {
 
 struct sn_session {
     sn_model *model;          /* retained */
-    sni_session_variant main; /* inputs with a default are constants in it */
-    sni_session_variant
-        open; /* they are inputs: made for the first run that gives one; guarded by `lock` */
+    sni_session_variant main; /* inputs with a default are constants in it, and scalars scalars */
+    /* Inputs with a default are inputs, and those declared as scalars have any shape: made for the
+     * first run that gives a default another value or a scalar another shape; guarded by `lock`. */
+    sni_session_variant open;
     pthread_mutex_t lock;
     sni_pool pool; /* valid if has_pool */
     bool has_pool;

@@ -1,0 +1,11 @@
+/* infer_graph.h - inference over a whole graph, beyond what op.h offers to everybody. */
+#ifndef SNI_OPS_INFER_GRAPH_H
+#define SNI_OPS_INFER_GRAPH_H
+
+#include "ops/core/op.h"
+
+/* sni_infer_graph() for a main graph whose inputs that are declared as scalars may have any shape:
+ * forgets what was inferred from their being scalars and infers again. */
+sn_status sni_infer_any_scalars(sni_graph *g, sn_error *err);
+
+#endif
