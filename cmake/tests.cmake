@@ -161,6 +161,7 @@ else()
     sinter_test(clients.ort_${client} clients ${TOOLS}/run_ort_clients.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()
+  sinter_test(clients.programs clients ${TESTS}/clients/programs/run.sh ${PROJECT_BINARY_DIR})
   if(TARGET sinter_cli)
     sinter_test(clients.custom_op clients ${TOOLS}/run_custom_op.sh ${PROGRAM})
     sinter_test(clients.optimised clients ${TOOLS}/run_written.sh ${PROGRAM})
