@@ -31,7 +31,7 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     target_compile_definitions(${program} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                SINTER_SHARED_DIR="${SHARED}")
     set(labels unit)
-    if(program MATCHES "threadpool|team|concurren|thread|mapping")
+    if(program MATCHES "threadpool|team|concurren|thread|mapping|server_pair")
       list(APPEND labels threads)
     endif()
     if(program STREQUAL test_alloc_failure)

@@ -9,9 +9,12 @@
 typedef struct srv_options {
     const char *repository; /* a folder of models, or one .onnx file */
     const char *host;       /* numeric address to listen on */
-    int http_port;          /* -1: no such door; 0: any free port */
+    int http_port;          /* -1: no such listener; 0: any free port */
     int grpc_port;
     int metrics_port;
+    int http_fd; /* a socket that listens already, instead of host and port; -1: none */
+    int grpc_fd;
+    int metrics_fd;
     int threads;    /* of all runs together; 0: as many as CPUs */
     int io_threads; /* event loops; 0: a few */
     bool admin;     /* repository, trace and logging endpoints are open */
@@ -32,9 +35,11 @@ typedef struct srv_options {
     srv_limits_table limits;
 } srv_options;
 
-void srv_options_init(srv_options *options);
+void srv_options_init(srv_options *options); /* the defaults */
 
-/* Serves until SIGTERM or SIGINT. Prints where it listens on stdout. */
+/* Serves until SIGTERM or SIGINT; SIGHUP looks at models and certificates again. Prints where it
+ * listens on stdout. Sockets that the process inherited take the place of `*_fd`. For a program
+ * that does nothing else: it changes signal masks and settings of malloc. */
 sn_status srv_serve(const srv_options *options, sn_error *err);
 
 #endif

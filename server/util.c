@@ -1,9 +1,8 @@
-/* util.c - what every part of the server shares: growing text, the clock, aligned memory. */
+/* util.c - what every part of the server shares: growing text, the clock, aligned buffers. */
 #include "server/util.h"
 
 #include "base/checked.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -23,6 +22,24 @@ uint64_t srv_wall_ns(void) {
     return read_clock(CLOCK_REALTIME);
 }
 
+void srv_init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void srv_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns) {
+    if (!until_ns) {
+        pthread_cond_wait(condition, lock);
+        return;
+    }
+    struct timespec when = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                            .tv_nsec = (long)(until_ns % 1000000000u)};
+    pthread_cond_timedwait(condition, lock, &when);
+}
+
 /* ---- Growing text ------------------------------------------------------------------------- */
 
 void srv_text_free(srv_text *text) {
@@ -36,7 +53,7 @@ void srv_text_clear(srv_text *text) {
     if (text->data) text->data[0] = 0;
 }
 
-char *srv_text_room(srv_text *text, size_t more) {
+char *srv_text_reserve(srv_text *text, size_t more) {
     size_t need;
     if (text->failed || !sni_add_size(text->length, more, &need) || need > SIZE_MAX / 4) {
         text->failed = true;
@@ -57,7 +74,7 @@ char *srv_text_room(srv_text *text, size_t more) {
 }
 
 void srv_text_add(srv_text *text, const void *bytes, size_t length) {
-    char *to = srv_text_room(text, length);
+    char *to = srv_text_reserve(text, length);
     if (!to) return;
     if (length) memcpy(to, bytes, length);
     text->length += length;
@@ -73,7 +90,7 @@ void srv_text_vaddf(srv_text *text, const char *fmt, va_list args) {
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    char *to = length < 0 ? NULL : srv_text_room(text, (size_t)length);
+    char *to = length < 0 ? NULL : srv_text_reserve(text, (size_t)length);
     if (!to) return;
     vsnprintf(to, (size_t)length + 1, fmt, args);
     text->length += (size_t)length;
@@ -110,64 +127,68 @@ int srv_text_write(void *text, const void *bytes, size_t size) {
     return ((const srv_text *)text)->failed;
 }
 
-/* ---- Aligned memory ----------------------------------------------------------------------- */
+/* ---- Aligned buffers ---------------------------------------------------------------------- */
 
-/* Sizes are rounded up to a power of two, or three quarters of one, from 4 KiB on; smaller ones go
- * to the allocator. What is kept is bounded by KEEP_BYTES in all and KEEP_EACH per size. */
-#define SMALLEST_BITS 12
-#define CLASSES 48
-#define KEEP_EACH 32
-#define KEEP_BYTES ((size_t)64 << 20)
+/* Sizes are rounded up to a power of two, or three quarters of one, from 4 KiB on; smaller buffers
+ * go to the allocator. */
+#define MIN_BITS 12
+#define MAX_KEPT_BYTES ((size_t)64 << 20)
 
-static struct {
-    pthread_mutex_t lock;
-    size_t bytes;
-    int count[CLASSES];
-    void *kept[CLASSES][KEEP_EACH];
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+void srv_buffers_init(srv_buffers *buffers) {
+    *buffers = (srv_buffers){.bytes = 0};
+    pthread_mutex_init(&buffers->lock, NULL);
+}
 
-/* The class of a size and what a block of that class holds; -1: not kept. */
+void srv_buffers_destroy(srv_buffers *buffers) {
+    for (int class = 0; class < SRV_BUFFER_CLASSES; class ++) {
+        while (buffers->count[class] > 0) free(buffers->kept[class][--buffers->count[class]]);
+    }
+    pthread_mutex_destroy(&buffers->lock);
+}
+
+/* The class of a size and what a buffer of that class holds; -1: not kept. */
 static int class_of(size_t size, size_t *rounded) {
-    if (size <= (size_t)1 << (SMALLEST_BITS - 1) || size > (size_t)1 << 34) {
+    if (size <= (size_t)1 << (MIN_BITS - 1) || size > (size_t)1 << 34) {
         *rounded = size < 64 ? 64 : (size + 63) & ~(size_t)63;
         return -1;
     }
-    int bits = SMALLEST_BITS;
+    int bits = MIN_BITS;
     while ((size_t)1 << bits < size) bits++;
     size_t three = (size_t)3 << (bits - 2);
     *rounded = size <= three ? three : (size_t)1 << bits;
-    return (bits - SMALLEST_BITS) * 2 + (size <= three ? 0 : 1);
+    return (bits - MIN_BITS) * 2 + (size <= three ? 0 : 1);
 }
 
-void *srv_memory_take(size_t size) {
+void *srv_buffer_take(srv_buffers *buffers, size_t size) {
     size_t rounded;
     int class = class_of(size, &rounded);
-    void *memory = NULL;
+    void *buffer = NULL;
     if (size > SIZE_MAX / 2) return NULL;
     if (class >= 0) {
-        pthread_mutex_lock(&cache.lock);
-        if (cache.count[class] > 0) {
-            memory = cache.kept[class][--cache.count[class]];
-            cache.bytes -= rounded;
+        pthread_mutex_lock(&buffers->lock);
+        if (buffers->count[class] > 0) {
+            buffer = buffers->kept[class][--buffers->count[class]];
+            buffers->bytes -= rounded;
         }
-        pthread_mutex_unlock(&cache.lock);
+        pthread_mutex_unlock(&buffers->lock);
     }
-    return memory ? memory : aligned_alloc(64, rounded);
+    return buffer ? buffer : aligned_alloc(64, rounded);
 }
 
-void srv_memory_give(void *memory, size_t size) {
+void srv_buffer_give(srv_buffers *buffers, void *buffer, size_t size) {
     size_t rounded;
     int class = class_of(size, &rounded);
-    if (memory && class >= 0) {
-        pthread_mutex_lock(&cache.lock);
-        if (cache.count[class] < KEEP_EACH && rounded <= KEEP_BYTES - cache.bytes) {
-            cache.kept[class][cache.count[class]++] = memory;
-            cache.bytes += rounded;
-            memory = NULL;
+    if (buffer && class >= 0) {
+        pthread_mutex_lock(&buffers->lock);
+        if (buffers->count[class] < SRV_BUFFERS_PER_CLASS &&
+            rounded <= MAX_KEPT_BYTES - buffers->bytes) {
+            buffers->kept[class][buffers->count[class]++] = buffer;
+            buffers->bytes += rounded;
+            buffer = NULL;
         }
-        pthread_mutex_unlock(&cache.lock);
+        pthread_mutex_unlock(&buffers->lock);
     }
-    free(memory);
+    free(buffer);
 }
 
 /* ---- Strings ------------------------------------------------------------------------------ */
@@ -180,7 +201,7 @@ char *srv_strndup(const char *text, size_t length) {
     return copy;
 }
 
-bool srv_parse_uint(sni_str text, uint64_t most, uint64_t *out) {
+bool srv_parse_uint(sni_str text, uint64_t max, uint64_t *out) {
     uint64_t number = 0;
     if (text.n == 0 || text.n > 20) return false;
     for (size_t i = 0; i < text.n; i++) {
@@ -190,7 +211,7 @@ bool srv_parse_uint(sni_str text, uint64_t most, uint64_t *out) {
             return false;
         }
     }
-    if (number > most) return false;
+    if (number > max) return false;
     *out = number;
     return true;
 }

@@ -55,7 +55,7 @@ static bool take_item(const char *value, const char **list, size_t *count) {
     return true;
 }
 
-/* Ports; "off" closes a door that is open by default. */
+/* Ports; "off" leaves out a listener that is there by default. */
 static bool take_port(cli_args *args, const char *value, int *out) {
     if (strcmp(value, "off") == 0) {
         *out = -1;

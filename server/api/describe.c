@@ -1,6 +1,7 @@
 /* describe.c - a model's metadata, configuration and statistics as JSON. */
 #include "server/api/describe.h"
 #include "server/engine/scheduler.h"
+#include "server/server.h"
 
 #include <stdio.h>
 
@@ -155,7 +156,7 @@ void srv_model_stats(srv_model *model, srv_stats *out) {
     pthread_mutex_lock(&model->stats_lock);
     *out = model->stats;
     pthread_mutex_unlock(&model->stats_lock);
-    srv_scheduler_queue(model, &out->pending, &out->running);
+    srv_scheduler_queue(model->server->scheduler, model, &out->pending, &out->running);
 }
 
 static void put_duration(srv_json_out *out, const char *key, srv_duration duration) {

@@ -2,7 +2,7 @@
 #include "server/api/grpc.h"
 #include "server/api/describe.h"
 #include "server/engine/repository.h"
-#include "server/engine/state.h"
+#include "server/server.h"
 
 #include <stdio.h>
 
@@ -57,7 +57,9 @@ srv_model *srv_call_model(srv_call *call, const srv_named *named) {
     srv_model *model = NULL;
     int64_t version;
     srv_code code = srv_version_parse(named->version, &version);
-    if (code == SRV_OK) code = srv_repository_find(named->name, version, &model, why, sizeof why);
+    if (code == SRV_OK)
+        code = srv_repository_find(srv_call_server(call)->repository, named->name, version, &model,
+                                   why, sizeof why);
     if (code != SRV_OK) srv_call_end(call, code, why);
     return model;
 }
@@ -93,7 +95,7 @@ static void server_live(srv_call *call, srv_message *message) {
 }
 
 static void server_ready(srv_call *call, srv_message *message) {
-    answer_flag(call, message, srv_state_ready());
+    answer_flag(call, message, srv_server_ready(srv_call_server(call)));
 }
 
 bool srv_named_of(srv_call *call, const srv_message *message, srv_named *out) {
@@ -111,7 +113,8 @@ static void model_ready(srv_call *call, srv_message *message) {
     bool ready = false;
     if (srv_named_of(call, message, &named)) {
         ready = srv_version_parse(named.version, &version) == SRV_OK &&
-                srv_repository_find(named.name, version, &model, why, sizeof why) == SRV_OK;
+                srv_repository_find(srv_call_server(call)->repository, named.name, version, &model,
+                                    why, sizeof why) == SRV_OK;
         srv_model_release(model);
     }
     answer_flag(call, message, ready);

@@ -3,9 +3,8 @@
 #include "server/api/describe.h"
 #include "server/api/grpc.h"
 #include "server/engine/loader.h"
-#include "server/ops/log.h"
 #include "server/engine/repository.h"
-#include "server/ops/trace.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,7 +221,7 @@ void srv_grpc_statistics(srv_call *call, srv_message *message) {
         if (model) {
             add_stats(&list, &(srv_index_entry){.model = model});
         } else if (!named.name.n) {
-            srv_repository_each(add_stats, &list);
+            srv_repository_each(srv_call_server(call)->repository, add_stats, &list);
         }
         srv_model_release(model);
     }
@@ -279,7 +278,7 @@ void srv_grpc_index(srv_call *call, srv_message *message) {
     srv_message_free(message);
     if (!ok) return;
     index_list list = {.only_ready = ready != 0};
-    srv_repository_each(add_index, &list);
+    srv_repository_each(srv_call_server(call)->repository, add_index, &list);
     srv_call_answer(call, emit_bytes, &list.bytes);
     srv_text_free(&list.bytes);
 }
@@ -312,16 +311,19 @@ static void begin_change(srv_call *call, srv_message *message, bool load) {
     srv_reader reader;
     sni_field field;
     sni_str name = {"", 0};
-    char *config = NULL;
+    srv_change change = {.server = srv_call_server(call),
+                         .loop = srv_call_loop(call),
+                         .done = change_done,
+                         .ctx = call,
+                         .load = load};
     srv_reader_open(&reader, message);
     while (sni_wire_next(&reader.wire, &field)) {
         if (field.number == 2) sni_field_str(&reader.wire, &field, &name);
-        if (field.number == 3) read_config(&reader.wire, &field, &config);
+        if (field.number == 3) read_config(&reader.wire, &field, &change.config);
     }
-    srv_loop *loop = ((srv_conn *)call->h2)->loop;
     if (!srv_reader_close(&reader, call)) {
-        free(config);
-    } else if (srv_change_begin(load, name, config, loop, change_done, call)) {
+        free(change.config);
+    } else if (srv_change_begin(&change, name)) {
         srv_call_retain(call);
     } else {
         srv_call_end(call, SRV_NOT_FOUND, "there is no such model");
@@ -391,7 +393,7 @@ static bool set_trace(srv_trace_settings *settings, sni_str key, sni_wire *value
 }
 
 static void answer_trace(srv_call *call) {
-    srv_trace_settings settings = srv_trace_get();
+    srv_trace_settings settings = srv_trace_get(&srv_call_server(call)->trace);
     char rate[24], count[24];
     snprintf(rate, sizeof rate, "%llu", (unsigned long long)settings.rate);
     snprintf(count, sizeof count, "%lld", (long long)settings.count);
@@ -404,7 +406,7 @@ static void answer_trace(srv_call *call) {
 }
 
 void srv_grpc_trace(srv_call *call, srv_message *message) {
-    srv_trace_settings settings = srv_trace_get();
+    srv_trace_settings settings = srv_trace_get(&srv_call_server(call)->trace);
     srv_reader reader;
     sni_field field;
     sni_str key;
@@ -420,12 +422,12 @@ void srv_grpc_trace(srv_call *call, srv_message *message) {
     }
     bool ok = srv_reader_close(&reader, call) && !call->ended;
     srv_message_free(message);
-    if (ok && any && settings.on && !srv_trace_possible()) {
+    if (ok && any && settings.on && !srv_trace_possible(&srv_call_server(call)->trace)) {
         srv_call_end(call, SRV_INVALID, "start the server with --trace FILE to trace");
         return;
     }
     if (!ok) return;
-    if (any) srv_trace_set(&settings);
+    if (any) srv_trace_set(&srv_call_server(call)->trace, &settings);
     answer_trace(call);
 }
 
@@ -454,7 +456,7 @@ static bool set_log(srv_log_settings *settings, sni_str key, sni_wire *value) {
 }
 
 void srv_grpc_logging(srv_call *call, srv_message *message) {
-    srv_log_settings settings = srv_log_get();
+    srv_log_settings settings = srv_log_get(&srv_call_server(call)->log);
     srv_reader reader;
     sni_field field;
     sni_str key;
@@ -469,7 +471,7 @@ void srv_grpc_logging(srv_call *call, srv_message *message) {
     srv_message_free(message);
     if (!known) srv_call_end(call, SRV_INVALID, "a log setting is unknown");
     if (!ok || !known) return;
-    srv_log_set(&settings);
+    srv_log_set(&srv_call_server(call)->log, &settings);
     setting list[] = {{"log_info", 'b', settings.info, NULL},
                       {"log_warning", 'b', settings.warning, NULL},
                       {"log_error", 'b', settings.error, NULL},

@@ -1,7 +1,7 @@
 /* grpc_health.c - grpc.health.v1: how the server or a model is, and whenever that changes. */
 #include "server/api/grpc.h"
 #include "server/engine/repository.h"
-#include "server/engine/state.h"
+#include "server/server.h"
 
 #include <stdlib.h>
 
@@ -19,22 +19,23 @@ static void emit_state(sni_out *out, const void *state) {
     sni_put_int(out, 1, *(const int *)state);
 }
 
-static int state_of(sni_str service) {
+static int state_of(srv_server *server, sni_str service) {
     char why[SRV_MESSAGE];
     srv_model *model = NULL;
     if (service.n == 0 || sni_str_is(service, "inference.GRPCInferenceService")) {
-        return srv_state_ready() ? SERVING : NOT_SERVING;
+        return srv_server_ready(server) ? SERVING : NOT_SERVING;
     }
-    bool known = srv_repository_find(service, 0, &model, why, sizeof why) == SRV_OK;
+    bool known =
+        srv_repository_find(server->repository, service, 0, &model, why, sizeof why) == SRV_OK;
     srv_model_release(model);
-    return !known ? SERVICE_UNKNOWN : srv_state_stopping() ? NOT_SERVING : SERVING;
+    return !known ? SERVICE_UNKNOWN : srv_state_stopping(&server->state) ? NOT_SERVING : SERVING;
 }
 
 void srv_grpc_health_check(srv_call *call, srv_message *message) {
     srv_named named;
     int state = 0;
     if (srv_named_of(call, message, &named)) {
-        state = state_of(named.name);
+        state = state_of(srv_call_server(call), named.name);
         if (state == SERVICE_UNKNOWN) {
             srv_call_end(call, SRV_NOT_FOUND, "there is no such service");
         }
@@ -45,14 +46,16 @@ void srv_grpc_health_check(srv_call *call, srv_message *message) {
 
 /* Sends the state if it is another one; a server that stops ends the call. */
 static void tell(watch *w) {
-    int state = state_of(sni_str_of(w->service));
+    srv_server *server = srv_call_server(w->call);
+    int state = state_of(server, sni_str_of(w->service));
     srv_reply *reply = state != w->state ? srv_reply_new() : NULL;
     if (reply) {
         w->state = state;
         srv_reply_emit(reply, emit_state, &state);
         srv_call_send(w->call, reply);
     }
-    if (srv_state_stopping()) srv_call_end(w->call, SRV_UNAVAILABLE, "the server is stopping");
+    if (srv_state_stopping(&server->state))
+        srv_call_end(w->call, SRV_UNAVAILABLE, "the server is stopping");
 }
 
 static void free_watch(watch *w) {
@@ -62,7 +65,7 @@ static void free_watch(watch *w) {
 
 static void changed(srv_task *task) {
     watch *w = (watch *)task; /* its first member */
-    if (!srv_state_told(&w->watcher)) {
+    if (!srv_state_told(&srv_call_server(w->call)->state, &w->watcher)) {
         free_watch(w);
         return;
     }
@@ -90,9 +93,9 @@ void srv_grpc_health_watch(srv_call *call, srv_message *message) {
     srv_call_retain(call);
     call->work = w;
     w->call = call;
-    w->watcher.loop = ((srv_conn *)call->h2)->loop;
+    w->watcher.loop = srv_call_loop(call);
     w->watcher.task.fn = changed;
-    srv_state_watch(&w->watcher);
+    srv_state_watch(&srv_call_server(call)->state, &w->watcher);
     tell(w);
 }
 
@@ -103,5 +106,5 @@ void srv_grpc_watch_last(srv_call *call) {
 void srv_grpc_watch_closed(srv_call *call) {
     watch *w = call->work;
     call->work = NULL;
-    if (w && srv_state_unwatch(&w->watcher)) free_watch(w);
+    if (w && srv_state_unwatch(&srv_call_server(call)->state, &w->watcher)) free_watch(w);
 }

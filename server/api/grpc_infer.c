@@ -3,15 +3,15 @@
  * Raw tensors stay where they were received: a request's inputs lie in its message. Outputs go from
  * the library's memory into frames. */
 #include "server/api/grpc.h"
-#include "server/ops/limits.h"
 #include "server/engine/repository.h"
 #include "server/engine/scheduler.h"
 #include "server/api/top.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_UNANSWERED 1024 /* messages of one stream that wait at once */
+#define MAX_UNANSWERED 1024 /* messages of one stream that wait at once */
 
 /* One request of a call. A call has one of them, a stream any number, answered in their order. */
 typedef struct work {
@@ -350,7 +350,8 @@ static srv_code read_request(work *w) {
     if (srv_version_parse(p.version, &version) != SRV_OK) {
         return srv_request_fail(request, SRV_INVALID, "a version is a positive number");
     }
-    srv_code code = srv_repository_find(p.model, version, &request->model, why, sizeof why);
+    srv_code code = srv_repository_find(request->server->repository, p.model, version,
+                                        &request->model, why, sizeof why);
     if (code != SRV_OK) return srv_request_fail(request, code, "%s", why);
     if (fill_inputs(&p) != SRV_OK) return request->code;
     return srv_request_check(request);
@@ -522,13 +523,13 @@ static void done_in_loop(srv_task *task) {
 static void done(srv_request *request) {
     work *w = request->ctx;
     w->task.fn = done_in_loop;
-    srv_loop_post(((srv_conn *)w->call->h2)->loop, &w->task);
+    srv_loop_post(srv_call_loop(w->call), &w->task);
 }
 
 static work *new_work(srv_call *call, srv_message *message) {
     queue *q = queue_of(call);
     work *w = q ? calloc(1, sizeof *w) : NULL;
-    srv_request *request = w ? srv_request_new() : NULL;
+    srv_request *request = w ? srv_request_new(srv_call_server(call)) : NULL;
     if (!request) {
         free(w);
         return NULL;
@@ -558,7 +559,7 @@ static work *new_work(srv_call *call, srv_message *message) {
 
 void srv_grpc_infer(srv_call *call, srv_message *message) {
     queue *q = queue_of(call);
-    bool room = q && q->count < MOST_UNANSWERED;
+    bool room = q && q->count < MAX_UNANSWERED;
     work *w = room ? new_work(call, message) : NULL;
     if (!w) {
         srv_message_free(message);

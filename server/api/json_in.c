@@ -1,6 +1,5 @@
 /* json_in.c - JSON input: a strict pull reader over text in memory, without a tree. */
 #include "server/api/json_in.h"
-#include "server/ops/limits.h"
 
 #include "common/utf8.h"
 
@@ -15,10 +14,12 @@ void srv_json_open(srv_json_in *in, const char *text, size_t size, sni_arena *ar
                         .end = text + size,
                         .arena = arena,
                         .err = err,
-                        .deepest = SRV_JSON_DEPTH,
+                        .max_depth = SRV_JSON_DEPTH,
                         .first = true};
-    uint64_t limit = srv_limits()->depth;
-    if (limit && limit <= SRV_JSON_DEEPEST) in->deepest = (int)limit;
+}
+
+void srv_json_limit_depth(srv_json_in *in, uint64_t depth) {
+    in->max_depth = depth < SRV_JSON_MAX_DEPTH ? (int)depth : SRV_JSON_MAX_DEPTH;
 }
 
 sn_status srv_json_fail(srv_json_in *in, const char *fmt, ...) {
@@ -76,7 +77,7 @@ srv_json_kind srv_json_peek(srv_json_in *in) {
 
 static bool enter(srv_json_in *in, srv_json_kind kind, const char *what) {
     if (srv_json_peek(in) != kind) return wrong(in, what);
-    if (in->depth >= in->deepest) return wrong(in, "nested too deeply");
+    if (in->depth >= in->max_depth) return wrong(in, "nested too deeply");
     in->at++;
     in->depth++;
     in->first = true;
@@ -383,7 +384,7 @@ static bool skip_scalar(srv_json_in *in, srv_json_kind kind) {
 
 /* Walks open arrays and objects with a stack of their kinds instead of recursion. */
 bool srv_json_skip(srv_json_in *in) {
-    bool object[SRV_JSON_DEEPEST + 1];
+    bool object[SRV_JSON_MAX_DEPTH + 1];
     int base = in->depth;
     for (;;) {
         srv_json_kind kind = srv_json_peek(in);

@@ -1,7 +1,7 @@
 /* json_in.h - JSON input: a strict pull reader over text in memory, without a tree.
  *
  *     srv_json_in in;
- *     srv_json_open(&in, text, size, err);
+ *     srv_json_open(&in, text, size, arena, err);
  *     srv_json_object(&in);
  *     while (srv_json_member(&in, &key)) {
  *         if (sni_str_is(key, "id")) srv_json_string(&in, &id);
@@ -18,16 +18,16 @@
 #include "server/util.h"
 
 #define SRV_JSON_DEPTH 32 /* arrays and objects that may be open at once, unless said otherwise */
-#define SRV_JSON_DEEPEST 1000 /* that may be said */
-#define SRV_JSON_NUMBER 400   /* characters of one number */
+#define SRV_JSON_MAX_DEPTH 1000 /* that may be said */
+#define SRV_JSON_NUMBER 400     /* characters of one number */
 
 typedef struct srv_json_in {
     const char *start, *at, *end; /* *end must be readable and NUL */
     sn_status status;
     sn_error *err;
-    sni_arena *arena;   /* for strings with escapes */
-    int depth, deepest; /* open now; that may be */
-    bool first;         /* no member of the innermost array or object was read yet */
+    sni_arena *arena;     /* for strings with escapes */
+    int depth, max_depth; /* open now; that may be */
+    bool first;           /* no member of the innermost array or object was read yet */
 } srv_json_in;
 
 typedef enum srv_json_kind {
@@ -43,6 +43,8 @@ typedef enum srv_json_kind {
 /* `text` is followed by a NUL, and both live as long as the reader and what it returns; strings
  * with escapes go to `arena`. */
 void srv_json_open(srv_json_in *in, const char *text, size_t size, sni_arena *arena, sn_error *err);
+/* Sets how deep arrays and objects may nest, SRV_JSON_MAX_DEPTH at most. */
+void srv_json_limit_depth(srv_json_in *in, uint64_t depth);
 /* The outcome of everything; fails if text is left. */
 sn_status srv_json_close(srv_json_in *in);
 /* Keeps a failure at this place. */

@@ -2,7 +2,7 @@
 #include "server/api/describe.h"
 #include "server/engine/repository.h"
 #include "server/api/routes.h"
-#include "server/engine/state.h"
+#include "server/server.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ void srv_rest_live(srv_http *http) {
 }
 
 void srv_rest_ready(srv_http *http) {
-    if (srv_state_ready()) {
+    if (srv_server_ready(srv_http_server(http))) {
         srv_http_reply(http, SRV_OK, NULL, NULL);
     } else {
         srv_http_error(http, SRV_UNAVAILABLE, "the server is not ready");
@@ -37,7 +37,8 @@ void srv_rest_server(srv_http *http) {
 static srv_model *model_of(srv_http *http) {
     char why[300];
     srv_model *model = NULL;
-    srv_code code = srv_repository_find(http->model, http->version, &model, why, sizeof why);
+    srv_code code = srv_repository_find(srv_http_server(http)->repository, http->model,
+                                        http->version, &model, why, sizeof why);
     if (code != SRV_OK) srv_http_error(http, code, "%s", why);
     return model;
 }
@@ -81,7 +82,7 @@ void srv_rest_stats(srv_http *http) {
     if (model) {
         srv_describe_stats(&json, model);
     } else {
-        srv_repository_each(put_stats, &json);
+        srv_repository_each(srv_http_server(http)->repository, put_stats, &json);
     }
     srv_json_end(&json, ']');
     srv_json_end(&json, '}');

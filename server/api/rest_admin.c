@@ -2,10 +2,9 @@
 #include "server/api/json_in.h"
 #include "server/api/json_out.h"
 #include "server/engine/loader.h"
-#include "server/ops/log.h"
 #include "server/engine/repository.h"
 #include "server/api/routes.h"
-#include "server/ops/trace.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +43,7 @@ static bool read_body(srv_http *http, bool (*take)(srv_json_in *in, sni_str key,
     sni_str key;
     sni_arena_init(&arena, 1 << 20);
     srv_json_open(&in, http->text.data, http->text.length, &arena, &err);
+    srv_json_limit_depth(&in, srv_http_server(http)->limits.depth);
     if (srv_json_object(&in)) {
         while (srv_json_member(&in, &key)) {
             if (!take(&in, key, ctx)) break;
@@ -64,7 +64,7 @@ void srv_rest_index(srv_http *http) {
     listing list = {.json = {.text = &http->out}};
     if (!read_body(http, take_ready, &list.only_ready)) return;
     srv_json_begin(&list.json, '[');
-    srv_repository_each(put_entry, &list);
+    srv_repository_each(srv_http_server(http)->repository, put_entry, &list);
     srv_json_end(&list.json, ']');
     srv_http_reply(http, SRV_OK, JSON, NULL);
 }
@@ -102,10 +102,14 @@ static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
 }
 
 static void begin_change(srv_http *http, bool load) {
-    char *config = NULL;
-    if (!read_body(http, take_config, &config)) {
-        free(config);
-    } else if (srv_change_begin(load, http->model, config, http->conn.loop, change_done, http)) {
+    srv_change change = {.server = srv_http_server(http),
+                         .loop = http->conn.loop,
+                         .done = change_done,
+                         .ctx = http,
+                         .load = load};
+    if (!read_body(http, take_config, &change.config)) {
+        free(change.config);
+    } else if (srv_change_begin(&change, http->model)) {
         srv_conn_hold(&http->conn);
         /* nothing can be stopped: the loader ends what it has begun and the answer goes nowhere */
         srv_http_wait(http, NULL, NULL);
@@ -125,7 +129,7 @@ void srv_rest_unload(srv_http *http) {
 /* ---- Logging ------------------------------------------------------------------------------ */
 
 void srv_rest_logging_get(srv_http *http) {
-    srv_log_settings settings = srv_log_get();
+    srv_log_settings settings = srv_log_get(&srv_http_server(http)->log);
     srv_json_out json = {.text = &http->out};
     srv_json_begin(&json, '{');
     srv_json_pair_string(&json, "log_file", "");
@@ -160,16 +164,16 @@ static bool take_logging(srv_json_in *in, sni_str key, void *ctx) {
 }
 
 void srv_rest_logging_set(srv_http *http) {
-    srv_log_settings settings = srv_log_get();
+    srv_log_settings settings = srv_log_get(&srv_http_server(http)->log);
     if (!read_body(http, take_logging, &settings)) return;
-    srv_log_set(&settings);
+    srv_log_set(&srv_http_server(http)->log, &settings);
     srv_rest_logging_get(http);
 }
 
 /* ---- Trace -------------------------------------------------------------------------------- */
 
 void srv_rest_trace_get(srv_http *http) {
-    srv_trace_settings settings = srv_trace_get();
+    srv_trace_settings settings = srv_trace_get(&srv_http_server(http)->trace);
     srv_json_out json = {.text = &http->out};
     char text[24];
     srv_json_begin(&json, '{');
@@ -238,12 +242,13 @@ static bool take_trace(srv_json_in *in, sni_str key, void *ctx) {
 }
 
 void srv_rest_trace_set(srv_http *http) {
-    srv_trace_settings settings = srv_trace_get();
+    srv_trace *trace = &srv_http_server(http)->trace;
+    srv_trace_settings settings = srv_trace_get(trace);
     if (!read_body(http, take_trace, &settings)) return;
-    if (settings.on && !srv_trace_possible()) {
+    if (settings.on && !srv_trace_possible(trace)) {
         srv_http_error(http, SRV_INVALID, "start the server with --trace FILE to trace");
         return;
     }
-    srv_trace_set(&settings);
+    srv_trace_set(trace, &settings);
     srv_rest_trace_get(http);
 }

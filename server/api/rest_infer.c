@@ -1,11 +1,11 @@
 /* rest_infer.c - POST .../infer: the request from JSON and binary tensors, the answer as both. */
 #include "server/api/json_in.h"
-#include "server/ops/limits.h"
 #include "server/engine/repository.h"
 #include "server/api/routes.h"
 #include "server/engine/scheduler.h"
 #include "server/api/tensor_json.h"
 #include "server/api/top.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,14 +171,14 @@ static bool expect_binary(srv_json_in *in, infer *work, described *d) {
     }
     if (srv_input_allocate(request, input) != SRV_OK) return stop(in);
     if (input->dtype == SN_STRING) {
-        if (d->binary_size > srv_limits()->body) {
+        if (d->binary_size > request->server->limits.body) {
             srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s' is too large",
                              SNI_FMT(input->name));
             return stop(in);
         }
         if (srv_request_charge(request, (size_t)d->binary_size) != SRV_OK) return stop(in);
         input->bytes = (size_t)d->binary_size;
-        input->memory = srv_memory_take(input->bytes);
+        input->memory = srv_buffer_take(&request->server->buffers, input->bytes);
     } else if (d->binary_size != input->bytes) {
         srv_request_fail(request, SRV_INVALID,
                          "input '%.*s' announces %llu bytes, its shape and datatype take %zu",
@@ -310,6 +310,7 @@ static srv_code read_request(infer *work, srv_http *http) {
     sni_str key;
     if (!http->text.data) return srv_request_fail(request, SRV_INVALID, "the body is empty");
     srv_json_open(&in, http->text.data, http->text.length, &request->arena, &err);
+    srv_json_limit_depth(&in, request->server->limits.depth);
     if (srv_json_object(&in)) {
         while (srv_json_member(&in, &key)) {
             if (!read_top_level(&in, work, key)) break;
@@ -330,7 +331,7 @@ static srv_code read_request(infer *work, srv_http *http) {
 
 static infer *begin(srv_http *http, bool binary) {
     infer *work = calloc(1, sizeof *work);
-    srv_request *request = work ? srv_request_new() : NULL;
+    srv_request *request = work ? srv_request_new(srv_http_server(http)) : NULL;
     if (!request) {
         free(work);
         srv_http_error(http, SRV_UNAVAILABLE, "out of memory");
@@ -343,8 +344,8 @@ static infer *begin(srv_http *http, bool binary) {
     http->work = work;
     http->finished = infer_finished;
     char why[SRV_MESSAGE];
-    srv_code code =
-        srv_repository_find(http->model, http->version, &request->model, why, sizeof why);
+    srv_code code = srv_repository_find(request->server->repository, http->model, http->version,
+                                        &request->model, why, sizeof why);
     if (code == SRV_OK) {
         if (read_request(work, http) == SRV_OK) return work;
         snprintf(why, sizeof why, "%s", request->message);
@@ -398,7 +399,7 @@ static srv_code complete_inputs(infer *work) {
         srv_input *input = &request->inputs[i];
         if (input->dtype == SN_STRING && input->memory) {
             srv_code code = srv_input_strings(request, input, input->memory, input->bytes);
-            srv_memory_give(input->memory, input->bytes);
+            srv_buffer_give(&request->server->buffers, input->memory, input->bytes);
             input->memory = NULL;
             input->bytes = 0;
             if (code != SRV_OK) return code;

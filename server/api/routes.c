@@ -1,55 +1,57 @@
 /* routes.c - which path is whose business, and what it takes. */
 #include "server/api/routes.h"
 
-#define MOST_SEGMENTS 8
+#define MAX_SEGMENTS 8
 #define MODEL "v2/models/:m"
 #define VERSION MODEL "/versions/:v"
 
 static const srv_route routes[] = {
-    {"GET", "v2/health/live", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP | SRV_DOOR_METRICS,
+    {"GET", "v2/health/live", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_ROUTES_MAIN | SRV_ROUTES_METRICS,
      srv_rest_live, NULL},
-    {"GET", "v2/health/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP | SRV_DOOR_METRICS,
-     srv_rest_ready, NULL},
-    {"POST", MODEL "/infer", SRV_GROUP_INFER, SRV_BODY_INFER, SRV_DOOR_HTTP, srv_rest_infer,
+    {"GET", "v2/health/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE,
+     SRV_ROUTES_MAIN | SRV_ROUTES_METRICS, srv_rest_ready, NULL},
+    {"POST", MODEL "/infer", SRV_GROUP_INFER, SRV_BODY_INFER, SRV_ROUTES_MAIN, srv_rest_infer,
      srv_rest_infer_text},
-    {"POST", VERSION "/infer", SRV_GROUP_INFER, SRV_BODY_INFER, SRV_DOOR_HTTP, srv_rest_infer,
+    {"POST", VERSION "/infer", SRV_GROUP_INFER, SRV_BODY_INFER, SRV_ROUTES_MAIN, srv_rest_infer,
      srv_rest_infer_text},
-    {"GET", "", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_page, NULL},
-    {"GET", "v2", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_server, NULL},
-    {"GET", "v2/models/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_stats,
+    {"GET", "", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_page, NULL},
+    {"GET", "v2", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_server, NULL},
+    {"GET", "v2/models/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_stats,
      NULL},
-    {"GET", MODEL, SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_model, NULL},
-    {"GET", VERSION, SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_model, NULL},
-    {"GET", MODEL "/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_model_ready,
+    {"GET", MODEL, SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_model, NULL},
+    {"GET", VERSION, SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_model, NULL},
+    {"GET", MODEL "/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_model_ready,
      NULL},
-    {"GET", VERSION "/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_model_ready,
+    {"GET", VERSION "/ready", SRV_GROUP_HEALTH, SRV_BODY_NONE, SRV_ROUTES_MAIN,
+     srv_rest_model_ready, NULL},
+    {"GET", MODEL "/config", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_config,
      NULL},
-    {"GET", MODEL "/config", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_config,
+    {"GET", VERSION "/config", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_config,
      NULL},
-    {"GET", VERSION "/config", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_config,
+    {"GET", MODEL "/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_stats,
      NULL},
-    {"GET", MODEL "/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_stats, NULL},
-    {"GET", VERSION "/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_stats,
+    {"GET", VERSION "/stats", SRV_GROUP_METADATA, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_stats,
      NULL},
-    {"POST", "v2/repository/index", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP, srv_rest_index,
+    {"POST", "v2/repository/index", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN, srv_rest_index,
      NULL},
-    {"POST", "v2/repository/models/:m/load", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP,
+    {"POST", "v2/repository/models/:m/load", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN,
      srv_rest_load, NULL},
-    {"POST", "v2/repository/models/:m/unload", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP,
+    {"POST", "v2/repository/models/:m/unload", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN,
      srv_rest_unload, NULL},
-    {"GET", "v2/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_trace_get,
+    {"GET", "v2/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_trace_get,
      NULL},
-    {"POST", "v2/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP, srv_rest_trace_set,
-     NULL},
-    {"GET", MODEL "/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_DOOR_HTTP,
-     srv_rest_trace_get, NULL},
-    {"POST", MODEL "/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP,
+    {"POST", "v2/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN,
      srv_rest_trace_set, NULL},
-    {"GET", "v2/logging", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_DOOR_HTTP, srv_rest_logging_get,
+    {"GET", MODEL "/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_ROUTES_MAIN,
+     srv_rest_trace_get, NULL},
+    {"POST", MODEL "/trace/setting", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN,
+     srv_rest_trace_set, NULL},
+    {"GET", "v2/logging", SRV_GROUP_ADMIN, SRV_BODY_NONE, SRV_ROUTES_MAIN, srv_rest_logging_get,
      NULL},
-    {"POST", "v2/logging", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_DOOR_HTTP, srv_rest_logging_set,
+    {"POST", "v2/logging", SRV_GROUP_ADMIN, SRV_BODY_TEXT, SRV_ROUTES_MAIN, srv_rest_logging_set,
      NULL},
-    {"GET", "metrics", SRV_GROUP_METRICS, SRV_BODY_NONE, SRV_DOOR_METRICS, srv_rest_metrics, NULL},
+    {"GET", "metrics", SRV_GROUP_METRICS, SRV_BODY_NONE, SRV_ROUTES_METRICS, srv_rest_metrics,
+     NULL},
 };
 #define ROUTES (sizeof routes / sizeof routes[0])
 
@@ -61,7 +63,7 @@ static int cut(sni_str path, sni_str *out) {
     while (at < path.n) {
         const char *slash = memchr(path.p + at, '/', path.n - at);
         size_t length = slash ? (size_t)(slash - path.p) - at : path.n - at;
-        if (count == MOST_SEGMENTS) return -1;
+        if (count == MAX_SEGMENTS) return -1;
         out[count++] = (sni_str){path.p + at, length};
         at += length + 1;
     }
@@ -126,14 +128,14 @@ static srv_code take_variables(srv_http *http, const sni_str *segments, int mode
     return SRV_OK;
 }
 
-srv_code srv_route_find(srv_http *http, int doors, const char **allow) {
-    sni_str segments[MOST_SEGMENTS];
+srv_code srv_route_find(srv_http *http, int offered, const char **allow) {
+    sni_str segments[MAX_SEGMENTS];
     int count = cut(http->head.path, segments);
     bool head = sni_str_is(http->head.method, "HEAD");
     *allow = NULL;
     for (size_t i = 0; i < ROUTES && count >= 0; i++) {
         int model, version;
-        if (!(routes[i].doors & doors)) continue;
+        if (!(routes[i].sets & offered)) continue;
         if (!match(routes[i].pattern, segments, count, &model, &version)) continue;
         bool method = sni_str_is(http->head.method, routes[i].method) ||
                       (head && strcmp(routes[i].method, "GET") == 0);

@@ -11,24 +11,24 @@ typedef enum srv_body_kind {
     SRV_BODY_INFER, /* up to the body limit; tensors may follow the text */
 } srv_body_kind;
 
-/* Doors that a route is behind; a door's ctx points to its mask. */
-enum { SRV_DOOR_HTTP = 1, SRV_DOOR_METRICS = 2 };
+/* Sets of routes. A listener offers some of them (srv_listener.routes). */
+enum { SRV_ROUTES_MAIN = 1, SRV_ROUTES_METRICS = 2 };
 
 struct srv_route {
     const char *method;
     const char *pattern; /* segments; ":m" a model's name, ":v" a version */
     srv_group group;     /* who may use it */
     srv_body_kind body;
-    int doors;
+    int sets;                       /* that it is in */
     void (*handle)(srv_http *http); /* the whole request is there: answers or waits */
     /* INFER with an inference header: the text is there, segments are to be set up. False:
      * answered. */
     bool (*text_there)(srv_http *http);
 };
 
-/* Finds the route and fills in the path's variables. SRV_OK, SRV_NOT_FOUND, SRV_BAD_METHOD (with
- * *allow set) or SRV_INVALID. */
-srv_code srv_route_find(srv_http *http, int doors, const char **allow);
+/* Finds the route among the offered sets and fills in the path's variables. SRV_OK, SRV_NOT_FOUND,
+ * SRV_BAD_METHOD (with *allow set) or SRV_INVALID. */
+srv_code srv_route_find(srv_http *http, int offered, const char **allow);
 
 /* rest.c, rest_infer.c, rest_admin.c, metrics.c */
 void srv_rest_live(srv_http *http);

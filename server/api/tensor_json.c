@@ -199,8 +199,8 @@ static void put_float(srv_text *text, float value) {
         put_special(text, (double)value);
         return;
     }
-    char *room = srv_text_room(text, SRV_FLOAT_TEXT);
-    if (room) text->length += srv_float_text(value, room);
+    char *space = srv_text_reserve(text, SRV_FLOAT_TEXT);
+    if (space) text->length += srv_float_text(value, space);
 }
 
 static void put_double(srv_text *text, double value) {

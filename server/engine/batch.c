@@ -1,6 +1,7 @@
 /* batch.c - one run for one or more requests: inputs put together, outputs taken apart. */
 #include "server/engine/batch.h"
-#include "server/ops/log.h"
+#include "server/engine/repository.h"
+#include "server/server.h"
 
 #include <stdlib.h>
 
@@ -48,10 +49,10 @@ typedef struct joined {
     size_t bytes;
 } joined;
 
-static void free_joined(joined *list, size_t count) {
+static void free_joined(srv_buffers *buffers, joined *list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         sn_value_destroy(list[i].value);
-        srv_memory_give(list[i].memory, list[i].bytes);
+        srv_buffer_give(buffers, list[i].memory, list[i].bytes);
     }
     free(list);
 }
@@ -81,7 +82,7 @@ static sn_status join_input(const srv_batch *batch, size_t index, joined *out, s
         return join_strings(batch, index, out->value, err);
     }
     for (const srv_request *r = batch->first; r; r = r->next) out->bytes += r->inputs[index].bytes;
-    out->memory = srv_memory_take(out->bytes);
+    out->memory = srv_buffer_take(&batch->model->server->buffers, out->bytes);
     if (!out->memory) return sni_fail_memory(err);
     char *to = out->memory;
     for (const srv_request *r = batch->first; r; r = r->next) {
@@ -249,7 +250,7 @@ static sn_status run_together(srv_batch *batch, sn_error *err) {
         sn_value_destroy(bindings[inputs + i].value);
         srv_shared_release(owners[i]);
     }
-    if (together) free_joined(together, inputs);
+    if (together) free_joined(&batch->model->server->buffers, together, inputs);
     free(bindings);
     free(indices);
     free(owners);
@@ -259,7 +260,7 @@ static sn_status run_together(srv_batch *batch, sn_error *err) {
 static void run_one(srv_batch *batch) {
     sn_error err = {0};
     if (run_together(batch, &err) != SN_OK) {
-        srv_hide_paths(err.message);
+        srv_repository_hide_paths(batch->model->server->repository, err.message);
         fail_all(batch, &err);
     }
     STAMP(batch, finished);
@@ -279,8 +280,8 @@ void srv_batch_run(srv_batch *batch) {
         return;
     }
     /* one request's values, or a model whose rows are not rows: each answers for itself */
-    srv_log(SRV_LOG_VERBOSE, "a batch failed and is run one by one", "model", batch->model->name,
-            "reason", err.message, NULL);
+    srv_log(&batch->model->server->log, SRV_LOG_VERBOSE, "a batch failed and is run one by one",
+            "model", batch->model->name, "reason", err.message, NULL);
     srv_batch single = *batch;
     srv_request *next;
     for (srv_request *r = batch->first; r; r = next) {

@@ -3,7 +3,6 @@
  * An entry keeps the inputs whole and compares them byte by byte: no answer is ever given to
  * somebody else's question because two hashes met. The one used longest ago goes first. */
 #include "server/engine/cache.h"
-#include "server/ops/limits.h"
 #include "server/engine/model.h"
 
 #include <stdlib.h>
@@ -19,14 +18,14 @@ typedef struct cached {
     struct cached *older, *newer; /* by use */
 } cached;
 
-static struct {
-    pthread_mutex_t lock;
+struct srv_cache {
+    pthread_mutex_t lock; /* guards what is below */
     cached *buckets[BUCKETS];
     cached *oldest, *newest;
-    size_t bytes;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    size_t bytes, max_bytes;
+};
 
-/* ---- Keys --------------------------------------------------------------------------------- */
+/* ---- What is compared --------------------------------------------------------------------- */
 
 static uint64_t hash_of(const srv_text *key, uint64_t serial) {
     uint64_t hash = serial * 0x9E3779B97F4A7C15u + 1;
@@ -59,28 +58,28 @@ static bool make_key(const srv_request *request, srv_text *key) {
 
 /* ---- The table (under the lock) ----------------------------------------------------------- */
 
-static void unlink_use(cached *entry) {
+static void unlink_use(srv_cache *cache, cached *entry) {
     if (entry->older) {
         entry->older->newer = entry->newer;
     } else {
-        cache.oldest = entry->newer;
+        cache->oldest = entry->newer;
     }
     if (entry->newer) {
         entry->newer->older = entry->older;
     } else {
-        cache.newest = entry->older;
+        cache->newest = entry->older;
     }
 }
 
-static void link_newest(cached *entry) {
-    entry->older = cache.newest;
+static void link_newest(srv_cache *cache, cached *entry) {
+    entry->older = cache->newest;
     entry->newer = NULL;
-    if (cache.newest) {
-        cache.newest->newer = entry;
+    if (cache->newest) {
+        cache->newest->newer = entry;
     } else {
-        cache.oldest = entry;
+        cache->oldest = entry;
     }
-    cache.newest = entry;
+    cache->newest = entry;
 }
 
 static void free_entry(cached *entry) {
@@ -90,17 +89,17 @@ static void free_entry(cached *entry) {
     free(entry);
 }
 
-static void drop(cached *entry) {
-    cached **at = &cache.buckets[entry->hash % BUCKETS];
+static void drop(srv_cache *cache, cached *entry) {
+    cached **at = &cache->buckets[entry->hash % BUCKETS];
     while (*at != entry) at = &(*at)->next;
     *at = entry->next;
-    unlink_use(entry);
-    cache.bytes -= entry->bytes;
+    unlink_use(cache, entry);
+    cache->bytes -= entry->bytes;
     free_entry(entry);
 }
 
-static cached *find(uint64_t hash, uint64_t serial, const srv_text *key) {
-    for (cached *entry = cache.buckets[hash % BUCKETS]; entry; entry = entry->next) {
+static cached *find(const srv_cache *cache, uint64_t hash, uint64_t serial, const srv_text *key) {
+    for (cached *entry = cache->buckets[hash % BUCKETS]; entry; entry = entry->next) {
         if (entry->hash == hash && entry->serial == serial && entry->key.length == key->length &&
             memcmp(entry->key.data, key->data, key->length) == 0) {
             return entry;
@@ -109,7 +108,7 @@ static cached *find(uint64_t hash, uint64_t serial, const srv_text *key) {
     return NULL;
 }
 
-/* ---- The door ----------------------------------------------------------------------------- */
+/* ---- What others call --------------------------------------------------------------------- */
 
 /* Entries are in the model's order of outputs, as the request's are: see give_outputs. */
 static bool copy_outputs(srv_request *request, const cached *entry) {
@@ -131,20 +130,20 @@ static bool copy_outputs(srv_request *request, const cached *entry) {
     return true;
 }
 
-bool srv_cache_find(srv_request *request) {
+bool srv_cache_find(srv_cache *cache, srv_request *request) {
     if (!request->model->config.cache) return false;
     srv_text key = {0};
     bool hit = false;
     if (make_key(request, &key)) {
         uint64_t hash = hash_of(&key, request->model->serial);
-        pthread_mutex_lock(&cache.lock);
-        cached *entry = find(hash, request->model->serial, &key);
+        pthread_mutex_lock(&cache->lock);
+        cached *entry = find(cache, hash, request->model->serial, &key);
         if (entry) {
-            unlink_use(entry);
-            link_newest(entry);
+            unlink_use(cache, entry);
+            link_newest(cache, entry);
             hit = copy_outputs(request, entry);
         }
-        pthread_mutex_unlock(&cache.lock);
+        pthread_mutex_unlock(&cache->lock);
     }
     srv_text_free(&key);
     request->cache_hit = hit;
@@ -177,26 +176,37 @@ static cached *make_entry(const srv_request *request) {
     return entry;
 }
 
-void srv_cache_store(const srv_request *request) {
+void srv_cache_store(srv_cache *cache, const srv_request *request) {
     if (!request->model->config.cache || request->code != SRV_OK) return;
     cached *entry = make_entry(request);
     if (!entry) return;
-    pthread_mutex_lock(&cache.lock);
-    if (entry->bytes > srv_limits()->cache / 4 || find(entry->hash, entry->serial, &entry->key)) {
-        pthread_mutex_unlock(&cache.lock);
+    pthread_mutex_lock(&cache->lock);
+    if (entry->bytes > cache->max_bytes / 4 ||
+        find(cache, entry->hash, entry->serial, &entry->key)) {
+        pthread_mutex_unlock(&cache->lock);
         free_entry(entry);
         return;
     }
-    while (cache.oldest && cache.bytes + entry->bytes > srv_limits()->cache) drop(cache.oldest);
-    entry->next = cache.buckets[entry->hash % BUCKETS];
-    cache.buckets[entry->hash % BUCKETS] = entry;
-    link_newest(entry);
-    cache.bytes += entry->bytes;
-    pthread_mutex_unlock(&cache.lock);
+    while (cache->oldest && cache->bytes + entry->bytes > cache->max_bytes)
+        drop(cache, cache->oldest);
+    entry->next = cache->buckets[entry->hash % BUCKETS];
+    cache->buckets[entry->hash % BUCKETS] = entry;
+    link_newest(cache, entry);
+    cache->bytes += entry->bytes;
+    pthread_mutex_unlock(&cache->lock);
 }
 
-void srv_cache_clear(void) {
-    pthread_mutex_lock(&cache.lock);
-    while (cache.oldest) drop(cache.oldest);
-    pthread_mutex_unlock(&cache.lock);
+srv_cache *srv_cache_create(size_t max_bytes) {
+    srv_cache *cache = calloc(1, sizeof *cache);
+    if (!cache) return NULL;
+    pthread_mutex_init(&cache->lock, NULL);
+    cache->max_bytes = max_bytes;
+    return cache;
+}
+
+void srv_cache_destroy(srv_cache *cache) {
+    if (!cache) return;
+    while (cache->oldest) drop(cache, cache->oldest);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
 }

@@ -194,8 +194,8 @@ sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text
     if (file < 0) return sni_fail(err, SN_IO, "its configuration: %s", strerror(errno));
     sn_status status = SN_OK;
     for (;;) {
-        char *room = srv_text_room(out, 4096);
-        ssize_t got = room ? read(file, room, 4096) : -1;
+        char *space = srv_text_reserve(out, 4096);
+        ssize_t got = space ? read(file, space, 4096) : -1;
         if (got < 0) status = sni_fail(err, SN_IO, "its configuration cannot be read");
         if (got <= 0) break;
         out->length += (size_t)got;

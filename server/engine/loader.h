@@ -11,18 +11,28 @@ typedef struct srv_job {
     struct srv_job *next;
 } srv_job;
 
-/* `poll_ns`: how often the folder is looked at again; 0: only when asked to. `idle_ns`: after so
- * long without a run a model's memory but for its weights is given back; 0: never. */
-sn_status srv_loader_start(uint64_t poll_ns, uint64_t idle_ns, sn_error *err);
-void srv_loader_stop(void); /* after the job under way; those that wait are run, too */
-void srv_loader_post(srv_job *job);
+typedef struct srv_loader srv_loader;
 
-/* A model that a client wants loaded or unloaded: to the loader's thread, and back to the loop that
- * it came from. */
+/* A loader of the server's models whose thread does not run yet. NULL without memory. */
+srv_loader *srv_loader_create(srv_server *server);
+/* `poll_ns`: how often the folder is looked at again; 0: only when asked to. `idle_ns`: after so
+ * long without a run a model's memory but for its weights is given back; 0: never. To be called
+ * once. */
+sn_status srv_loader_start(srv_loader *loader, uint64_t poll_ns, uint64_t idle_ns, sn_error *err);
+/* Ends the thread after the job under way; those that wait are run, too. One that does not run is
+ * fine. Jobs that are posted afterwards, or where the thread was never started, are not run. */
+void srv_loader_stop(srv_loader *loader);
+void srv_loader_destroy(srv_loader *loader); /* once stopped; NULL is fine */
+/* Runs the job after those that wait already. Any thread. */
+void srv_loader_post(srv_loader *loader, srv_job *job);
+
+/* A model that a client wants loaded or unloaded: the request goes to the loader's thread, and its
+ * outcome back to the loop that it came from. */
 typedef struct srv_change srv_change;
 struct srv_change {
     srv_job job;
     srv_task task;
+    srv_server *server;
     srv_loop *loop;
     void (*done)(const srv_change *change); /* in the loop; the change lives that long */
     void *ctx;
@@ -32,11 +42,12 @@ struct srv_change {
     srv_code code;
     char why[600];
 };
-/* Takes `config` over. False, and nothing done, if no model can have that name or memory is out. */
-bool srv_change_begin(bool load, sni_str name, char *config, srv_loop *loop,
-                      void (*done)(const srv_change *change), void *ctx);
+/* Copies `wanted`, of which the caller has set server, loop, done, ctx, load and config, and takes
+ * `config` over. `done` is called once. False, and nothing done but `config` freed, if no model can
+ * have that name or memory is out. */
+bool srv_change_begin(const srv_change *wanted, sni_str name);
 
-/* Looks at the model folder again soon. Safe in a signal's handling thread. */
-void srv_loader_rescan(void);
+/* Looks at the model folder again soon. Any thread. */
+void srv_loader_rescan(srv_loader *loader);
 
 #endif

@@ -1,14 +1,12 @@
 /* model.c - one loaded version of a model: its session, its inputs and outputs. */
 #include "server/engine/model.h"
-#include "server/ops/limits.h"
 #include "server/engine/scheduler.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define AUTO_BATCH 32 /* rows gathered for a model whose configuration does not say */
-
-static atomic_uint_least64_t serials;
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
@@ -20,26 +18,6 @@ void srv_dims_text(int rank, const int64_t *dims, char *out, size_t size) {
         at += n > 0 ? (size_t)n : 0;
     }
     if (at < size) snprintf(out + at, size - at, rank ? "]" : "[]");
-}
-
-static char *hidden[2];
-
-void srv_hide_root(const char *folder) {
-    free(hidden[0]);
-    free(hidden[1]);
-    hidden[0] = realpath(folder, NULL);
-    hidden[1] = strdup(folder);
-}
-
-void srv_hide_paths(char *text) {
-    for (size_t i = 0; i < 2; i++) {
-        size_t length = hidden[i] ? strlen(hidden[i]) : 0;
-        if (length < 2) continue;
-        for (char *at; (at = strstr(text, hidden[i])) != NULL;) {
-            size_t cut = length + (at[length] == '/' ? 1 : 0);
-            memmove(at, at + cut, strlen(at + cut) + 1);
-        }
-    }
 }
 
 /* ---- Inputs and outputs ------------------------------------------------------------------- */
@@ -194,8 +172,9 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
     if (status != SN_OK) return status;
     sn_session_options_init(&options, sizeof options);
     const srv_config *config = &model->config;
-    options.memory_limit = config->memory_limit ? config->memory_limit : srv_limits()->run_memory;
-    options.time_limit_ns = config->time_limit_ns ? config->time_limit_ns : srv_limits()->time_ns;
+    const srv_limits_table *limits = &model->server->limits;
+    options.memory_limit = config->memory_limit ? config->memory_limit : limits->run_memory;
+    options.time_limit_ns = config->time_limit_ns ? config->time_limit_ns : limits->time_ns;
     options.threads = config->threads;
     if (config->optimize >= 0) options.optimize = config->optimize;
     status = read_ios(model, source, err);
@@ -213,15 +192,16 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
     return status;
 }
 
-sn_status srv_model_load(const char *path, const char *name, int64_t version, srv_config *config,
-                         srv_model **out, sn_error *err) {
+sn_status srv_model_load(srv_server *server, const char *path, const char *name, int64_t version,
+                         srv_config *config, srv_model **out, sn_error *err) {
     srv_model *model = calloc(1, sizeof *model);
     if (!model) return sni_fail_memory(err);
     atomic_init(&model->refs, 1);
     pthread_mutex_init(&model->stats_lock, NULL);
+    model->server = server;
     model->name = strdup(name);
     model->version = version;
-    model->serial = atomic_fetch_add(&serials, 1) + 1;
+    model->serial = atomic_fetch_add(&server->loads, 1) + 1;
     srv_config given = *config;
     model->config = given;
     uint64_t start = srv_now_ns();
@@ -232,7 +212,8 @@ sn_status srv_model_load(const char *path, const char *name, int64_t version, sr
         return status;
     }
     *config = (srv_config){0};
-    model->instances = given.instances > 0 ? given.instances : srv_scheduler_threads();
+    model->instances =
+        given.instances > 0 ? given.instances : srv_scheduler_threads(server->scheduler);
     srv_model_warm(model);
     model->queue.busy = srv_now_ns();
     model->loaded_ns = model->queue.busy - start;

@@ -31,6 +31,7 @@ typedef struct srv_queue {
 
 struct srv_model {
     atomic_int refs;
+    srv_server *server;
     char *name;
     int64_t version;
     sn_session *session;
@@ -41,7 +42,7 @@ struct srv_model {
     bool batch_declared; /* the configuration said so, and requests must not exceed it */
     int instances;
     uint64_t loaded_ns; /* how long loading took */
-    uint64_t serial;    /* of the load: a reloaded version has another */
+    uint64_t serial;    /* of the load in this server: a reloaded version has another */
 
     srv_queue queue;
     pthread_mutex_t stats_lock;
@@ -49,25 +50,22 @@ struct srv_model {
 };
 
 /* Loads a file, takes over the configuration on success, and runs the model once or more, so that
- * the first request finds it warm. */
-sn_status srv_model_load(const char *path, const char *name, int64_t version, srv_config *config,
-                         srv_model **out, sn_error *err);
+ * the first request finds it warm. On failure the configuration is still the caller's. The model
+ * must not outlive the server. */
+sn_status srv_model_load(srv_server *server, const char *path, const char *name, int64_t version,
+                         srv_config *config, srv_model **out, sn_error *err);
 srv_model *srv_model_retain(srv_model *model);
 void srv_model_release(srv_model *model); /* NULL is fine */
 
 /* The index of the input or output of that name, or -1. */
 int srv_io_find(const srv_io *list, size_t count, sni_str name);
 
-/* "[-1,3,224,224]" */
+/* "[-1,3,224,224]", cut where it is longer than `size` allows. */
 void srv_dims_text(int rank, const int64_t *dims, char *out, size_t size);
 
 /* model_warm.c: finds out whether rows are independent of each other (for a model whose
  * configuration does not say), and runs it so that plans and packed weights are there. Never fails
  * a load: what cannot be run with made-up inputs is served without batching. */
 void srv_model_warm(srv_model *model);
-
-/* Folders whose names must not reach clients: cut out of a text in place. */
-void srv_hide_root(const char *folder);
-void srv_hide_paths(char *text);
 
 #endif

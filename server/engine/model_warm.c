@@ -5,7 +5,7 @@
  * configuration is silent is run with two rows by themselves and together; only if the results are
  * the same are requests gathered. */
 #include "server/engine/model.h"
-#include "server/ops/log.h"
+#include "server/server.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -173,12 +173,12 @@ void srv_model_warm(srv_model *model) {
     if (model->config.no_warmup && !must_find_out) return;
     int64_t size = working_size(model);
     if (size && must_find_out && !rows_independent(model, size)) {
-        srv_log(SRV_LOG_INFO, "rows depend on each other: requests are not batched", "model",
-                model->name, NULL);
+        srv_log(&model->server->log, SRV_LOG_INFO,
+                "rows depend on each other: requests are not batched", "model", model->name, NULL);
         model->max_batch = 0;
     } else if (!size) {
-        srv_log(SRV_LOG_INFO, "could not be warmed up with made-up inputs", "model", model->name,
-                NULL);
+        srv_log(&model->server->log, SRV_LOG_INFO, "could not be warmed up with made-up inputs",
+                "model", model->name, NULL);
         if (must_find_out) model->max_batch = 0;
     }
 }

@@ -19,25 +19,39 @@ typedef struct srv_repository_options {
     bool explicit_only;         /* load nothing unless named in `startup` or asked for */
 } srv_repository_options;
 
-/* Looks at the folder and loads what it should. Models that cannot be loaded are logged and listed
- * as unavailable; only a folder that cannot be read fails. */
-sn_status srv_repository_open(const srv_repository_options *options, sn_error *err);
-void srv_repository_close(void);
+typedef struct srv_repository srv_repository;
 
-/* The version asked for (0: the newest one that is loaded), retained; otherwise why not. */
-srv_code srv_repository_find(sni_str name, int64_t version, srv_model **out, char *why,
-                             size_t why_size);
+/* A repository of the server that knows no model yet; NULL without memory. */
+srv_repository *srv_repository_create(srv_server *server);
+/* Forgets the models; those that requests still hold live on. NULL is fine. */
+void srv_repository_destroy(srv_repository *repository);
+
+/* Looks at the folder and loads what it should. Models that cannot be loaded are logged and listed
+ * as unavailable; only a folder that cannot be read, or a model named in the options that is not
+ * there, fails. To be called once, before the loader runs. */
+sn_status srv_repository_open(srv_repository *repository, const srv_repository_options *options,
+                              sn_error *err);
+
+/* The version asked for (0: the newest one that is loaded), retained; otherwise why not. Any
+ * thread, as the next one. */
+srv_code srv_repository_find(srv_repository *repository, sni_str name, int64_t version,
+                             srv_model **out, char *why, size_t why_size);
 
 /* True when every model that should be loaded is. */
-bool srv_repository_ready(void);
+bool srv_repository_ready(srv_repository *repository);
 
 /* Looks at the folder again: loads what is new, replaces what has changed, drops what is gone.
- * Only one thread may do this or the next two at a time: see loader.h. */
-void srv_repository_scan(void);
+ * Only the loader's thread may do this or the next two: see loader.h. */
+void srv_repository_scan(srv_repository *repository);
 /* Loads (or loads again) a model's versions; `config` is a JSON configuration instead of the
- * file's, or NULL. */
-srv_code srv_repository_load(sni_str name, const char *config, char *why, size_t why_size);
-srv_code srv_repository_unload(sni_str name, char *why, size_t why_size);
+ * file's, or NULL. Not SRV_OK: `why` says what is wrong, without paths. */
+srv_code srv_repository_load(srv_repository *repository, sni_str name, const char *config,
+                             char *why, size_t why_size);
+srv_code srv_repository_unload(srv_repository *repository, sni_str name, char *why,
+                               size_t why_size);
+
+/* Cuts the folder's path out of a text in place: it must not reach clients. Any thread. */
+void srv_repository_hide_paths(const srv_repository *repository, char *text);
 
 /* One line of the index. Borrowed for the call. */
 typedef struct srv_index_entry {
@@ -48,6 +62,8 @@ typedef struct srv_index_entry {
     srv_model *model; /* NULL unless READY */
 } srv_index_entry;
 typedef void (*srv_index_fn)(void *ctx, const srv_index_entry *entry);
-void srv_repository_each(srv_index_fn fn, void *ctx);
+/* Calls `fn` for every line, under the repository's lock: it must not call the repository. Any
+ * thread. */
+void srv_repository_each(srv_repository *repository, srv_index_fn fn, void *ctx);
 
 #endif

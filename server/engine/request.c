@@ -1,14 +1,14 @@
 /* request.c - one inference request: its memory, and its agreement with the model. */
 #include "server/engine/request.h"
-#include "server/ops/limits.h"
 #include "server/engine/model.h"
+#include "server/server.h"
 
 #include "base/checked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_ENTRIES 1024
+#define MAX_ENTRIES 1024
 
 /* ---- Shared values ------------------------------------------------------------------------ */
 
@@ -33,9 +33,10 @@ void srv_shared_release(srv_shared *shared) {
 
 /* ---- Life --------------------------------------------------------------------------------- */
 
-srv_request *srv_request_new(void) {
+srv_request *srv_request_new(srv_server *server) {
     srv_request *request = calloc(1, sizeof *request);
     if (!request) return NULL;
+    request->server = server;
     sni_arena_init(&request->arena, 8 << 20);
     return request;
 }
@@ -45,13 +46,14 @@ void srv_request_free(srv_request *request) {
     for (size_t i = 0; i < request->input_count; i++) {
         sn_value_destroy(request->inputs[i].value);
         if (!request->inputs[i].borrowed) {
-            srv_memory_give(request->inputs[i].memory, request->inputs[i].bytes);
+            srv_buffer_give(&request->server->buffers, request->inputs[i].memory,
+                            request->inputs[i].bytes);
         }
     }
     for (size_t i = 0; i < request->output_count; i++) {
         srv_shared_release(request->outputs[i].owner);
     }
-    srv_budget_give(request->charged);
+    srv_budget_give(&request->server->budget, request->charged);
     srv_model_release(request->model);
     sni_arena_free(&request->arena);
     free(request);
@@ -76,7 +78,7 @@ static void *add_entry(sni_arena *arena, void **list, size_t *count, size_t *cap
                        size_t size) {
     if (*count == *capacity) {
         size_t more = *capacity ? *capacity * 2 : 4;
-        void *grown = *capacity >= MOST_ENTRIES ? NULL : sni_arena_array(arena, more, size);
+        void *grown = *capacity >= MAX_ENTRIES ? NULL : sni_arena_array(arena, more, size);
         if (!grown) return NULL;
         if (*count) memcpy(grown, *list, *count * size);
         *list = grown;
@@ -90,7 +92,7 @@ srv_input *srv_request_add_input(srv_request *request) {
     srv_input *input = add_entry(&request->arena, &list, &request->input_count,
                                  &request->input_capacity, sizeof *input);
     request->inputs = list;
-    if (!input) srv_request_fail(request, SRV_INVALID, "more than %d inputs", MOST_ENTRIES);
+    if (!input) srv_request_fail(request, SRV_INVALID, "more than %d inputs", MAX_ENTRIES);
     return input;
 }
 
@@ -99,14 +101,14 @@ srv_wanted *srv_request_add_wanted(srv_request *request) {
     srv_wanted *wanted = add_entry(&request->arena, &list, &request->wanted_count,
                                    &request->wanted_capacity, sizeof *wanted);
     request->wanted = list;
-    if (!wanted) srv_request_fail(request, SRV_INVALID, "more than %d outputs", MOST_ENTRIES);
+    if (!wanted) srv_request_fail(request, SRV_INVALID, "more than %d outputs", MAX_ENTRIES);
     return wanted;
 }
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
 srv_code srv_request_charge(srv_request *request, size_t bytes) {
-    if (!srv_budget_take(bytes)) {
+    if (!srv_budget_take(&request->server->budget, bytes)) {
         return srv_request_fail(request, SRV_UNAVAILABLE,
                                 "the requests under way leave no memory for %zu bytes", bytes);
     }
@@ -143,7 +145,7 @@ srv_code srv_input_allocate(srv_request *request, srv_input *input) {
     if (count_elements(request, input) != SRV_OK) return request->code;
     if (input->dtype == SN_STRING) {
         size_t bytes = input->count * 32;
-        if (bytes > srv_limits()->body) {
+        if (bytes > request->server->limits.body) {
             return srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s': %zu strings",
                                     SNI_FMT(input->name), input->count);
         }
@@ -154,12 +156,12 @@ srv_code srv_input_allocate(srv_request *request, srv_input *input) {
         return SRV_OK;
     }
     size_t bytes = sn_dtype_bytes(input->dtype, input->count);
-    if (bytes > srv_limits()->body) {
+    if (bytes > request->server->limits.body) {
         return srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s' has %zu bytes; %zu may be",
-                                SNI_FMT(input->name), bytes, srv_limits()->body);
+                                SNI_FMT(input->name), bytes, request->server->limits.body);
     }
     if (srv_request_charge(request, bytes) != SRV_OK) return request->code;
-    input->memory = srv_memory_take(bytes);
+    input->memory = srv_buffer_take(&request->server->buffers, bytes);
     if (!input->memory) return srv_request_fail(request, SRV_UNAVAILABLE, "out of memory");
     input->bytes = bytes;
     return SRV_OK;

@@ -35,7 +35,7 @@ typedef struct srv_input {
     int rank;
     int64_t dims[SN_MAX_RANK];
     size_t count;    /* elements */
-    void *memory;    /* the elements: from srv_memory_take, or NULL (strings, or in `value`) */
+    void *memory;    /* the elements: from srv_buffer_take, or NULL (strings, or in `value`) */
     bool borrowed;   /* `memory` is the front door's, which keeps it as long as the request */
     size_t bytes;    /* of `memory` */
     sn_value *value; /* the tensor over `memory`, or with memory of its own */
@@ -75,6 +75,7 @@ typedef struct srv_times {
 } srv_times;
 
 struct srv_request {
+    srv_server *server;
     sni_arena arena;  /* names and small things; lives as long as the request */
     srv_model *model; /* retained */
     sni_str id;
@@ -107,8 +108,8 @@ struct srv_request {
     bool queued, cancelled;
 };
 
-srv_request *srv_request_new(void); /* NULL without memory */
-void srv_request_free(srv_request *request);
+srv_request *srv_request_new(srv_server *server); /* NULL without memory */
+void srv_request_free(srv_request *request);      /* NULL is fine */
 
 /* Ends the request with an error text; returns `code`. Only the first one counts. */
 srv_code srv_request_fail(srv_request *request, srv_code code, const char *fmt, ...)

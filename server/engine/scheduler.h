@@ -12,14 +12,20 @@
 
 #include "server/engine/model.h"
 
-/* Starts the threads (0: as many as CPUs). */
-sn_status srv_scheduler_start(int threads, sn_error *err);
-/* Ends them, after the last request is done. */
-void srv_scheduler_stop(void);
-int srv_scheduler_threads(void);
+typedef struct srv_scheduler srv_scheduler;
 
-/* Takes a checked request. `done` is called when it is over, whatever happens: perhaps before this
- * returns, perhaps in another thread. */
+/* A scheduler of the server without threads; NULL without memory. Its functions may be called in
+ * any thread, but for this one, start and destroy. */
+srv_scheduler *srv_scheduler_create(srv_server *server);
+/* Starts the threads (0: as many as CPUs). To be called once. */
+sn_status srv_scheduler_start(srv_scheduler *scheduler, int threads, sn_error *err);
+/* Ends them and frees everything, after the last request is done. NULL, and one that was not
+ * started or only in part, are fine. */
+void srv_scheduler_destroy(srv_scheduler *scheduler);
+int srv_scheduler_threads(const srv_scheduler *scheduler); /* 0 before it is started */
+
+/* Takes a checked request to its server's scheduler. `done` is called when it is over, whatever
+ * happens: perhaps before this returns, perhaps in another thread. */
 void srv_submit(srv_request *request);
 
 /* Whoever waited for it is gone: it is taken out of the queue, or its run is stopped once nobody
@@ -28,12 +34,13 @@ void srv_submit(srv_request *request);
 void srv_cancel(srv_request *request);
 
 /* Requests that wait for a model, and runs of it under way. */
-void srv_scheduler_queue(const srv_model *model, uint64_t *waiting, uint64_t *running);
+void srv_scheduler_queue(srv_scheduler *scheduler, const srv_model *model, uint64_t *waiting,
+                         uint64_t *running);
 
 /* Whether a model has had nothing to do for `ns` for the first time since its last run. */
-bool srv_scheduler_rests(srv_model *model, uint64_t ns);
+bool srv_scheduler_rests(srv_scheduler *scheduler, srv_model *model, uint64_t ns);
 
 /* Requests that wait or run, of all models. */
-size_t srv_scheduler_load(void);
+size_t srv_scheduler_load(srv_scheduler *scheduler);
 
 #endif

@@ -1,71 +1,73 @@
-/* state.c - whether the server takes requests, and who wants to know when that changes. */
+/* state.c - how far a server is in its life, and who wants to know when that changes. */
 #include "server/engine/state.h"
-#include "server/engine/repository.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-static atomic_bool loaded, stopping;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static srv_watcher *watchers;
-
-void srv_state_set_loaded(void) {
-    atomic_store(&loaded, true);
-    srv_state_changed();
+void srv_state_init(srv_state *state) {
+    atomic_init(&state->loaded, false);
+    atomic_init(&state->stopping, false);
+    pthread_mutex_init(&state->lock, NULL);
+    state->watchers = NULL;
 }
 
-void srv_state_set_stopping(void) {
-    atomic_store(&stopping, true);
-    srv_state_changed();
+void srv_state_destroy(srv_state *state) {
+    pthread_mutex_destroy(&state->lock);
 }
 
-bool srv_state_ready(void) {
-    return atomic_load(&loaded) && !atomic_load(&stopping) && srv_repository_ready();
+void srv_state_set_loaded(srv_state *state) {
+    atomic_store(&state->loaded, true);
+    srv_state_changed(state);
 }
 
-bool srv_state_stopping(void) {
-    return atomic_load(&stopping);
+void srv_state_set_stopping(srv_state *state) {
+    atomic_store(&state->stopping, true);
+    srv_state_changed(state);
 }
 
-void srv_state_changed(void) {
-    pthread_mutex_lock(&lock);
-    for (srv_watcher *w = watchers; w; w = w->next) {
+bool srv_state_loaded(const srv_state *state) {
+    return atomic_load(&state->loaded);
+}
+
+bool srv_state_stopping(const srv_state *state) {
+    return atomic_load(&state->stopping);
+}
+
+void srv_state_changed(srv_state *state) {
+    pthread_mutex_lock(&state->lock);
+    for (srv_watcher *w = state->watchers; w; w = w->next) {
         if (w->posted) continue;
         w->posted = true;
         srv_loop_post(w->loop, &w->task);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
 }
 
-void srv_state_watch(srv_watcher *watcher) {
-    pthread_mutex_lock(&lock);
+void srv_state_watch(srv_state *state, srv_watcher *watcher) {
+    pthread_mutex_lock(&state->lock);
     watcher->listed = true;
     watcher->before = NULL;
-    watcher->next = watchers;
-    if (watchers) watchers->before = watcher;
-    watchers = watcher;
-    pthread_mutex_unlock(&lock);
+    watcher->next = state->watchers;
+    if (state->watchers) state->watchers->before = watcher;
+    state->watchers = watcher;
+    pthread_mutex_unlock(&state->lock);
 }
 
-bool srv_state_unwatch(srv_watcher *watcher) {
-    pthread_mutex_lock(&lock);
+bool srv_state_unwatch(srv_state *state, srv_watcher *watcher) {
+    pthread_mutex_lock(&state->lock);
     if (watcher->before) {
         watcher->before->next = watcher->next;
     } else {
-        watchers = watcher->next;
+        state->watchers = watcher->next;
     }
     if (watcher->next) watcher->next->before = watcher->before;
     watcher->listed = false;
     bool idle = !watcher->posted;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
     return idle;
 }
 
-bool srv_state_told(srv_watcher *watcher) {
-    pthread_mutex_lock(&lock);
+bool srv_state_told(srv_state *state, srv_watcher *watcher) {
+    pthread_mutex_lock(&state->lock);
     watcher->posted = false;
     bool listed = watcher->listed;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
     return listed;
 }

@@ -2,8 +2,7 @@
 #include "server/net/h2.h"
 #include "server/net/h2_header.h"
 #include "server/net/h2_message.h"
-#include "server/ops/limits.h"
-#include "server/ops/log.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,19 @@ static srv_h2 *of(srv_conn *conn) {
     return (srv_h2 *)conn;
 }
 
+static srv_server *server_of(const srv_h2 *h2) {
+    return h2->conn.listener->server;
+}
+
 /* ---- Calls -------------------------------------------------------------------------------- */
+
+srv_server *srv_call_server(const srv_call *call) {
+    return server_of(call->h2);
+}
+
+srv_loop *srv_call_loop(const srv_call *call) {
+    return call->h2->conn.loop;
+}
 
 static srv_call *new_call(srv_h2 *h2, int32_t stream) {
     srv_call *call = calloc(1, sizeof *call);
@@ -140,7 +151,8 @@ static void push(srv_call *call) {
 void srv_call_send(srv_call *call, srv_reply *reply) {
     bool lives = !call->closed && !call->ended;
     bool streams = call->method && call->method->streams; /* unread, they could pile up */
-    if (!lives || !srv_reply_seal(reply) || (streams && !srv_reply_charge(reply))) {
+    if (!lives || !srv_reply_seal(reply) ||
+        (streams && !srv_reply_charge(reply, &srv_call_server(call)->budget))) {
         if (lives) {
             srv_call_end(call, SRV_UNAVAILABLE, "no memory is left for the answer");
         }
@@ -152,11 +164,12 @@ void srv_call_send(srv_call *call, srv_reply *reply) {
 }
 
 static void log_call(const srv_call *call) {
-    if (!srv_log_wanted(SRV_LOG_VERBOSE)) return;
+    srv_logger *log = &srv_call_server(call)->log;
+    if (!srv_log_wanted(log, SRV_LOG_VERBOSE)) return;
     char micros[32];
     snprintf(micros, sizeof micros, "%llu",
              (unsigned long long)((srv_now_ns() - call->started_ns) / 1000));
-    srv_log(SRV_LOG_VERBOSE, "call", "peer", call->h2->conn.peer, "path", call->path, "status",
+    srv_log(log, SRV_LOG_VERBOSE, "call", "peer", call->h2->conn.peer, "path", call->path, "status",
             srv_code_name(call->code), "us", micros, NULL);
 }
 
@@ -188,7 +201,8 @@ static void set_deadline(srv_h2 *h2) {
     for (const srv_call *call = h2->calls; call && !moving; call = call->next) {
         moving = call->receiving || call->first_reply || !call->method;
     }
-    uint64_t wait = moving ? srv_limits()->body_ns : h2->calls ? 0 : srv_limits()->idle_ns;
+    const srv_limits_table *limits = &server_of(h2)->limits;
+    uint64_t wait = moving ? limits->body_ns : h2->calls ? 0 : limits->idle_ns;
     h2->conn.deadline = wait ? srv_now_ns() + wait : 0;
 }
 
@@ -229,7 +243,8 @@ void srv_call_flush(srv_call *call) {
 
 /* Says goodbye and closes: the peer has done what it must not. */
 static void cut_off(srv_h2 *h2, uint32_t reason, const char *why) {
-    srv_log(SRV_LOG_WARNING, "connection cut off", "peer", h2->conn.peer, "reason", why, NULL);
+    srv_log(&server_of(h2)->log, SRV_LOG_WARNING, "connection cut off", "peer", h2->conn.peer,
+            "reason", why, NULL);
     nghttp2_session_terminate_session(h2->session, reason);
     h2->ending = true;
 }
@@ -287,8 +302,9 @@ static void dispatch(srv_call *call) {
         return;
     }
     call->method = method;
-    srv_code code = srv_auth_check(method->group, sni_str_of(call->authorization),
-                                   sni_str_of(call->api_key), &why);
+    srv_code code =
+        srv_auth_check(&srv_call_server(call)->auth, method->group, sni_str_of(call->authorization),
+                       sni_str_of(call->api_key), &why);
     if (code != SRV_OK) {
         srv_call_end(call, code, why);
     } else if (call->timeout[0] && !srv_timeout_parse(call->timeout, &call->timeout_ns)) {
@@ -380,7 +396,7 @@ static bool h2_open(srv_conn *conn) {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, MAX_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, MAX_FRAME},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)srv_limits()->header},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)server_of(h2)->limits.header},
     };
     if (nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, 4) != 0 ||
         nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
@@ -389,7 +405,7 @@ static bool h2_open(srv_conn *conn) {
         h2->session = NULL;
         return false;
     }
-    conn->deadline = srv_now_ns() + srv_limits()->head_ns;
+    conn->deadline = srv_now_ns() + server_of(h2)->limits.head_ns;
     srv_conn_watch(conn, true, false);
     return true;
 }

@@ -1,24 +1,26 @@
 /* h2.h - gRPC over HTTP/2: streams are calls, whose bytes are messages. nghttp2 does the framing.
  *
- * What a call means is the business of the method that its path names (grpc.h); this room knows
+ * What a call means is the business of the method that its path names (grpc.h); this module knows
  * nothing of models. Everything runs in the thread of the connection's loop. */
 #ifndef SRV_NET_H2_H
 #define SRV_NET_H2_H
 
 #include "server/ops/auth.h"
 #include "server/net/net.h"
+#include "server/ops/limits.h"
 
 typedef struct srv_h2 srv_h2;
 typedef struct srv_call srv_call;
 
 /* A message that has come, whole and unpacked. */
 typedef struct srv_message {
-    unsigned char *bytes; /* from srv_memory_take(room), 64-byte aligned; may be NULL when empty */
-    size_t size, room;
+    srv_server *server;   /* whose buffers and budget it uses; NULL: it has none */
+    unsigned char *bytes; /* from srv_buffer_take(capacity), 64-byte aligned; NULL: none */
+    size_t size, capacity;
     size_t charged; /* of the server's budget */
 } srv_message;
 
-void srv_message_free(srv_message *message);
+void srv_message_free(srv_message *message); /* leaves an empty one */
 
 /* A message to send: pieces of `text` and of memory that somebody else keeps. */
 typedef struct srv_reply {
@@ -26,9 +28,10 @@ typedef struct srv_reply {
     srv_text text;
     struct iovec *pieces; /* owned; what lies in `text` has been made to point there */
     size_t count, capacity;
-    size_t piece, offset;                     /* sent so far */
-    size_t marked;                            /* bytes of `text` that pieces cover already */
-    size_t charged;                           /* of the server's budget */
+    size_t piece, offset; /* sent so far */
+    size_t marked;        /* bytes of `text` that pieces cover already */
+    srv_budget *budget;   /* that it was charged to, or NULL */
+    size_t charged;
     void (*release)(struct srv_reply *reply); /* the pieces' memory is not needed any more */
     void *owner;
 } srv_reply;
@@ -80,6 +83,10 @@ struct srv_call {
     srv_code code;
     char status[700]; /* the error's text, encoded for a header */
 };
+
+/* The server and the loop of the call's connection. */
+srv_server *srv_call_server(const srv_call *call);
+srv_loop *srv_call_loop(const srv_call *call);
 
 void srv_call_retain(srv_call *call);
 void srv_call_release(srv_call *call);

@@ -1,6 +1,6 @@
 /* h2_message.c - gRPC's messages inside a stream: five bytes of prefix, then the message. */
 #include "server/net/h2_message.h"
-#include "server/ops/limits.h"
+#include "server/server.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -11,42 +11,48 @@
 #endif
 
 #define PREFIX 5
-#define LONGEST_TIMEOUT ((uint64_t)1 << 62) /* ns */
-#define REPLY_OVERHEAD 4096                 /* what a message to be sent costs besides its bytes */
+#define MAX_TIMEOUT_NS ((uint64_t)1 << 62) /* ns */
+#define REPLY_OVERHEAD 4096                /* what a message to be sent costs besides its bytes */
 
 void srv_message_free(srv_message *message) {
-    srv_memory_give(message->bytes, message->room);
-    srv_budget_give(message->charged);
+    if (message->server) {
+        srv_buffer_give(&message->server->buffers, message->bytes, message->capacity);
+        srv_budget_give(&message->server->budget, message->charged);
+    }
     *message = (srv_message){0};
 }
 
 /* ---- Messages in -------------------------------------------------------------------------- */
 
-static bool make_room(srv_message *message, size_t size) {
-    if (!srv_budget_take(size)) return false;
-    message->charged = size;
-    message->room = size ? size : 1;
-    message->bytes = srv_memory_take(message->room);
-    if (message->bytes) return true;
-    srv_budget_give(size);
-    *message = (srv_message){0};
-    return false;
+/* Gives an empty message a buffer; false, and nothing taken, when memory is not left. */
+static bool allocate(srv_server *server, srv_message *message, size_t size) {
+    if (!srv_budget_take(&server->budget, size)) return false;
+    size_t capacity = size ? size : 1;
+    void *bytes = srv_buffer_take(&server->buffers, capacity);
+    if (!bytes) {
+        srv_budget_give(&server->budget, size);
+        return false;
+    }
+    *message = (srv_message){server, bytes, 0, capacity, size};
+    return true;
 }
 
 static bool begin_message(srv_call *call) {
     const unsigned char *p = call->prefix;
     size_t size = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
+    srv_server *server = srv_call_server(call);
+    size_t max = server->limits.body;
     char text[120];
     if (p[0] > 1) {
         srv_call_end(call, SRV_INVALID, "a message's prefix is wrong");
         return false;
     }
-    if (size > srv_limits()->body) {
-        snprintf(text, sizeof text, "a message of %zu bytes; %zu may be", size, srv_limits()->body);
+    if (size > max) {
+        snprintf(text, sizeof text, "a message of %zu bytes; %zu may be", size, max);
         srv_call_end(call, SRV_TOO_LARGE, text);
         return false;
     }
-    if (!make_room(&call->message, size)) {
+    if (!allocate(server, &call->message, size)) {
         srv_call_end(call, SRV_UNAVAILABLE, "the requests under way leave no memory");
         return false;
     }
@@ -59,21 +65,21 @@ static bool begin_message(srv_call *call) {
 
 #ifdef SINTER_HAVE_ZLIB
 /* Unpacks into memory that grows with what comes out, up to the limit of a body. */
-static srv_code unpack(const char *encoding, srv_message *message) {
+static srv_code unpack(srv_server *server, const char *encoding, srv_message *message) {
     bool gzip = strcmp(encoding, "gzip") == 0;
     if (!gzip && strcmp(encoding, "deflate") != 0) return SRV_BAD_ENCODING;
     z_stream stream = {.next_in = message->bytes, .avail_in = (uInt)message->size};
     if (inflateInit2(&stream, gzip ? 31 : 15) != Z_OK) return SRV_UNAVAILABLE;
     srv_message out = {0};
     srv_code code = SRV_OK;
-    size_t most = srv_limits()->body;
+    size_t max = server->limits.body;
     for (int state = Z_OK; state != Z_STREAM_END && code == SRV_OK;) {
-        if (out.size == out.room) {
-            size_t room = out.room ? out.room * 2 : message->size * 3 + 256;
+        if (out.size == out.capacity) {
+            size_t capacity = out.capacity ? out.capacity * 2 : message->size * 3 + 256;
             srv_message grown = {0};
-            if (out.room > most) {
+            if (out.capacity > max) {
                 code = SRV_TOO_LARGE;
-            } else if (!make_room(&grown, room > most ? most + 1 : room)) {
+            } else if (!allocate(server, &grown, capacity > max ? max + 1 : capacity)) {
                 code = SRV_UNAVAILABLE;
             }
             if (code != SRV_OK) break;
@@ -82,32 +88,34 @@ static srv_code unpack(const char *encoding, srv_message *message) {
             srv_message_free(&out);
             out = grown;
         }
-        uInt room = out.room - out.size < UINT_MAX ? (uInt)(out.room - out.size) : UINT_MAX;
+        size_t left = out.capacity - out.size;
+        uInt space = left < UINT_MAX ? (uInt)left : UINT_MAX;
         stream.next_out = out.bytes + out.size;
-        stream.avail_out = room;
+        stream.avail_out = space;
         state = inflate(&stream, Z_NO_FLUSH);
-        out.size += room - stream.avail_out;
-        bool stuck = state == Z_BUF_ERROR && out.size < out.room;
+        out.size += space - stream.avail_out;
+        bool stuck = state == Z_BUF_ERROR && out.size < out.capacity;
         if ((state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR) || stuck) {
             code = SRV_INVALID;
         }
     }
     inflateEnd(&stream);
-    if (code == SRV_OK && out.size > most) code = SRV_TOO_LARGE;
+    if (code == SRV_OK && out.size > max) code = SRV_TOO_LARGE;
     srv_message_free(code == SRV_OK ? message : &out);
     if (code == SRV_OK) *message = out;
     return code;
 }
 #else
-static srv_code unpack(const char *encoding, srv_message *message) {
-    (void)encoding, (void)message;
+static srv_code unpack(srv_server *server, const char *encoding, srv_message *message) {
+    (void)server, (void)encoding, (void)message;
     return SRV_BAD_ENCODING;
 }
 #endif
 
 /* The message is whole: to the method with it. */
 static void end_message(srv_call *call) {
-    srv_code code = call->packed ? unpack(call->encoding, &call->message) : SRV_OK;
+    srv_code code =
+        call->packed ? unpack(srv_call_server(call), call->encoding, &call->message) : SRV_OK;
     call->receiving = false;
     call->prefix_size = 0;
     call->messages++;
@@ -159,7 +167,7 @@ srv_reply *srv_reply_new(void) {
 void srv_reply_free(srv_reply *reply) {
     if (!reply) return;
     if (reply->release) reply->release(reply);
-    srv_budget_give(reply->charged);
+    if (reply->budget) srv_budget_give(reply->budget, reply->charged);
     srv_text_free(&reply->text);
     free(reply->pieces);
     free(reply);
@@ -206,10 +214,11 @@ bool srv_reply_seal(srv_reply *reply) {
     return true;
 }
 
-bool srv_reply_charge(srv_reply *reply) {
+bool srv_reply_charge(srv_reply *reply, srv_budget *budget) {
     size_t total = REPLY_OVERHEAD;
     for (size_t i = 0; i < reply->count; i++) total += reply->pieces[i].iov_len;
-    if (!srv_budget_take(total)) return false;
+    if (!srv_budget_take(budget, total)) return false;
+    reply->budget = budget;
     reply->charged = total;
     return true;
 }
@@ -270,7 +279,7 @@ bool srv_timeout_parse(const char *text, uint64_t *ns) {
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (text[length - 1] != units[i].unit) continue;
-        *ns = number < LONGEST_TIMEOUT / units[i].ns ? number * units[i].ns : LONGEST_TIMEOUT;
+        *ns = number < MAX_TIMEOUT_NS / units[i].ns ? number * units[i].ns : MAX_TIMEOUT_NS;
         if (!*ns) *ns = 1;
         return true;
     }

@@ -1,11 +1,9 @@
 /* http.c - HTTP/1.1 over a connection: heads, answers, timeouts, and what follows what. */
 #include "server/net/http.h"
-#include "server/ops/auth.h"
 #include "server/api/json_out.h"
-#include "server/ops/limits.h"
-#include "server/ops/log.h"
 #include "server/net/pack.h"
 #include "server/api/routes.h"
+#include "server/server.h"
 
 #include <stdlib.h>
 #include <stdio.h>
@@ -14,12 +12,16 @@
 
 #define IN_EXTRA 16384 /* of the buffer beyond the largest head */
 #define LINGER_NS 2000000000u
-#define MOST_TURNS 32 /* pipelined requests answered before others have their turn */
+#define MAX_TURNS 32 /* pipelined requests answered before others have their turn */
 
 static void go_on(srv_http *http);
 
 static srv_http *of(srv_conn *conn) {
     return (srv_http *)conn;
+}
+
+static const srv_limits_table *limits_of(const srv_http *http) {
+    return &srv_http_server(http)->limits;
 }
 
 /* ---- Answers ------------------------------------------------------------------------------ */
@@ -44,14 +46,15 @@ static size_t tail_bytes(const srv_http *http) {
 }
 
 static void log_request(const srv_http *http) {
-    if (!srv_log_wanted(SRV_LOG_VERBOSE)) return;
+    srv_logger *log = &srv_http_server(http)->log;
+    if (!srv_log_wanted(log, SRV_LOG_VERBOSE)) return;
     char status[16], micros[32], path[200];
     snprintf(status, sizeof status, "%d", srv_code_http(http->code));
     snprintf(micros, sizeof micros, "%llu",
              (unsigned long long)((srv_now_ns() - http->started_ns) / 1000));
     snprintf(path, sizeof path, "%.*s", SNI_FMT(http->head.path));
-    srv_log(SRV_LOG_VERBOSE, "request", "peer", http->conn.peer, "path", path, "status", status,
-            "us", micros, NULL);
+    srv_log(log, SRV_LOG_VERBOSE, "request", "peer", http->conn.peer, "path", path, "status",
+            status, "us", micros, NULL);
 }
 
 void srv_http_reply(srv_http *http, srv_code code, const char *type, const char *headers) {
@@ -116,7 +119,7 @@ void srv_http_wait(srv_http *http, void *work, void (*cancel)(srv_http *http)) {
 }
 
 /* Gives back what the answer borrowed. */
-static void settle(srv_http *http) {
+static void release_answer(srv_http *http) {
     void (*finished)(srv_http *) = http->finished;
     http->finished = NULL;
     http->tail_count = 0;
@@ -147,14 +150,13 @@ static void refuse_route(srv_http *http, srv_code code, const char *allow) {
 }
 
 static void dispatch(srv_http *http) {
-    int doors = *(const int *)http->conn.door->ctx;
     const char *allow, *why = "";
     http->route = NULL;
-    srv_code code = srv_route_find(http, doors, &allow);
+    srv_code code = srv_route_find(http, http->conn.listener->routes, &allow);
     bool found = code == SRV_OK;
     if (found) {
-        code =
-            srv_auth_check(http->route->group, http->head.authorization, http->head.api_key, &why);
+        code = srv_auth_check(&srv_http_server(http)->auth, http->route->group,
+                              http->head.authorization, http->head.api_key, &why);
     }
     bool ignore = code != SRV_OK || http->route->body == SRV_BODY_NONE;
     http->state = SRV_HTTP_BODY;
@@ -177,11 +179,10 @@ static void dispatch(srv_http *http) {
 static bool take_head(srv_http *http) {
     size_t skip, there = http->in_to - http->in_from;
     const char *start = http->in + http->in_from, *why;
-    size_t size = there ? srv_head_end(start, there, &skip) : 0;
-    if (size == 0 || size > srv_limits()->header) {
-        if (there < srv_limits()->header && size == 0) return false;
-        size_t most = srv_limits()->header;
-        bool line = there && memchr(start, '\n', there < most ? there : most) != NULL;
+    size_t size = there ? srv_head_end(start, there, &skip) : 0, max = limits_of(http)->header;
+    if (size == 0 || size > max) {
+        if (there < max && size == 0) return false;
+        bool line = there && memchr(start, '\n', there < max ? there : max) != NULL;
         refuse(http, line ? SRV_LARGE_HEADERS : SRV_LONG_TARGET, "the head is too large");
         return true;
     }
@@ -201,7 +202,7 @@ static bool read_head(srv_http *http) {
     for (;;) {
         if (http->in_to > http->in_from && !http->started_ns) {
             http->started_ns = srv_now_ns();
-            http->conn.deadline = http->started_ns + srv_limits()->head_ns;
+            http->conn.deadline = http->started_ns + limits_of(http)->head_ns;
         }
         if (take_head(http)) return true;
         if (http->conn.draining && http->in_from == http->in_to) {
@@ -224,12 +225,12 @@ static bool read_head(srv_http *http) {
 
 /* ---- Sending ------------------------------------------------------------------------------ */
 
-static int pieces_left(const srv_http *http, struct iovec *out, int most) {
+static int pieces_left(const srv_http *http, struct iovec *out, int max) {
     size_t skip = http->written;
     int count = 0;
     struct iovec first[2] = {{http->out_head.data, http->out_head.length},
                              {http->out.data, http->out.length}};
-    for (size_t i = 0; i < 2 + http->tail_count && count < most; i++) {
+    for (size_t i = 0; i < 2 + http->tail_count && count < max; i++) {
         struct iovec piece = i < 2 ? first[i] : http->tail[i - 2];
         if (skip >= piece.iov_len) {
             skip -= piece.iov_len;
@@ -249,7 +250,7 @@ static bool send_answer(srv_http *http) {
         if (count == 0) return true;
         ssize_t put = srv_conn_write(&http->conn, pieces, count);
         if (put == SRV_AGAIN) {
-            http->conn.deadline = srv_now_ns() + srv_limits()->body_ns;
+            http->conn.deadline = srv_now_ns() + limits_of(http)->body_ns;
             srv_conn_watch(&http->conn, false, true);
             return false;
         }
@@ -263,7 +264,7 @@ static bool send_answer(srv_http *http) {
 
 /* Everything of this request is over: ready for the next. */
 static void next_request(srv_http *http) {
-    settle(http);
+    release_answer(http);
     srv_body_reset(http);
     if (http->out.capacity > 65536) srv_text_free(&http->out);
     srv_text_clear(&http->out);
@@ -278,13 +279,13 @@ static void next_request(srv_http *http) {
     http->work = NULL;
     http->cancel = NULL;
     http->state = SRV_HTTP_HEAD;
-    http->conn.deadline = srv_now_ns() + srv_limits()->idle_ns;
+    http->conn.deadline = srv_now_ns() + limits_of(http)->idle_ns;
 }
 
 /* The peer may still be sending what nobody reads: closing at once would destroy the answer on its
  * way to it. */
 static void linger(srv_http *http) {
-    settle(http);
+    release_answer(http);
     if (http->conn.tls) {
         srv_conn_close(&http->conn);
         return;
@@ -331,7 +332,7 @@ static void go_on(srv_http *http) {
                 continue;
             }
             next_request(http);
-            if (++http->turns >= MOST_TURNS && http->in_to > 0) {
+            if (++http->turns >= MAX_TURNS && http->in_to > 0) {
                 /* writable is at once: the loop comes back after the others */
                 srv_conn_watch(&http->conn, true, true);
                 break;
@@ -353,9 +354,9 @@ static void go_on(srv_http *http) {
 
 static bool http_open(srv_conn *conn) {
     srv_http *http = of(conn);
-    http->in_capacity = srv_limits()->header + IN_EXTRA;
+    http->in_capacity = limits_of(http)->header + IN_EXTRA;
     http->in = malloc(http->in_capacity);
-    conn->deadline = srv_now_ns() + srv_limits()->head_ns;
+    conn->deadline = srv_now_ns() + limits_of(http)->head_ns;
     return http->in != NULL;
 }
 
@@ -390,7 +391,7 @@ static void http_closed(srv_conn *conn) {
     if (http->state == SRV_HTTP_WAIT && http->cancel) {
         http->cancel(http); /* and `work` is the route's to finish */
     } else {
-        settle(http);
+        release_answer(http);
     }
     srv_body_reset(http);
     srv_text_free(&http->text);

@@ -1,7 +1,7 @@
 /* http.h - HTTP/1.1 over a connection: one request at a time, strictly read, answered in order.
  *
  * Head, body, answer are three states. What to do with a request is the business of the route that
- * its path names (routes.h); this room knows nothing of models. */
+ * its path names (routes.h); this module knows nothing of models. */
 #ifndef SRV_NET_HTTP_H
 #define SRV_NET_HTTP_H
 
@@ -76,6 +76,10 @@ struct srv_http {
 };
 
 extern const srv_protocol srv_http_protocol;
+
+static inline srv_server *srv_http_server(const srv_http *http) {
+    return http->conn.listener->server;
+}
 
 /* Answers. The body is `http->out`, then `http->tail`. `type` is its media type; `headers` are more
  * header lines with CRLF, or NULL. */

@@ -3,8 +3,8 @@
  * Bytes of a plain body with a length are read from the socket straight to where they belong.
  * Chunked and packed ones go through the connection's buffer. */
 #include "server/net/http.h"
-#include "server/ops/limits.h"
 #include "server/api/routes.h"
+#include "server/server.h"
 
 #include <stdlib.h>
 
@@ -12,12 +12,16 @@
 #include <zlib.h>
 #endif
 
-#define TEXT_STEP ((size_t)256 << 10) /* room made for text at a time */
+#define TEXT_STEP ((size_t)256 << 10) /* by which the text grows at most at a time */
 #define TEXT_KEPT 16384               /* memory that a connection keeps between requests */
-#define LONGEST_LINE 1024             /* of a chunk's framing or a trailer */
-#define DISCARD_MOST (1 << 20)        /* a body that is read only to be forgotten */
+#define MAX_LINE_LENGTH 1024          /* of a chunk's framing or a trailer */
+#define MAX_DISCARDED (1 << 20)       /* a body that is read only to be forgotten */
 
 enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_END, CHUNK_TRAILER };
+
+static const srv_limits_table *limits_of(const srv_http *http) {
+    return &srv_http_server(http)->limits;
+}
 
 static int refuse(srv_http *http, srv_code code, const char *why) {
     http->close = true;
@@ -38,21 +42,21 @@ static bool next_segment(srv_body *body) {
 }
 
 /* Room for the next decoded bytes; NULL when none may come any more (answered). */
-static char *sink_room(srv_http *http, size_t hint, size_t *size) {
+static char *sink_space(srv_http *http, size_t hint, size_t *size) {
     srv_body *body = &http->body;
-    if (body->received >= srv_limits()->body) {
+    if (body->received >= limits_of(http)->body) {
         refuse(http, SRV_TOO_LARGE, "the body is too large");
         return NULL;
     }
-    size_t allowed = srv_limits()->body - body->received;
+    size_t allowed = limits_of(http)->body - body->received;
     if (body->received < body->text_size) {
         size_t step = hint && hint < TEXT_STEP ? hint : TEXT_STEP;
         if (step > allowed) step = allowed;
         if (step > body->text_size - body->received) step = body->text_size - body->received;
         size_t before = http->text.capacity;
-        char *room = srv_text_room(&http->text, step);
+        char *space = srv_text_reserve(&http->text, step);
         size_t grown = http->text.capacity - before;
-        if (!room || !srv_budget_take(grown)) {
+        if (!space || !srv_budget_take(&srv_http_server(http)->budget, grown)) {
             refuse(http, SRV_UNAVAILABLE, "the requests under way leave no memory for this one");
             return NULL;
         }
@@ -60,7 +64,7 @@ static char *sink_room(srv_http *http, size_t hint, size_t *size) {
         *size = http->text.capacity - http->text.length - 1;
         if (*size > allowed) *size = allowed;
         if (*size > body->text_size - body->received) *size = body->text_size - body->received;
-        return room;
+        return space;
     }
     if (!next_segment(body)) {
         refuse(http, SRV_INVALID, "the body is longer than the tensors that it announces");
@@ -71,7 +75,7 @@ static char *sink_room(srv_http *http, size_t hint, size_t *size) {
     return (char *)segment->at + body->filled;
 }
 
-/* `size` bytes were put where sink_room said. False: answered. */
+/* `size` bytes were put where sink_space said. False: answered. */
 static bool sink_commit(srv_http *http, size_t size) {
     srv_body *body = &http->body;
     bool text = body->received < body->text_size;
@@ -89,14 +93,14 @@ static bool sink_commit(srv_http *http, size_t size) {
 static bool sink_copy(srv_http *http, const char *bytes, size_t size) {
     if (http->body.discard) return true;
     while (size) {
-        size_t room;
-        char *to = sink_room(http, size, &room);
+        size_t space;
+        char *to = sink_space(http, size, &space);
         if (!to) return false;
-        if (room > size) room = size;
-        memcpy(to, bytes, room);
-        if (!sink_commit(http, room)) return false;
-        bytes += room;
-        size -= room;
+        if (space > size) space = size;
+        memcpy(to, bytes, space);
+        if (!sink_commit(http, space)) return false;
+        bytes += space;
+        size -= space;
     }
     return true;
 }
@@ -129,7 +133,7 @@ static bool unpack(srv_http *http, const char *bytes, size_t size) {
     stream->next_in = (Bytef *)(uintptr_t)bytes;
     stream->avail_in = (uInt)size;
     while (stream->avail_in) {
-        size_t room;
+        size_t space;
         if (http->body.inflate_ended) {
             refuse(http, SRV_INVALID, "bytes after the end of the packed body");
             return false;
@@ -138,19 +142,19 @@ static bool unpack(srv_http *http, const char *bytes, size_t size) {
         char *to = &spare;
         /* all that may come is there: only the end of the packed stream is left */
         bool full = http->body.received >= http->body.text_size && !next_segment(&http->body);
-        room = 1;
-        if (!full) to = sink_room(http, 0, &room);
+        space = 1;
+        if (!full) to = sink_space(http, 0, &space);
         if (!to) return false;
-        if (room > (1u << 30)) room = 1u << 30;
+        if (space > (1u << 30)) space = 1u << 30;
         stream->next_out = (Bytef *)to;
-        stream->avail_out = (uInt)room;
+        stream->avail_out = (uInt)space;
         int code = inflate(stream, Z_NO_FLUSH);
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
             refuse(http, SRV_INVALID, "the packed body is damaged");
             return false;
         }
         http->body.inflate_ended = code == Z_STREAM_END;
-        size_t put = room - stream->avail_out;
+        size_t put = space - stream->avail_out;
         if (full && put) {
             refuse(http, SRV_INVALID, "the body is longer than the tensors that it announces");
             return false;
@@ -186,7 +190,7 @@ static bool content(srv_http *http, const char *bytes, size_t size) {
 /* ---- Reading ------------------------------------------------------------------------------ */
 
 /* More bytes for the buffer: 1 some, 0 none yet, -1 closed. The head stays where it is; what
- * follows it moves down to it when room is short. */
+ * follows it moves down to it when space is short. */
 static int fill(srv_http *http) {
     size_t there = http->in_to - http->in_from;
     if (there == 0 || http->in_to == http->in_capacity) {
@@ -207,7 +211,7 @@ static int fill(srv_http *http) {
 
 static void progress(srv_http *http) {
     uint64_t now = srv_now_ns();
-    const srv_limits_table *limits = srv_limits();
+    const srv_limits_table *limits = limits_of(http);
     uint64_t allowed = limits->body_ns;
     if (limits->body_rate) {
         allowed += (uint64_t)http->body.received / limits->body_rate * 1000000000u;
@@ -228,17 +232,17 @@ static int read_content(srv_http *http) {
         return content(http, bytes, take) ? 1 : -1;
     }
     bool direct = !body->inflater && !body->discard;
-    size_t room = 0;
+    size_t space = 0;
     char scratch[16384];
     char *to = scratch;
     if (direct) {
-        to = sink_room(http, body->left < SIZE_MAX ? (size_t)body->left : SIZE_MAX, &room);
+        to = sink_space(http, body->left < SIZE_MAX ? (size_t)body->left : SIZE_MAX, &space);
         if (!to) return -1;
     } else {
-        room = sizeof scratch;
+        space = sizeof scratch;
     }
-    if (room > body->left) room = (size_t)body->left;
-    ssize_t got = srv_conn_read(&http->conn, to, room);
+    if (space > body->left) space = (size_t)body->left;
+    ssize_t got = srv_conn_read(&http->conn, to, space);
     if (got == SRV_AGAIN) return 0;
     if (got <= 0) {
         srv_conn_close(&http->conn);
@@ -257,7 +261,7 @@ static int take_line(srv_http *http, sni_str *line) {
         const char *start = http->in + http->in_from;
         size_t there = http->in_to - http->in_from;
         const char *end = there ? memchr(start, '\n', there) : NULL;
-        if ((end ? (size_t)(end - start) : there) > LONGEST_LINE) {
+        if ((end ? (size_t)(end - start) : there) > MAX_LINE_LENGTH) {
             return refuse(http, SRV_INVALID, "a line of the chunked body is too long");
         }
         if (end) {
@@ -268,7 +272,7 @@ static int take_line(srv_http *http, sni_str *line) {
             *line = (sni_str){start, length - 1};
             http->in_from += length + 1;
             http->body.overhead += length + 1;
-            if (http->body.overhead > srv_limits()->body) {
+            if (http->body.overhead > limits_of(http)->body) {
                 return refuse(http, SRV_TOO_LARGE, "the chunks are too many");
             }
             return 1;
@@ -320,7 +324,7 @@ static int read_chunked(srv_http *http) {
         body->chunk_state = CHUNK_SIZE;
         return 1;
     default:
-        if (body->overhead > srv_limits()->header + srv_limits()->body / 2) {
+        if (body->overhead > limits_of(http)->header + limits_of(http)->body / 2) {
             return refuse(http, SRV_LARGE_HEADERS, "too many trailers");
         }
         body->ended = line.n == 0;
@@ -362,19 +366,19 @@ int srv_body_begin(srv_http *http) {
         return 1;
     }
     if (discard) {
-        if (head->chunked || head->length > DISCARD_MOST) {
+        if (head->chunked || head->length > MAX_DISCARDED) {
             http->close = true;
             body->ended = true;
             return 1;
         }
         return srv_body_read(http);
     }
-    size_t most = http->route->body == SRV_BODY_INFER ? srv_limits()->body : (size_t)1 << 20;
-    if (head->length > most) return refuse(http, SRV_TOO_LARGE, "the body is too large");
+    size_t max = http->route->body == SRV_BODY_INFER ? limits_of(http)->body : (size_t)1 << 20;
+    if (head->length > max) return refuse(http, SRV_TOO_LARGE, "the body is too large");
     if (head->has_inference_length && http->route->body == SRV_BODY_INFER) {
         uint64_t length = head->inference_length;
         bool more = head->has_length && head->encoding == SRV_IDENTITY && length > head->length;
-        if (more || length > most || length == 0) {
+        if (more || length > max || length == 0) {
             return refuse(http, SRV_INVALID,
                           "Inference-Header-Content-Length does not fit the body");
         }
@@ -410,7 +414,7 @@ int srv_body_read(srv_http *http) {
 void srv_body_reset(srv_http *http) {
     inflate_free(&http->body);
     http->body = (srv_body){0};
-    srv_budget_give(http->charged);
+    srv_budget_give(&srv_http_server(http)->budget, http->charged);
     http->charged = 0;
     if (http->text.capacity > TEXT_KEPT) {
         srv_text_free(&http->text);

@@ -1,7 +1,6 @@
-/* net.c - connections: event loops over epoll, listening doors, plain sockets and TLS alike. */
+/* net.c - connections: event loops over epoll, listeners, plain sockets and TLS alike. */
 #include "server/net/net.h"
-#include "server/ops/limits.h"
-#include "server/ops/log.h"
+#include "server/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,29 +21,33 @@
 #define ACCEPT_AT_ONCE 32
 #define ADDRESSES 4096 /* counters of connections by address; a power of two */
 
+/* What a loop is told to do; each order stays. */
+enum { ORDER_DRAIN = 1, ORDER_CUT = 2, ORDER_STOP = 4 };
+
 struct srv_loop {
+    srv_net *net;
     int epoll, wake;
     pthread_t thread;
     srv_conn *conns;
     srv_conn *dead; /* closed in this round: freed when no event can name them */
     pthread_mutex_t lock;
     srv_task *first, *last;
-    atomic_bool drain, cut, stop;
+    atomic_uint orders;
     bool accepting;
     uint64_t next_tick;
 };
 
-static struct {
-    srv_door *const *doors;
-    size_t door_count;
+struct srv_net {
+    srv_listener *listeners;
+    size_t listener_count;
     srv_loop *loops;
     int count;
     atomic_int connections;
     atomic_int by_address[ADDRESSES];
-} net;
+};
 
-int srv_net_connections(void) {
-    return atomic_load(&net.connections);
+int srv_net_connections(const srv_net *net) {
+    return net ? atomic_load(&net->connections) : 0;
 }
 
 /* ---- Connections -------------------------------------------------------------------------- */
@@ -130,10 +133,11 @@ void srv_conn_close(srv_conn *conn) {
         conn->loop->conns = conn->next;
     }
     if (conn->next) conn->next->before = conn->before;
-    atomic_fetch_sub(&net.connections, 1);
-    if (!conn->door->unix_socket) atomic_fetch_sub(&net.by_address[conn->address], 1);
+    srv_net *net = conn->loop->net;
+    atomic_fetch_sub(&net->connections, 1);
+    if (!conn->listener->unix_socket) atomic_fetch_sub(&net->by_address[conn->address], 1);
     conn->holds++;
-    conn->door->protocol->closed(conn);
+    conn->listener->protocol->closed(conn);
     srv_conn_release(conn);
 }
 
@@ -160,45 +164,49 @@ static uint32_t address_of(const struct sockaddr_storage *from, char *text, size
     return (hash ^ hash >> 15) & (ADDRESSES - 1);
 }
 
-static void admit(srv_loop *loop, srv_door *door, int fd, const struct sockaddr_storage *from) {
-    srv_conn *conn = calloc(1, door->protocol->conn_size);
+static void admit(srv_loop *loop, const srv_listener *listener, int fd,
+                  const struct sockaddr_storage *from) {
+    srv_server *server = listener->server;
+    srv_net *net = loop->net;
+    srv_conn *conn = calloc(1, listener->protocol->conn_size);
     if (!conn) {
         close(fd);
         return;
     }
     conn->loop = loop;
-    conn->door = door;
+    conn->listener = listener;
     conn->fd = fd;
     conn->address = address_of(from, conn->peer, sizeof conn->peer);
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (door->tls) conn->tls = srv_tls_open(door->tls, fd, door->protocol->alpn);
-    int most = srv_limits()->connections, each = srv_limits()->connections_per_address;
-    bool full = atomic_fetch_add(&net.connections, 1) >= most;
-    bool crowd = !door->unix_socket && atomic_fetch_add(&net.by_address[conn->address], 1) >= each;
+    if (listener->tls) conn->tls = srv_tls_open(listener->tls, fd, listener->protocol->alpn);
+    bool full = atomic_fetch_add(&net->connections, 1) >= server->limits.connections;
+    bool crowd = !listener->unix_socket && atomic_fetch_add(&net->by_address[conn->address], 1) >=
+                                               server->limits.connections_per_address;
     conn->next = loop->conns;
     if (loop->conns) loop->conns->before = conn;
     loop->conns = conn;
     conn->reading = true;
     struct epoll_event event = {.events = events_of(conn), .data.ptr = conn};
-    bool ok = !full && !crowd && (!door->tls || conn->tls) &&
+    bool ok = !full && !crowd && (!listener->tls || conn->tls) &&
               epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
     if (full || crowd) {
-        srv_log(SRV_LOG_VERBOSE, "too many connections", "peer", conn->peer, NULL);
+        srv_log(&server->log, SRV_LOG_VERBOSE, "too many connections", "peer", conn->peer, NULL);
     }
-    if (!ok || !door->protocol->open(conn)) srv_conn_close(conn);
+    if (!ok || !listener->protocol->open(conn)) srv_conn_close(conn);
 }
 
-static void accept_some(srv_loop *loop, srv_door *door) {
+static void accept_some(srv_loop *loop, const srv_listener *listener) {
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         struct sockaddr_storage from = {0};
         socklen_t size = sizeof from;
-        int fd = accept4(door->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd =
+            accept4(listener->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE) usleep(1000); /* no busy loop */
             return;
         }
-        admit(loop, door, fd, &from);
+        admit(loop, listener, fd, &from);
     }
 }
 
@@ -243,14 +251,15 @@ static void look_at_deadlines(srv_loop *loop, uint64_t now) {
         next = conn->next; /* `late` may close this one, no other */
         if (conn->deadline && now >= conn->deadline) {
             conn->deadline = 0;
-            conn->door->protocol->late(conn);
+            conn->listener->protocol->late(conn);
         }
     }
 }
 
 static void drain_loop(srv_loop *loop) {
-    for (size_t i = 0; i < net.door_count && loop->accepting; i++) {
-        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, net.doors[i]->fd, NULL);
+    const srv_net *net = loop->net;
+    for (size_t i = 0; i < net->listener_count && loop->accepting; i++) {
+        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, net->listeners[i].fd, NULL);
     }
     loop->accepting = false;
     srv_conn *next;
@@ -258,12 +267,12 @@ static void drain_loop(srv_loop *loop) {
         next = conn->next;
         if (conn->draining) continue;
         conn->draining = true;
-        conn->door->protocol->drain(conn);
+        conn->listener->protocol->drain(conn);
     }
 }
 
 static void serve_conn(srv_conn *conn, uint32_t events) {
-    const srv_protocol *protocol = conn->door->protocol;
+    const srv_protocol *protocol = conn->listener->protocol;
     if (conn->fd < 0) return;
     if (events & (EPOLLERR | EPOLLHUP) || (events & EPOLLRDHUP && !conn->reading)) {
         if (!(events & EPOLLIN && conn->reading)) {
@@ -274,9 +283,10 @@ static void serve_conn(srv_conn *conn, uint32_t events) {
     protocol->ready(conn);
 }
 
-static srv_door *door_of(const void *ptr) {
-    for (size_t i = 0; i < net.door_count; i++) {
-        if (net.doors[i] == ptr) return net.doors[i];
+/* The listener that an event is of; NULL: it is another's. */
+static const srv_listener *listener_of(const srv_net *net, const void *ptr) {
+    for (size_t i = 0; i < net->listener_count; i++) {
+        if (&net->listeners[i] == ptr) return &net->listeners[i];
     }
     return NULL;
 }
@@ -292,15 +302,15 @@ static void free_dead(srv_loop *loop) {
 static void *loop_main(void *ctx) {
     srv_loop *loop = ctx;
     struct epoll_event events[EVENTS];
-    while (!atomic_load(&loop->stop)) {
+    while (!(atomic_load(&loop->orders) & ORDER_STOP)) {
         int count = epoll_wait(loop->epoll, events, EVENTS, TICK_MS);
         looking = loop;
         for (int i = 0; i < count; i++) {
             void *ptr = events[i].data.ptr;
-            srv_door *door = door_of(ptr);
+            const srv_listener *listener = listener_of(loop->net, ptr);
             uint64_t ignored;
-            if (door) {
-                if (loop->accepting) accept_some(loop, door);
+            if (listener) {
+                if (loop->accepting) accept_some(loop, listener);
             } else if (ptr == loop) {
                 if (read(loop->wake, &ignored, sizeof ignored) < 0) continue;
             } else {
@@ -309,8 +319,9 @@ static void *loop_main(void *ctx) {
         }
         looking = NULL; /* tasks of tasks wait for the next turn */
         run_tasks(loop);
-        if (atomic_load(&loop->drain)) drain_loop(loop);
-        while (atomic_load(&loop->cut) && loop->conns) srv_conn_close(loop->conns);
+        unsigned orders = atomic_load(&loop->orders);
+        if (orders & ORDER_DRAIN) drain_loop(loop);
+        while (orders & ORDER_CUT && loop->conns) srv_conn_close(loop->conns);
         uint64_t now = srv_now_ns();
         if (now >= loop->next_tick) {
             look_at_deadlines(loop, now);
@@ -324,18 +335,18 @@ static void *loop_main(void *ctx) {
     return NULL;
 }
 
-/* ---- Doors -------------------------------------------------------------------------------- */
+/* ---- Listeners ---------------------------------------------------------------------------- */
 
-static void note_port(srv_door *door) {
+static void note_port(srv_listener *listener) {
     struct sockaddr_storage own = {0};
     socklen_t size = sizeof own;
-    if (getsockname(door->fd, (struct sockaddr *)&own, &size) != 0) return;
-    if (own.ss_family == AF_INET) door->port = ntohs(((struct sockaddr_in *)&own)->sin_port);
-    if (own.ss_family == AF_INET6) door->port = ntohs(((struct sockaddr_in6 *)&own)->sin6_port);
-    door->unix_socket = own.ss_family == AF_UNIX;
+    if (getsockname(listener->fd, (struct sockaddr *)&own, &size) != 0) return;
+    if (own.ss_family == AF_INET) listener->port = ntohs(((struct sockaddr_in *)&own)->sin_port);
+    if (own.ss_family == AF_INET6) listener->port = ntohs(((struct sockaddr_in6 *)&own)->sin6_port);
+    listener->unix_socket = own.ss_family == AF_UNIX;
 }
 
-sn_status srv_door_open(srv_door *door, const char *host, int port, sn_error *err) {
+sn_status srv_listener_open(srv_listener *listener, const char *host, int port, sn_error *err) {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     bool six = strchr(host, ':') != NULL;
@@ -344,23 +355,23 @@ sn_status srv_door_open(srv_door *door, const char *host, int port, sn_error *er
         return sni_fail(err, SN_INVALID_ARGUMENT, "'%s' is no numeric address", host);
     }
     int one = 1;
-    door->fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (door->fd < 0) return sni_fail(err, SN_IO, "cannot make a socket: %s", strerror(errno));
-    setsockopt(door->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    listener->fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0) return sni_fail(err, SN_IO, "cannot make a socket: %s", strerror(errno));
+    setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     const struct sockaddr *address =
         six ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4;
     socklen_t size = six ? sizeof v6 : sizeof v4;
-    if (bind(door->fd, address, size) != 0 || listen(door->fd, 1024) != 0) {
+    if (bind(listener->fd, address, size) != 0 || listen(listener->fd, 1024) != 0) {
         int why = errno;
-        close(door->fd);
-        door->fd = -1;
+        close(listener->fd);
+        listener->fd = -1;
         return sni_fail(err, SN_IO, "cannot listen on %s port %d: %s", host, port, strerror(why));
     }
-    note_port(door);
+    note_port(listener);
     return SN_OK;
 }
 
-sn_status srv_door_adopt(srv_door *door, int fd, sn_error *err) {
+sn_status srv_listener_adopt(srv_listener *listener, int fd, sn_error *err) {
     int listening = 0;
     socklen_t size = sizeof listening;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening) {
@@ -370,41 +381,67 @@ sn_status srv_door_adopt(srv_door *door, int fd, sn_error *err) {
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
         return sni_fail(err, SN_IO, "descriptor %d: %s", fd, strerror(errno));
     }
-    door->fd = fd;
-    note_port(door);
+    listener->fd = fd;
+    note_port(listener);
     return SN_OK;
 }
 
 /* ---- Life --------------------------------------------------------------------------------- */
 
-static sn_status start_loop(srv_loop *loop, sn_error *err) {
-    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    loop->accepting = true;
-    pthread_mutex_init(&loop->lock, NULL);
+/* What a loop watches from the beginning: tasks that are posted, and the listeners. */
+static bool watch_sources(srv_loop *loop) {
+    const srv_net *net = loop->net;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = loop};
     bool ok = loop->epoll >= 0 && loop->wake >= 0 &&
               epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &event) == 0;
-    for (size_t i = 0; i < net.door_count && ok; i++) {
-        event = (struct epoll_event){.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = net.doors[i]};
-        ok = epoll_ctl(loop->epoll, EPOLL_CTL_ADD, net.doors[i]->fd, &event) == 0;
+    for (size_t i = 0; i < net->listener_count && ok; i++) {
+        event = (struct epoll_event){.events = EPOLLIN | EPOLLEXCLUSIVE,
+                                     .data.ptr = &net->listeners[i]};
+        ok = epoll_ctl(loop->epoll, EPOLL_CTL_ADD, net->listeners[i].fd, &event) == 0;
     }
-    if (!ok) return sni_fail(err, SN_IO, "cannot start an event loop: %s", strerror(errno));
-    if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
-        return sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
-    }
-    return SN_OK;
+    return ok;
 }
 
-sn_status srv_net_start(srv_door *const *doors, size_t door_count, int count, sn_error *err) {
-    net.doors = doors;
-    net.door_count = door_count;
-    net.loops = calloc((size_t)count, sizeof *net.loops);
-    if (!net.loops) return sni_fail_memory(err);
-    for (int i = 0; i < count; i++) {
-        SN_TRY(start_loop(&net.loops[i], err));
-        net.count = i + 1;
+/* Without its thread, which has ended or was never started. */
+static void free_loop(srv_loop *loop) {
+    if (loop->epoll >= 0) close(loop->epoll);
+    if (loop->wake >= 0) close(loop->wake);
+    pthread_mutex_destroy(&loop->lock);
+}
+
+static sn_status start_loop(srv_loop *loop, srv_net *net, sn_error *err) {
+    *loop = (srv_loop){.net = net,
+                       .epoll = epoll_create1(EPOLL_CLOEXEC),
+                       .wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                       .accepting = true};
+    pthread_mutex_init(&loop->lock, NULL);
+    sn_status status = SN_OK;
+    if (!watch_sources(loop)) {
+        status = sni_fail(err, SN_IO, "cannot start an event loop: %s", strerror(errno));
+    } else if (pthread_create(&loop->thread, NULL, loop_main, loop) != 0) {
+        status = sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
     }
+    if (status != SN_OK) free_loop(loop);
+    return status;
+}
+
+sn_status srv_net_start(srv_listener *listeners, size_t count, int loops, srv_net **out,
+                        sn_error *err) {
+    srv_net *net = calloc(1, sizeof *net);
+    if (!net) return sni_fail_memory(err);
+    net->listeners = listeners;
+    net->listener_count = count;
+    net->loops = calloc((size_t)loops, sizeof *net->loops);
+    sn_status status = net->loops ? SN_OK : sni_fail_memory(err);
+    for (int i = 0; i < loops && status == SN_OK; i++) {
+        status = start_loop(&net->loops[i], net, err);
+        if (status == SN_OK) net->count = i + 1;
+    }
+    if (status != SN_OK) {
+        srv_net_stop(net);
+        return status;
+    }
+    *out = net;
     return SN_OK;
 }
 
@@ -415,33 +452,28 @@ static void wake(srv_loop *loop) {
     }
 }
 
-void srv_net_drain(void) {
-    for (int i = 0; i < net.count; i++) {
-        atomic_store(&net.loops[i].drain, true);
-        wake(&net.loops[i]);
+static void order(srv_net *net, unsigned what) {
+    for (int i = 0; net && i < net->count; i++) {
+        atomic_fetch_or(&net->loops[i].orders, what);
+        wake(&net->loops[i]);
     }
 }
 
-void srv_net_cut(void) {
-    srv_net_drain();
-    for (int i = 0; i < net.count; i++) {
-        atomic_store(&net.loops[i].cut, true);
-        wake(&net.loops[i]);
-    }
+void srv_net_drain(srv_net *net) {
+    order(net, ORDER_DRAIN);
 }
 
-void srv_net_stop(void) {
-    for (int i = 0; i < net.count; i++) {
-        atomic_store(&net.loops[i].stop, true);
-        wake(&net.loops[i]);
+void srv_net_cut(srv_net *net) {
+    order(net, ORDER_DRAIN | ORDER_CUT);
+}
+
+void srv_net_stop(srv_net *net) {
+    if (!net) return;
+    order(net, ORDER_STOP);
+    for (int i = 0; i < net->count; i++) {
+        pthread_join(net->loops[i].thread, NULL);
+        free_loop(&net->loops[i]);
     }
-    for (int i = 0; i < net.count; i++) {
-        pthread_join(net.loops[i].thread, NULL);
-        close(net.loops[i].epoll);
-        close(net.loops[i].wake);
-        pthread_mutex_destroy(&net.loops[i].lock);
-    }
-    free(net.loops);
-    net.loops = NULL;
-    net.count = 0;
+    free(net->loops);
+    free(net);
 }

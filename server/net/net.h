@@ -1,4 +1,4 @@
-/* net.h - connections: event loops over epoll, listening doors, plain sockets and TLS alike.
+/* net.h - connections: event loops over epoll, listeners, plain sockets and TLS alike.
  *
  * A protocol (HTTP/1.1, HTTP/2) is a table of functions. Its connection struct begins with an
  * srv_conn; all its functions are called in the thread of the connection's loop, so that it needs
@@ -12,8 +12,9 @@
 
 typedef struct srv_loop srv_loop;
 typedef struct srv_conn srv_conn;
-typedef struct srv_door srv_door;
-typedef struct srv_tls srv_tls; /* certificates and keys, shared by doors */
+typedef struct srv_listener srv_listener;
+typedef struct srv_net srv_net; /* the loops of one server */
+typedef struct srv_tls srv_tls; /* certificates and keys, shared by listeners */
 
 typedef struct srv_protocol {
     const char *name; /* "http" */
@@ -36,7 +37,7 @@ typedef struct srv_protocol {
 
 struct srv_conn {
     srv_loop *loop;
-    srv_door *door;
+    const srv_listener *listener;
     int fd;      /* -1 once closed */
     void *tls;   /* the TLS session, or NULL */
     bool secure; /* the TLS handshake is over */
@@ -70,32 +71,38 @@ typedef struct srv_task {
 } srv_task;
 void srv_loop_post(srv_loop *loop, srv_task *task);
 
-struct srv_door {
+/* A socket that connections come from, and what they are given to. */
+struct srv_listener {
+    const char *name; /* "http" */
     int fd;
     const srv_protocol *protocol;
+    srv_server *server;
     srv_tls *tls;     /* NULL: plain */
-    void *ctx;        /* the protocol's */
+    int routes;       /* HTTP: which routes are offered, a mask of routes.h */
     int port;         /* the actual one */
     bool unix_socket; /* such connections are not counted by address */
 };
 
-/* Listens on host:port (port 0: any free one); `host` is a numeric address. */
-sn_status srv_door_open(srv_door *door, const char *host, int port, sn_error *err);
-/* The same for a socket that listens already (socket activation). */
-sn_status srv_door_adopt(srv_door *door, int fd, sn_error *err);
+/* Listens on host:port (port 0: any free one); `host` is a numeric address. Sets `fd`, `port` and
+ * `unix_socket`; on failure `fd` stays as it is. */
+sn_status srv_listener_open(srv_listener *listener, const char *host, int port, sn_error *err);
+/* The same for a socket that listens already (socket activation); takes it over. */
+sn_status srv_listener_adopt(srv_listener *listener, int fd, sn_error *err);
 
-/* Starts `count` loops that serve the doors, which outlive them. */
-sn_status srv_net_start(srv_door *const *doors, size_t door_count, int count, sn_error *err);
-/* Stops accepting and tells every connection to finish. */
-void srv_net_drain(void);
+/* Starts `loops` threads that serve the listeners, which stay the caller's and outlive them. On
+ * failure nothing runs. */
+sn_status srv_net_start(srv_listener *listeners, size_t count, int loops, srv_net **out,
+                        sn_error *err);
+/* Stops accepting and tells every connection to finish. NULL is fine here and below. */
+void srv_net_drain(srv_net *net);
 /* Connections that are open. */
-int srv_net_connections(void);
+int srv_net_connections(const srv_net *net);
 /* Closes what is left. The loops go on: work under way in other threads still posts to them. */
-void srv_net_cut(void);
-/* Ends the loops, once nobody can post to them any more. */
-void srv_net_stop(void);
+void srv_net_cut(srv_net *net);
+/* Ends the loops, once nobody can post to them any more, and frees everything. */
+void srv_net_stop(srv_net *net);
 
-/* tls.c */
+/* tls.c. A build without GnuTLS has these functions, too: loading fails. */
 bool srv_tls_available(void);
 sn_status srv_tls_load(const char *certificate, const char *key, const char *client_ca,
                        srv_tls **out, sn_error *err);

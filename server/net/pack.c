@@ -1,7 +1,7 @@
 /* pack.c - packs answers for clients that ask for it. */
 #include "server/net/pack.h"
 
-#define WORTH 1024 /* bytes from which packing pays */
+#define MIN_BYTES 1024 /* of an answer that is worth packing */
 
 #ifdef SINTER_HAVE_ZLIB
 #include <zlib.h>
@@ -10,9 +10,9 @@ static bool pack_piece(z_stream *stream, srv_text *out, const void *bytes, size_
     stream->next_in = (Bytef *)(uintptr_t)bytes;
     stream->avail_in = (uInt)size;
     do {
-        char *room = srv_text_room(out, 65536);
-        if (!room) return false;
-        stream->next_out = (Bytef *)room;
+        char *space = srv_text_reserve(out, 65536);
+        if (!space) return false;
+        stream->next_out = (Bytef *)space;
         stream->avail_out = 65536;
         int code = deflate(stream, flush);
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) return false;
@@ -25,7 +25,7 @@ const char *srv_pack_reply(srv_http *http) {
     srv_encoding encoding = http->head.accept;
     size_t total = http->out.length;
     for (size_t i = 0; i < http->tail_count; i++) total += http->tail[i].iov_len;
-    if (encoding == SRV_IDENTITY || total < WORTH || total > (1u << 30)) return NULL;
+    if (encoding == SRV_IDENTITY || total < MIN_BYTES || total > (1u << 30)) return NULL;
     z_stream stream = {0};
     if (deflateInit2(&stream, 1, Z_DEFLATED, encoding == SRV_GZIP ? 31 : 15, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK) {

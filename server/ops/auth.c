@@ -6,21 +6,13 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define MOST_TOKENS 256
-#define LONGEST_TOKEN 256
+#define MAX_TOKEN_LENGTH 256
 
 static const char *const group_names[] = {"health", "metadata", "infer", "admin", "metrics"};
 
-static struct {
-    char *tokens[MOST_TOKENS];
-    unsigned groups[MOST_TOKENS]; /* that the token opens */
-    size_t count;
-    unsigned closed; /* groups that need a token */
-    bool admin;
-} auth;
-
-void srv_auth_enable_admin(void) {
-    auth.admin = true;
+void srv_auth_destroy(srv_auth *auth) {
+    for (size_t i = 0; i < auth->count; i++) free(auth->tokens[i]);
+    *auth = (srv_auth){.count = 0};
 }
 
 static sn_status read_groups(const char *list, size_t length, unsigned *out, sn_error *err) {
@@ -45,37 +37,38 @@ static sn_status read_groups(const char *list, size_t length, unsigned *out, sn_
     return SN_OK;
 }
 
-static sn_status read_tokens(FILE *file, const char *path, unsigned groups, sn_error *err) {
-    char line[LONGEST_TOKEN + 3];
-    size_t before = auth.count;
+static sn_status read_tokens(srv_auth *auth, FILE *file, const char *path, unsigned groups,
+                             sn_error *err) {
+    char line[MAX_TOKEN_LENGTH + 3];
+    size_t before = auth->count;
     while (fgets(line, sizeof line, file)) {
         size_t length = strcspn(line, "\r\n");
         if (line[length] == 0 && !feof(file)) {
             return sni_fail(err, SN_LIMIT, "%s: a token of more than %d characters", path,
-                            LONGEST_TOKEN);
+                            MAX_TOKEN_LENGTH);
         }
         if (length == 0 || line[0] == '#') continue;
-        if (auth.count == MOST_TOKENS) {
-            return sni_fail(err, SN_LIMIT, "more than %d tokens", MOST_TOKENS);
+        if (auth->count == SRV_MAX_TOKENS) {
+            return sni_fail(err, SN_LIMIT, "more than %d tokens", SRV_MAX_TOKENS);
         }
-        auth.tokens[auth.count] = srv_strndup(line, length);
-        if (!auth.tokens[auth.count]) return sni_fail_memory(err);
-        auth.groups[auth.count++] = groups;
+        auth->tokens[auth->count] = srv_strndup(line, length);
+        if (!auth->tokens[auth->count]) return sni_fail_memory(err);
+        auth->groups[auth->count++] = groups;
     }
-    if (auth.count == before) return sni_fail(err, SN_INVALID_ARGUMENT, "%s: no token", path);
+    if (auth->count == before) return sni_fail(err, SN_INVALID_ARGUMENT, "%s: no token", path);
     return SN_OK;
 }
 
-sn_status srv_auth_add(const char *rule, sn_error *err) {
+sn_status srv_auth_add(srv_auth *auth, const char *rule, sn_error *err) {
     const char *equal = strchr(rule, '=');
     unsigned groups = (1u << SRV_GROUP_COUNT) - 1 - (1u << SRV_GROUP_HEALTH);
     if (equal) SN_TRY(read_groups(rule, (size_t)(equal - rule), &groups, err));
     const char *path = equal ? equal + 1 : rule;
     FILE *file = fopen(path, "re");
     if (!file) return sni_fail(err, SN_IO, "%s: %s", path, strerror(errno));
-    sn_status status = read_tokens(file, path, groups, err);
+    sn_status status = read_tokens(auth, file, path, groups, err);
     fclose(file);
-    if (status == SN_OK) auth.closed |= groups;
+    if (status == SN_OK) auth->closed |= groups;
     return status;
 }
 
@@ -89,22 +82,23 @@ static bool same(sni_str given, const char *token) {
     return different == 0;
 }
 
-srv_code srv_auth_check(srv_group group, sni_str authorization, sni_str key, const char **why) {
-    if (group == SRV_GROUP_ADMIN && !auth.admin) {
+srv_code srv_auth_check(const srv_auth *auth, srv_group group, sni_str authorization, sni_str key,
+                        const char **why) {
+    if (group == SRV_GROUP_ADMIN && !auth->admin) {
         *why = "this endpoint is not enabled (start the server with --admin)";
         return SRV_FORBIDDEN;
     }
     unsigned bit = 1u << group;
-    if (!(auth.closed & bit)) return SRV_OK;
+    if (!(auth->closed & bit)) return SRV_OK;
     sni_str given = key;
     if (authorization.n > 7 && strncasecmp(authorization.p, "Bearer ", 7) == 0) {
         given = (sni_str){authorization.p + 7, authorization.n - 7};
     }
     bool known = false, open = false;
-    for (size_t i = 0; i < auth.count && given.n; i++) {
-        if (!same(given, auth.tokens[i])) continue;
+    for (size_t i = 0; i < auth->count && given.n; i++) {
+        if (!same(given, auth->tokens[i])) continue;
         known = true;
-        open = open || (auth.groups[i] & bit);
+        open = open || (auth->groups[i] & bit);
     }
     if (open) return SRV_OK;
     *why = known ? "this token does not open this endpoint" : "a valid token is needed";

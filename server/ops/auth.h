@@ -13,14 +13,26 @@ typedef enum srv_group {
     SRV_GROUP_COUNT
 } srv_group;
 
+#define SRV_MAX_TOKENS 256
+
+/* Who may do what at one server: set up before it listens, read only after that. */
+typedef struct srv_auth {
+    char *tokens[SRV_MAX_TOKENS];
+    unsigned groups[SRV_MAX_TOKENS]; /* that the token opens, a bit each */
+    size_t count;
+    unsigned closed; /* groups that need a token */
+    bool admin;      /* the admin group is on; it is off by default */
+} srv_auth;
+
+void srv_auth_destroy(srv_auth *auth); /* one that is all zeros is fine */
+
 /* Adds "GROUP,...=FILE" (or "FILE" for all groups but health): the lines of the file are tokens
  * that open the groups, which are closed to everybody else. */
-sn_status srv_auth_add(const char *rule, sn_error *err);
-/* Switches the admin group on; it is off otherwise. */
-void srv_auth_enable_admin(void);
+sn_status srv_auth_add(srv_auth *auth, const char *rule, sn_error *err);
 
 /* SRV_OK, SRV_UNAUTHENTICATED or SRV_FORBIDDEN. `authorization` is the header's value ("Bearer x"),
- * `key` that of X-API-Key; either may be empty. */
-srv_code srv_auth_check(srv_group group, sni_str authorization, sni_str key, const char **why);
+ * `key` that of X-API-Key; either may be empty. `*why` is a static text, set on refusal. */
+srv_code srv_auth_check(const srv_auth *auth, srv_group group, sni_str authorization, sni_str key,
+                        const char **why);
 
 #endif

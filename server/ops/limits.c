@@ -1,12 +1,7 @@
-/* limits.c - what clients may ask of the server. */
+/* limits.c - what clients may ask of a server. */
 #include "server/ops/limits.h"
 
-#include <stdatomic.h>
-
 #define SECOND 1000000000u
-
-static srv_limits_table current;
-static atomic_size_t used;
 
 void srv_limits_init(srv_limits_table *limits) {
     *limits = (srv_limits_table){
@@ -28,25 +23,22 @@ void srv_limits_init(srv_limits_table *limits) {
     };
 }
 
-void srv_limits_set(const srv_limits_table *limits) {
-    current = *limits;
+void srv_budget_init(srv_budget *budget, size_t limit) {
+    budget->limit = limit;
+    atomic_init(&budget->used, 0);
 }
 
-const srv_limits_table *srv_limits(void) {
-    return &current;
-}
-
-bool srv_budget_take(size_t bytes) {
-    size_t before = atomic_fetch_add(&used, bytes);
-    if (bytes <= current.memory && before <= current.memory - bytes) return true;
-    atomic_fetch_sub(&used, bytes);
+bool srv_budget_take(srv_budget *budget, size_t bytes) {
+    size_t before = atomic_fetch_add(&budget->used, bytes);
+    if (bytes <= budget->limit && before <= budget->limit - bytes) return true;
+    atomic_fetch_sub(&budget->used, bytes);
     return false;
 }
 
-void srv_budget_give(size_t bytes) {
-    atomic_fetch_sub(&used, bytes);
+void srv_budget_give(srv_budget *budget, size_t bytes) {
+    atomic_fetch_sub(&budget->used, bytes);
 }
 
-size_t srv_budget_used(void) {
-    return atomic_load(&used);
+size_t srv_budget_used(const srv_budget *budget) {
+    return atomic_load(&budget->used);
 }

@@ -1,15 +1,17 @@
-/* limits.h - what clients may ask of the server. Set once at the start, read everywhere. */
+/* limits.h - what clients may ask of a server, and the bytes that all its requests may use. */
 #ifndef SRV_OPS_LIMITS_H
 #define SRV_OPS_LIMITS_H
 
 #include "server/util.h"
+
+#include <stdatomic.h>
 
 typedef struct srv_limits_table {
     size_t body;     /* bytes of a request body, unpacked */
     size_t header;   /* bytes of a request's head */
     uint64_t depth;  /* of arrays and objects in JSON; 1000 at most */
     size_t memory;   /* bytes of bodies and tensors of all requests under way */
-    int connections; /* at once, of all doors */
+    int connections; /* at once, of all listeners */
     int connections_per_address;
     uint64_t head_ns;    /* from the first byte of a head to its last */
     uint64_t body_ns;    /* between two pieces of a body, or of an answer being taken */
@@ -24,12 +26,18 @@ typedef struct srv_limits_table {
 
 /* The defaults. */
 void srv_limits_init(srv_limits_table *limits);
-void srv_limits_set(const srv_limits_table *limits);
-const srv_limits_table *srv_limits(void);
 
-/* Bytes of the memory limit; false, and nothing taken, when they are not left. */
-bool srv_budget_take(size_t bytes);
-void srv_budget_give(size_t bytes);
-size_t srv_budget_used(void);
+/* Bytes of bodies and tensors that requests hold at the moment, bounded by the limit `memory`. Any
+ * thread. */
+typedef struct srv_budget {
+    size_t limit;
+    atomic_size_t used;
+} srv_budget;
+
+void srv_budget_init(srv_budget *budget, size_t limit);
+/* False, and nothing taken, when so many bytes are not left. What is taken must be given back. */
+bool srv_budget_take(srv_budget *budget, size_t bytes);
+void srv_budget_give(srv_budget *budget, size_t bytes);
+size_t srv_budget_used(const srv_budget *budget);
 
 #endif

@@ -2,28 +2,33 @@
 #include "server/ops/log.h"
 #include "server/api/json_out.h"
 
-#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static srv_log_settings current = {.error = true, .warning = true, .info = true};
-
-void srv_log_set(const srv_log_settings *settings) {
-    pthread_mutex_lock(&lock);
-    current = *settings;
-    pthread_mutex_unlock(&lock);
+void srv_logger_init(srv_logger *logger, const srv_log_settings *settings) {
+    pthread_mutex_init(&logger->lock, NULL);
+    logger->settings = *settings;
 }
 
-srv_log_settings srv_log_get(void) {
-    pthread_mutex_lock(&lock);
-    srv_log_settings settings = current;
-    pthread_mutex_unlock(&lock);
+void srv_logger_destroy(srv_logger *logger) {
+    pthread_mutex_destroy(&logger->lock);
+}
+
+void srv_log_set(srv_logger *logger, const srv_log_settings *settings) {
+    pthread_mutex_lock(&logger->lock);
+    logger->settings = *settings;
+    pthread_mutex_unlock(&logger->lock);
+}
+
+srv_log_settings srv_log_get(srv_logger *logger) {
+    pthread_mutex_lock(&logger->lock);
+    srv_log_settings settings = logger->settings;
+    pthread_mutex_unlock(&logger->lock);
     return settings;
 }
 
-bool srv_log_wanted(srv_log_level level) {
-    srv_log_settings settings = srv_log_get();
+bool srv_log_wanted(srv_logger *logger, srv_log_level level) {
+    srv_log_settings settings = srv_log_get(logger);
     switch (level) {
     case SRV_LOG_ERROR:
         return settings.error;
@@ -46,10 +51,10 @@ static void add_time(srv_text *line) {
     srv_text_addf(line, "%s.%06ldZ", text, now.tv_nsec / 1000);
 }
 
-void srv_log(srv_log_level level, const char *what, ...) {
+void srv_log(srv_logger *logger, srv_log_level level, const char *what, ...) {
     static const char *const names[] = {"error", "warning", "info", "verbose"};
-    if (!srv_log_wanted(level)) return;
-    bool json = srv_log_get().json;
+    if (!srv_log_wanted(logger, level)) return;
+    bool json = srv_log_get(logger).json;
     srv_text line = {0};
     srv_json_out out = {.text = &line};
     if (json) {

@@ -2,8 +2,7 @@
  * their versions: requests cannot make new ones. */
 #include "server/ops/metrics.h"
 #include "server/api/describe.h"
-#include "server/ops/limits.h"
-#include "server/net/net.h"
+#include "server/server.h"
 #include "server/engine/repository.h"
 #include "server/api/routes.h"
 #include "server/engine/scheduler.h"
@@ -149,9 +148,9 @@ static void single(srv_text *out, const char *name, const char *help, uint64_t v
     srv_text_addf(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-void srv_metrics_write(srv_text *out) {
+void srv_metrics_write(srv_server *server, srv_text *out) {
     table t = {0};
-    srv_repository_each(add_row, &t);
+    srv_repository_each(server->repository, add_row, &t);
     write_simple(out, &t);
     write_failures(out, &t);
     write_histogram(out, &t, "sinter_request_duration_seconds", "Time of requests",
@@ -162,14 +161,16 @@ void srv_metrics_write(srv_text *out) {
                     offsetof(srv_stats, infer_latency));
     for (size_t i = 0; i < t.count; i++) srv_model_release((srv_model *)(uintptr_t)t.rows[i].model);
     free(t.rows);
-    single(out, "sinter_connections", "Connections that are open", (uint64_t)srv_net_connections());
-    single(out, "sinter_requests", "Requests that wait or run", srv_scheduler_load());
+    single(out, "sinter_connections", "Connections that are open",
+           (uint64_t)srv_net_connections(server->net));
+    single(out, "sinter_requests", "Requests that wait or run",
+           srv_scheduler_load(server->scheduler));
     single(out, "sinter_request_memory_bytes", "Bytes of bodies and tensors of requests",
-           srv_budget_used());
+           srv_budget_used(&server->budget));
     single(out, "process_resident_memory_bytes", "Memory of the process", resident_bytes());
 }
 
 void srv_rest_metrics(srv_http *http) {
-    srv_metrics_write(&http->out);
+    srv_metrics_write(srv_http_server(http), &http->out);
     srv_http_reply(http, SRV_OK, "text/plain; version=0.0.4", NULL);
 }

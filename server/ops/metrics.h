@@ -4,6 +4,7 @@
 
 #include "server/util.h"
 
-void srv_metrics_write(srv_text *out);
+/* Any thread. A failure to get memory is in `out->failed`. */
+void srv_metrics_write(srv_server *server, srv_text *out);
 
 #endif

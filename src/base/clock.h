@@ -12,4 +12,10 @@ static inline uint64_t sni_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The moment `limit_ns` from now, as sni_now_ns() counts; 0 (no such moment) for a limit of 0. */
+static inline uint64_t sni_deadline_in(uint64_t limit_ns) {
+    uint64_t now = limit_ns ? sni_now_ns() : 0;
+    return limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns;
+}
+
 #endif

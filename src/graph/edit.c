@@ -1,9 +1,11 @@
-/* edit.c - the only code that changes graphs: it keeps use lists, producers and order right. */
+/* edit.c - the only code that changes how a graph is connected: it keeps use lists, producers and
+ * the order of nodes right. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
 
-/* Makes room for one more element in an array that lives in the graph's arena. */
+/* The array, or a larger copy of it in the graph's arena, with space for one more element; NULL
+ * without memory. */
 static void *grow(sni_graph *g, void *array, int32_t count, int32_t *capacity, size_t size) {
     if (count < *capacity) return array;
     if (*capacity > INT32_MAX / 2) return NULL;
@@ -15,7 +17,7 @@ static void *grow(sni_graph *g, void *array, int32_t count, int32_t *capacity, s
     return bigger;
 }
 
-static sn_status no_room(const sni_graph *g, sn_error *err) {
+static sn_status out_of_memory(const sni_graph *g, sn_error *err) {
     return sni_store_no_memory(g->store, err);
 }
 
@@ -47,11 +49,11 @@ sn_status sni_graph_new(sni_store *store, sni_symbols *symbols, sni_graph *paren
 sn_status sni_graph_add_value(sni_graph *g, sni_str name, sni_value **out, sn_error *err) {
     sni_value **values = GROW(g, g->values, g->value_count, g->value_capacity);
     sni_value *v = SNI_NEW(&g->store->arena, sni_value);
-    if (!values || !v) return no_room(g, err);
+    if (!values || !v) return out_of_memory(g, err);
     g->values = values;
     if (name.n) {
         v->name = sni_arena_str(&g->store->arena, name);
-        if (!v->name.p) return no_room(g, err);
+        if (!v->name.p) return out_of_memory(g, err);
     }
     v->id = g->value_count;
     v->producer = SNI_NO_ID;
@@ -62,7 +64,7 @@ sn_status sni_graph_add_value(sni_graph *g, sni_str name, sni_value **out, sn_er
 
 static sn_status set_tensor_type(sni_graph *g, sni_value *v, const sni_tensor *t, sn_error *err) {
     sni_dim *dims = SNI_NEW_ARRAY(&g->store->arena, sni_dim, t->rank);
-    if (!dims) return no_room(g, err);
+    if (!dims) return out_of_memory(g, err);
     for (int i = 0; i < t->rank; i++) dims[i] = t->dims[i];
     v->type = (sni_type){.kind = SN_KIND_TENSOR,
                          .dtype = t->dtype,
@@ -86,7 +88,7 @@ static sn_status add_use(sni_graph *g, int32_t value, int32_t node, int32_t slot
     sni_value *v = sni_graph_value(g, value);
     if (!v) return SN_OK;
     sni_use *uses = GROW(g, v->uses, v->use_count, v->use_capacity);
-    if (!uses) return no_room(g, err);
+    if (!uses) return out_of_memory(g, err);
     v->uses = uses;
     v->uses[v->use_count++] = (sni_use){.node = node, .slot = slot};
     return SN_OK;
@@ -104,11 +106,23 @@ static void drop_use(sni_graph *g, int32_t value, int32_t node, int32_t slot) {
 
 sn_status sni_graph_add_input(sni_graph *g, int32_t value, sn_error *err) {
     int32_t *inputs = GROW(g, g->inputs, g->n_inputs, g->inputs_capacity);
-    if (!inputs) return no_room(g, err);
+    if (!inputs) return out_of_memory(g, err);
     g->inputs = inputs;
     g->inputs[g->n_inputs++] = value;
     g->values[value]->is_input = true;
     return SN_OK;
+}
+
+void sni_graph_fold_input_defaults(sni_graph *g) {
+    int32_t left = 0;
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        sni_value *v = g->values[g->inputs[i]];
+        if (v->constant)
+            v->is_input = false;
+        else
+            g->inputs[left++] = g->inputs[i];
+    }
+    g->n_inputs = left;
 }
 
 sn_status sni_graph_add_output(sni_graph *g, int32_t value, sni_str name, sn_error *err) {
@@ -116,7 +130,7 @@ sn_status sni_graph_add_output(sni_graph *g, int32_t value, sni_str name, sn_err
     sni_str *names = GROW(g, g->output_names, g->n_outputs, capacity);
     int32_t *outputs = GROW(g, g->outputs, g->n_outputs, g->outputs_capacity);
     sni_str copy = sni_arena_str(&g->store->arena, name);
-    if (!names || !outputs || !copy.p) return no_room(g, err);
+    if (!names || !outputs || !copy.p) return out_of_memory(g, err);
     g->output_names = names;
     g->outputs = outputs;
     SN_TRY(add_use(g, value, SNI_NO_ID, g->n_outputs, err));
@@ -127,7 +141,7 @@ sn_status sni_graph_add_output(sni_graph *g, int32_t value, sni_str name, sn_err
 
 sn_status sni_graph_add_capture(sni_graph *g, int32_t value, int32_t slot, sn_error *err) {
     sni_capture *captures = GROW(g, g->captures, g->n_captures, g->captures_capacity);
-    if (!captures) return no_room(g, err);
+    if (!captures) return out_of_memory(g, err);
     g->captures = captures;
     g->captures[g->n_captures++] = (sni_capture){.value = value, .slot = slot};
     g->values[value]->is_capture = true;
@@ -215,14 +229,14 @@ sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_s
     sni_arena *arena = &g->store->arena;
     sni_node **nodes = GROW(g, g->nodes, g->node_count, g->node_capacity);
     sni_node *n = SNI_NEW(arena, sni_node);
-    if (!nodes || !n) return no_room(g, err);
+    if (!nodes || !n) return out_of_memory(g, err);
     g->nodes = nodes;
     n->id = g->node_count;
     n->domain = sni_arena_str(arena, domain);
     n->type = sni_arena_str(arena, type);
     n->in = copy_ids(g, in, n_in);
     n->out = copy_ids(g, out, n_out);
-    if (!n->domain.p || !n->type.p || !n->in || !n->out) return no_room(g, err);
+    if (!n->domain.p || !n->type.p || !n->in || !n->out) return out_of_memory(g, err);
     n->n_in = n_in;
     n->n_out = n_out;
     for (int32_t i = 0; i < n_in; i++) SN_TRY(add_use(g, in[i], n->id, i, err));
@@ -255,7 +269,7 @@ sn_status sni_node_set_input(sni_graph *g, sni_node *n, int32_t slot, int32_t va
 static sn_status resize_in(sni_graph *g, sni_node *n, int32_t n_in, int32_t n_captures,
                            sn_error *err) {
     int32_t *in = SNI_NEW_ARRAY(&g->store->arena, int32_t, n_in + n_captures);
-    if (!in) return no_room(g, err);
+    if (!in) return out_of_memory(g, err);
     for (int32_t i = 0; i < n_in + n_captures; i++) in[i] = SNI_NO_ID;
     int32_t keep = n->n_in < n_in ? n->n_in : n_in;
     for (int32_t i = 0; i < keep; i++) in[i] = n->in[i];
@@ -292,7 +306,7 @@ sn_status sni_node_add_capture(sni_graph *g, sni_node *n, int32_t value, int32_t
 
 sn_status sni_node_resize_outputs(sni_graph *g, sni_node *n, int32_t n_out, sn_error *err) {
     int32_t *out = SNI_NEW_ARRAY(&g->store->arena, int32_t, n_out);
-    if (!out) return no_room(g, err);
+    if (!out) return out_of_memory(g, err);
     for (int32_t i = 0; i < n_out; i++) out[i] = i < n->n_out ? n->out[i] : SNI_NO_ID;
     for (int32_t i = n_out; i < n->n_out; i++)
         if (n->out[i] != SNI_NO_ID) g->values[n->out[i]] = NULL;
@@ -325,7 +339,7 @@ sn_status sni_node_set_attr(sni_graph *g, sni_node *n, const sni_attr *attr, sn_
         return SN_OK;
     }
     sni_attr *attrs = SNI_NEW_ARRAY(&g->store->arena, sni_attr, n->n_attrs + 1);
-    if (!attrs) return no_room(g, err);
+    if (!attrs) return out_of_memory(g, err);
     if (n->n_attrs) memcpy(attrs, n->attrs, (size_t)n->n_attrs * sizeof *attrs);
     attrs[n->n_attrs++] = *attr;
     n->attrs = attrs;
@@ -342,7 +356,7 @@ void sni_node_remove_attr(sni_node *n, const char *name) {
 sn_status sni_node_add_subgraph(sni_graph *g, sni_node *n, sni_graph *sub, int32_t *index,
                                 sn_error *err) {
     sni_graph **subs = SNI_NEW_ARRAY(&g->store->arena, sni_graph *, n->n_subgraphs + 1);
-    if (!subs) return no_room(g, err);
+    if (!subs) return out_of_memory(g, err);
     if (n->n_subgraphs) memcpy(subs, n->subgraphs, (size_t)n->n_subgraphs * sizeof *subs);
     subs[n->n_subgraphs] = sub;
     n->subgraphs = subs;

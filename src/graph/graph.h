@@ -3,7 +3,11 @@
  * A graph is a set of values and a list of nodes in topological order. Both have small integer ids
  * that stay valid until they are removed; the structs themselves do not move. Everything lives in
  * the graph's store. A subgraph is a graph whose `parent` is set; it sees nothing of its parent
- * but what comes in by its inputs and captures. Only edit.c changes nodes, values and use lists. */
+ * but what comes in by its inputs and captures. Only edit.c changes how a graph is connected: the
+ * lists of nodes, values, inputs, outputs, captures and uses, `in` and `out` of nodes, producers.
+ * Import and passes fill in the rest of the structs: names, types, constants, op and params. A
+ * graph is changed by one thread at a time, and does not change once a program has been made of it.
+ */
 #ifndef SNI_GRAPH_GRAPH_H
 #define SNI_GRAPH_GRAPH_H
 
@@ -249,6 +253,9 @@ sn_status sni_graph_add_const(sni_graph *g, sni_str name, sni_const *c, sni_valu
 sn_status sni_graph_add_input(sni_graph *g, int32_t value, sn_error *err);
 sn_status sni_graph_add_output(sni_graph *g, int32_t value, sni_str name, sn_error *err);
 sn_status sni_graph_add_capture(sni_graph *g, int32_t value, int32_t slot, sn_error *err);
+
+/* Inputs that have a default become constants and no inputs any more. */
+void sni_graph_fold_input_defaults(sni_graph *g);
 
 /* A new node before node `before` (SNI_NO_ID: at the end of the list). Ids and strings are copied;
  * an output value must not have a producer yet. Its op and params are not set. */

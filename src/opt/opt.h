@@ -61,23 +61,22 @@ const char *sni_opt_name(size_t index);
 /* Checks that every name is one of a pass or rule. SN_INVALID_ARGUMENT tells the nearest ones. */
 sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *err);
 
-/* Runs the passes and rules of a level over a graph and its subgraphs until none fires any more,
- * but for the disabled ones. */
-sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
-                       sni_opt_report *report, sn_error *err);
-
 typedef struct sni_opt_options {
-    int level;
-    const char *const *disabled;
+    int level;                   /* 0: as it is, to 3 */
+    const char *const *disabled; /* names of passes and rules that are left out */
     size_t n_disabled;
     bool portable;        /* without passes and rules that make operators of ai.sinter */
     uint64_t deadline_ns; /* of sni_now_ns(): SN_TIMEOUT after it; 0: none */
 } sni_opt_options;
 
-sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *options, sni_opt_report *report,
-                            sn_error *err);
+/* Runs the passes and rules of a level over a graph and its subgraphs until none fires any more.
+ * The graph is changed in place; after a failure it is valid but only good to be thrown away. The
+ * report lives as long as the graph's store. One thread per graph; different graphs may be
+ * optimised at once. */
+sn_status sni_optimize(sni_graph *g, const sni_opt_options *options, sni_opt_report *report,
+                       sn_error *err);
 
-/* ---- Passes ---- */
+/* ---- Passes: sni_pass.run; pipeline.c has their table ---- */
 sn_status sni_pass_dead_code(sni_rewrite *r);
 sn_status sni_pass_fold_constants(sni_rewrite *r);
 sn_status sni_pass_identity(sni_rewrite *r);

@@ -59,22 +59,22 @@ const char *sni_opt_name(size_t index) {
     return set->rules[index].rule->name;
 }
 
-static size_t least(size_t a, size_t b) {
+static size_t min_size(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
 /* How many characters must be put in, left out or changed to make one name of the other. */
 static size_t distance(const char *a, const char *b) {
-    enum { MOST = 48 };
-    size_t row[MOST + 1], n = strlen(b);
-    if (n > MOST || strlen(a) > MOST) return SIZE_MAX;
+    enum { MAX_LENGTH = 48 };
+    size_t row[MAX_LENGTH + 1], n = strlen(b);
+    if (n > MAX_LENGTH || strlen(a) > MAX_LENGTH) return SIZE_MAX;
     for (size_t j = 0; j <= n; j++) row[j] = j;
     for (size_t i = 0; a[i]; i++) {
         size_t corner = row[0];
         row[0] = i + 1;
         for (size_t j = 0; j < n; j++) {
             size_t above = row[j + 1];
-            row[j + 1] = least(corner + (a[i] != b[j]), 1 + least(above, row[j]));
+            row[j + 1] = min_size(corner + (a[i] != b[j]), 1 + min_size(above, row[j]));
             corner = above;
         }
     }
@@ -213,8 +213,8 @@ static bool is_off(const sni_opt_options *o, const sni_pass *pass,
            is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
 }
 
-sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
-                            sn_error *err) {
+sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
+                       sn_error *err) {
     pipeline p = {.report = report,
                   .options = o,
                   .fold_left = FOLD_TOTAL,
@@ -237,10 +237,4 @@ sn_status sni_optimize_with(sni_graph *g, const sni_opt_options *o, sni_opt_repo
     if (o->level > 0) SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;
-}
-
-sn_status sni_optimize(sni_graph *g, int level, const char *const *disabled, size_t n_disabled,
-                       sni_opt_report *report, sn_error *err) {
-    sni_opt_options o = {.level = level, .disabled = disabled, .n_disabled = n_disabled};
-    return sni_optimize_with(g, &o, report, err);
 }

@@ -4,13 +4,10 @@
  * becomes of the rest (see below), byte 2 the call's timeout. The server runs in this process, with
  * the demonstration's model. Nothing may crash or leak, and a call that is whole must be
  * answered. */
-#include "server/ops/auth.h"
-#include "server/net/h2.h"
-#include "server/ops/limits.h"
+#include "server/server.h"
+
 #include "server/engine/loader.h"
-#include "server/ops/log.h"
 #include "server/engine/repository.h"
-#include "server/engine/scheduler.h"
 
 #include <poll.h>
 #include <semaphore.h>
@@ -56,28 +53,26 @@ enum { LOAD = 11, UNLOAD = 12, WATCH = 13, METHODS = 14 };
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_size = sizeof address;
-static srv_door door;
-static srv_door *doors[] = {&door};
+static srv_server *server;
 
-/* The parts of the server on a socket without a name in the file system. */
+/* A server with all methods on a socket without a name in the file system. */
 static bool start(void) {
-    srv_limits_table limits;
+    srv_options options;
     sn_error err;
-    srv_limits_init(&limits);
-    limits.body = 1 << 20;
-    srv_limits_set(&limits);
-    srv_auth_enable_admin();
-    srv_repository_options options = {.path = SINTER_SOURCE_DIR "/demo/digits.onnx"};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    srv_options_init(&options);
+    options.repository = SINTER_SOURCE_DIR "/demo/digits.onnx";
+    options.limits.body = 1 << 20;
+    options.admin = true;
+    options.threads = options.io_threads = 1;
+    options.trim_seconds = 0;
+    options.http_port = options.metrics_port = -1;
+    options.grpc_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    if (bind(fd, (struct sockaddr *)&any, sizeof(sa_family_t)) != 0 || listen(fd, 64) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &address_size) != 0) {
-        return false;
-    }
-    door = (srv_door){.protocol = &srv_h2_protocol};
-    return srv_door_adopt(&door, fd, &err) == SN_OK && srv_scheduler_start(1, &err) == SN_OK &&
-           srv_repository_open(&options, &err) == SN_OK && srv_loader_start(0, 0, &err) == SN_OK &&
-           srv_net_start(doors, 1, 1, &err) == SN_OK;
+    return bind(options.grpc_fd, (struct sockaddr *)&any, sizeof(sa_family_t)) == 0 &&
+           listen(options.grpc_fd, 64) == 0 &&
+           getsockname(options.grpc_fd, (struct sockaddr *)&address, &address_size) == 0 &&
+           srv_server_create(&options, &server, &err) == SN_OK &&
+           srv_server_listen(server, &err) == SN_OK && srv_server_load(server, &err) == SN_OK;
 }
 
 /* ---- The model as it was, after inputs that load and unload it ----------------------------- */
@@ -89,14 +84,14 @@ typedef struct restoring {
 
 static void restore_run(srv_job *job) {
     char why[600];
-    srv_repository_load(sni_str_of("digits"), NULL, why, sizeof why);
+    srv_repository_load(server->repository, sni_str_of("digits"), NULL, why, sizeof why);
     sem_post(&((restoring *)job)->done);
 }
 
 static void restore(void) {
     restoring work = {.job.run = restore_run};
     sem_init(&work.done, 0, 0);
-    srv_loader_post(&work.job);
+    srv_loader_post(server->loader, &work.job);
     while (sem_wait(&work.done) != 0) {
     }
     sem_destroy(&work.done);
@@ -248,7 +243,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const srv_log_settings silent;
     srv_text out = {0};
     int method = data[0] % (METHODS + 1);
-    srv_log_set(&silent);
+    srv_log_set(&server->log, &silent);
     srv_text_add(&out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
     if (method == METHODS) {
         srv_text_add(&out, data + 1, size - 1);

@@ -2,11 +2,9 @@
  *
  * The first byte says in how many pieces the rest is sent. The server runs in this process, with
  * the demonstration's model; nothing of it may crash, leak or hang, whatever comes. */
-#include "server/net/http.h"
-#include "server/ops/limits.h"
-#include "server/engine/repository.h"
+#include "server/server.h"
+
 #include "server/api/routes.h"
-#include "server/engine/scheduler.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -18,28 +16,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_size = sizeof address;
-static srv_door door;
-static srv_door *doors[] = {&door};
-static int routes = SRV_DOOR_HTTP | SRV_DOOR_METRICS;
 
-/* The parts of the server on a socket without a name in the file system. */
+/* A server with all routes on a socket without a name in the file system. */
 static bool start(void) {
-    srv_limits_table limits;
+    srv_options options;
+    srv_server *server;
     sn_error err;
-    srv_limits_init(&limits);
-    limits.body = 1 << 20;
-    srv_limits_set(&limits);
-    srv_repository_options options = {.path = SINTER_SOURCE_DIR "/demo/digits.onnx"};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    srv_options_init(&options);
+    options.repository = SINTER_SOURCE_DIR "/demo/digits.onnx";
+    options.limits.body = 1 << 20;
+    options.threads = options.io_threads = 1;
+    options.metrics_port = -1;
+    options.http_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    if (bind(fd, (struct sockaddr *)&any, sizeof(sa_family_t)) != 0 || listen(fd, 64) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &address_size) != 0) {
+    if (bind(options.http_fd, (struct sockaddr *)&any, sizeof(sa_family_t)) != 0 ||
+        listen(options.http_fd, 64) != 0 ||
+        getsockname(options.http_fd, (struct sockaddr *)&address, &address_size) != 0 ||
+        srv_server_create(&options, &server, &err) != SN_OK) {
         return false;
     }
-    door = (srv_door){.protocol = &srv_http_protocol, .ctx = &routes};
-    return srv_door_adopt(&door, fd, &err) == SN_OK && srv_scheduler_start(1, &err) == SN_OK &&
-           srv_repository_open(&options, &err) == SN_OK &&
-           srv_net_start(doors, 1, 1, &err) == SN_OK;
+    server->listeners[0].routes = SRV_ROUTES_MAIN | SRV_ROUTES_METRICS;
+    return srv_server_listen(server, &err) == SN_OK && srv_server_load(server, &err) == SN_OK;
 }
 
 /* Reads what comes for a moment; false at the end of the connection. */

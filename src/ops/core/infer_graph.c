@@ -163,11 +163,23 @@ static void forget_shapes(sni_graph *g) {
     }
 }
 
-sn_status sni_infer_any_scalars(sni_graph *g, sn_error *err) {
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        sni_type *t = &g->values[g->inputs[i]]->type;
-        if (t->kind == SN_KIND_TENSOR && t->rank == 0) t->has_shape = false;
+/* A scalar loses its shape, and every symbol becomes one of its own. */
+static sn_status open_input(sni_graph *g, sni_value *v, sn_error *err) {
+    sni_type *t = &v->type;
+    if (t->kind != SN_KIND_TENSOR || !t->has_shape) return SN_OK;
+    t->has_shape = t->rank > 0;
+    sni_dim *dims = SNI_NEW_ARRAY(&g->store->arena, sni_dim, t->rank);
+    if (!dims) return sni_fail_memory(err);
+    for (int i = 0; i < t->rank; i++) {
+        dims[i] = sni_dim_known(t->dims[i]) ? t->dims[i] : sni_dim_fresh(g->symbols);
+        if (dims[i] == SNI_DIM_FAIL) return sni_fail_memory(err);
     }
+    t->dims = dims;
+    return SN_OK;
+}
+
+sn_status sni_infer_any_inputs(sni_graph *g, sn_error *err) {
+    for (int32_t i = 0; i < g->n_inputs; i++) SN_TRY(open_input(g, g->values[g->inputs[i]], err));
     forget_shapes(g);
     return sni_infer_graph(g, err);
 }

@@ -4,8 +4,9 @@
 
 #include "ops/core/op.h"
 
-/* sni_infer_graph() for a main graph whose inputs that are declared as scalars may have any shape:
- * forgets what was inferred from their being scalars and infers again. */
-sn_status sni_infer_any_scalars(sni_graph *g, sn_error *err);
+/* sni_infer_graph() for a main graph whose inputs that are declared as scalars may have any shape,
+ * and whose dimensions that share a name may differ: forgets what was inferred from the contrary
+ * and infers again. */
+sn_status sni_infer_any_inputs(sni_graph *g, sn_error *err);
 
 #endif

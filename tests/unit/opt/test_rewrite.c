@@ -257,7 +257,8 @@ static void joined_weights_wait(void **state) {
     sni_opt_report report;
     if (sni_model_import_text(text, strlen(text), &model, &err) != SN_OK)
         fail_msg("%s", err.message);
-    assert_int_equal(sni_optimize(model->graph, 2, NULL, 0, &report, &err), SN_OK);
+    assert_int_equal(sni_optimize(model->graph, &(sni_opt_options){.level = 2}, &report, &err),
+                     SN_OK);
     sni_const *joined = NULL;
     const sni_graph *g = model->graph;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
