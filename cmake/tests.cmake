@@ -221,6 +221,7 @@ else()
     sinter_test(clients.ort_${client} clients ${TESTS}/clients/ort.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()
+  sinter_test(clients.programs clients ${TESTS}/clients/programs/run.sh ${PROJECT_BINARY_DIR})
   if(TARGET sinter_cli)
     sinter_test(clients.custom_op clients ${TESTS}/clients/custom_op.sh ${PROGRAM})
     sinter_test(clients.optimised clients ${TESTS}/clients/written.sh ${PROGRAM})
