@@ -1,19 +1,13 @@
 /* layout_ops.c - operators in blocked layout: convolutions, pools and what stands between them. */
 #include "opt/layout.h"
 
-#include "base/lengths.h"
 #include "ops/nn/resize.h"
+#include "ops/sinter/conv_limits.h"
 
 #include <math.h>
 
 enum {
-    PLAIN_CHANNELS = 7, /* a convolution reads so few channels as they are */
     MOST_OPERANDS = 8,
-    /* Pictures of so few channels before and after a convolution, and at least so wide, stay plain:
-     * blocks would be mostly empty. */
-    LINE_IN = 2,
-    LINE_OUT = 4,
-    LINE_WIDTH = 64,
     FEW_STEPS = 3,  /* operators between convolutions along a line that are looked for, */
     FEW_USERS = 4,  /* among so many users of each */
     MOST_LISTS = 4, /* attributes with a number for each spatial axis */
@@ -86,9 +80,9 @@ static bool feeds_conv(const sni_layout_pass *l, const sni_node *n, int steps) {
  * several taps or with another one after it, over channels that fill blocks. */
 static bool pays_along_line(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     int64_t groups = ((const sni_conv_params *)n->params)->group, in = w[1] * groups;
-    bool fills = (in <= PLAIN_CHANNELS && in > LINE_IN) ||
-                 4 * in >= 3 * sni_ceil_div(in, l->block) * l->block;
-    return fills && 2 * w[0] >= l->block && !(groups > 1 && w[1] == 1) &&
+    bool fills =
+        (in <= SNI_PLAIN_MAX_IN && in > SNI_ROWS_MAX_IN) || sni_fills_input_blocks(in, l->block);
+    return fills && sni_fills_output_block(w[0], l->block) && !(groups > 1 && w[1] == 1) &&
            (w[3] > 1 || feeds_conv(l, n, FEW_STEPS));
 }
 
@@ -98,11 +92,19 @@ static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const 
     int64_t groups = ((const sni_conv_params *)n->params)->group;
     const sni_type *x = &l->g->values[n->in[0]]->type;
     bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 && groups == w[0];
-    bool lines =
-        groups == 1 && w[1] <= LINE_IN && w[0] <= LINE_OUT && x->dims[x->rank - 1] >= LINE_WIDTH;
+    bool lines = groups == 1 && w[1] <= SNI_ROWS_MAX_IN && w[0] <= SNI_ROWS_MAX_OUT &&
+                 x->dims[x->rank - 1] >= SNI_ROWS_MIN_WIDTH;
     if (x->rank == 3) lines = !pays_along_line(l, n, w);
     return (scales || lines) && !sni_layout_has(l, n->in[0]) &&
            !(given(n, 3) && sni_layout_has(l, n->in[3]));
+}
+
+/* True for a convolution along a line to so few channels that plain rows are quicker even if its
+ * input has to be converted, and no other after it: it ends a region. */
+static bool ends_region(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
+    return sni_layout_is_line(l, n->in[0]) && !sni_fills_output_block(w[0], l->block) &&
+           ((const sni_conv_params *)n->params)->group == 1 && !given(n, 3) &&
+           !feeds_conv(l, n, 0) && sni_rows_take(w[0], w[1] * w[3]);
 }
 
 /* The shape of a convolution's weights as that of one over a picture; false if they are not
@@ -142,8 +144,9 @@ static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
     const sni_conv_params *p = n->params;
     bool line = sni_layout_is_line(l, n->in[0]);
     bool has = sni_layout_has(l, n->in[0]);
-    bool plain = !has && w[1] <= PLAIN_CHANNELS;
-    if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w)) return SN_OK;
+    bool plain = !has && w[1] <= SNI_PLAIN_MAX_IN;
+    if (!takes_groups(l, p, w, has, &plain) || begins_no_region(l, n, w) || ends_region(l, n, w))
+        return SN_OK;
     bool done = false;
     if (!line) SN_TRY(sni_layout_shuffled_conv(l, n, &done));
     if (done) return SN_OK;

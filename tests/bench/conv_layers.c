@@ -8,6 +8,7 @@
  * and measured, so that both can be read side by side. */
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/conv/blocked.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "graph/store.h"
 
 #include <stdio.h>
@@ -107,27 +108,25 @@ static double fastest(void (*run)(void *), void *ctx, double milliseconds) {
     return best;
 }
 
-typedef struct wino_run {
-    const sni_conv_geometry *g;
-    sni_wino_variant variant;
-    float *packed, *x, *y, *scratch;
-    sni_conv_epilogue e;
-    int threads;
-} wino_run;
-
 static void run_wino(void *ctx) {
-    wino_run *r = ctx;
-    sni_wino_run(r->g, &r->variant, r->packed, r->x, r->y, &r->e, r->threads, r->scratch);
+    sni_wino_run(ctx);
 }
 
 static double time_wino(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *w,
                         float *x, float *y, int threads, double milliseconds) {
-    wino_run r = {.g = g, .variant = *variant, .x = x, .y = y, .threads = threads};
-    r.packed = floats((int64_t)sni_wino_packed_size(g, variant));
-    r.scratch = floats((int64_t)sni_wino_scratch_size(g, variant, threads));
-    sni_wino_pack(g, variant, w, r.packed, threads);
+    size_t count = sni_wino_scratch_size(g, variant, threads);
+    float *packed = floats((int64_t)sni_wino_packed_size(g, variant));
+    sni_wino_call r = {.g = g,
+                       .variant = variant,
+                       .packed = packed,
+                       .x = x,
+                       .y = y,
+                       .threads = threads,
+                       .scratch = floats((int64_t)count),
+                       .scratch_floats = count};
+    sni_wino_pack(g, variant, w, packed, threads);
     double t = fastest(run_wino, &r, milliseconds);
-    free(r.packed);
+    free(packed);
     free(r.scratch);
     return t;
 }
@@ -162,7 +161,7 @@ typedef struct direct_run {
 
 static void run_direct(void *ctx) {
     direct_run *r = ctx;
-    sni_cpu_conv_direct.run(&r->kernel);
+    sni_conv_direct_run(&r->kernel);
 }
 
 static void blocked_datum(sni_datum *d, int64_t n, int64_t channels, int64_t h, int64_t w,
@@ -215,7 +214,7 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
                          .pack = &pack,
                          .borrows = &borrows};
     direct_run r = {0};
-    if (sni_cpu_conv_direct.prepare(&choice, &r.state, &err) != SN_OK) quit(&err);
+    if (sni_conv_direct_prepare(&choice, &r.state, &err) != SN_OK) quit(&err);
     r.kernel = (sni_kernel){.params = &params,
                             .n_in = 2,
                             .n_out = 1,
@@ -226,7 +225,7 @@ static double time_direct(const sni_conv_geometry *g, float *w, float *x, float 
                             .host = &host,
                             .err = &err};
     double t = fastest(run_direct, &r, milliseconds);
-    sni_cpu_conv_direct.release(r.state);
+    sni_conv_direct_release(r.state);
     sni_pack_clear(&pack);
     sni_store_release(store);
     return t;

@@ -398,13 +398,20 @@ static void wino_whole(check *c, int points, int taps, int stride) {
     float *x = random_floats(c, in_size), *w = random_floats(c, out * in * taps * taps);
     float *y = unset_floats(c, out_size);
     float *packed = unset_floats(c, (int64_t)sni_wino_packed_size(&g, &variant));
-    float *scratch = unset_floats(c, (int64_t)sni_wino_scratch_size(&g, &variant, 1));
+    size_t scratch_floats = sni_wino_scratch_size(&g, &variant, 1);
     double *want = zero_doubles(c, out_size);
-    sni_conv_epilogue e = {.act = SNI_ACT_NONE};
+    sni_wino_call call = {.g = &g,
+                          .variant = &variant,
+                          .packed = packed,
+                          .x = x,
+                          .y = y,
+                          .threads = 1,
+                          .scratch = unset_floats(c, (int64_t)scratch_floats),
+                          .scratch_floats = scratch_floats};
     sni_wino_pack(&g, &variant, w, packed, 1);
     if (!c->bench) plain_conv(&g, lanes, x, w, want);
     CALL(c, 2.0 * taps * taps * (double)(in * out) * (double)(rows * columns), 0)
-    sni_wino_run(&g, &variant, packed, x, y, &e, 1, scratch);
+    sni_wino_run(&call);
     expect(c, "y", y, want, out_size, 1e-3);
 }
 

@@ -29,6 +29,7 @@ typedef struct versus {
     int special;         /* one in so many random floats is NaN or infinite; 0: none */
     float scale;         /* of random floats */
     const sni_impl *use; /* NULL: the one that is chosen */
+    bool if_supported;   /* nothing is compared if `use` does not take the node */
     const char *impl;
     bool may_refuse; /* no implementation: nothing is compared */
     int over;        /* this input lies where output 0 will be; 0: none */
@@ -247,6 +248,11 @@ static inline void versus_add_node(versus *v, int n_out) {
     if (sni_node_resolve(e->graph, n, &e->err) != SN_OK) fail_msg("%s", e->err.message);
 }
 
+/* Implementations of several variants make one of them only where it is expected to be quick. */
+static inline bool versus_supports(const sni_impl *impl, const sni_choice *c) {
+    return impl->accepts(c) && (!impl->variant || impl->variant(c));
+}
+
 static inline void versus_run(versus *v, int n_out, double tolerance) {
     eval *e = &v->e;
     const sni_datum *in[EVAL_MOST];
@@ -269,7 +275,8 @@ static inline void versus_run(versus *v, int n_out, double tolerance) {
                     .pack = &pack,
                     .borrows = &borrows};
     const sni_impl *impl = v->use ? v->use : sni_ep_find(&c);
-    if (!impl && !v->may_refuse) fail_msg("%s: no implementation", e->type);
+    if (v->if_supported && !versus_supports(v->use, &c)) impl = NULL;
+    if (!impl && !v->may_refuse && !v->if_supported) fail_msg("%s: no implementation", e->type);
     v->impl = impl ? impl->name : NULL;
     void *state = NULL;
     if (impl && impl->prepare && impl->prepare(&c, &state, &e->err) != SN_OK)

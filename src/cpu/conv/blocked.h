@@ -116,10 +116,6 @@ float sni_conv_direct_weight(const void *state, int64_t out, int64_t in, int64_t
 sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
                                const sni_tensor *factors);
 
-/* conv_direct.c, for implementations that leave some shapes to it: as the members of sni_impl. */
-bool sni_conv_direct_accepts(const sni_choice *c);
-sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err);
 void sni_conv_direct_release(void *state);
-sn_status sni_conv_direct_run(sni_kernel *k, const void *state);
 
 #endif

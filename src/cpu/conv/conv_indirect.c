@@ -6,6 +6,7 @@
  * the number of threads. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
 
@@ -32,7 +33,7 @@ typedef struct indirect_weights {
 
 /* ---- Weights ---- */
 
-static bool indirect_accepts(const sni_choice *c) {
+bool sni_conv_indirect_supports(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
     return c->node->n_out == 1 && !sni_choice_given(c, 5) && sni_blocked_any_geometry(c, &g) &&
@@ -86,13 +87,13 @@ static sn_status fill(const sni_choice *c, const sni_conv_geometry *g, indirect_
     return sni_blocked_slopes(c, &w->slopes, err);
 }
 
-static void indirect_release(void *state) {
+void sni_conv_indirect_release(void *state) {
     indirect_weights *w = state;
     free(w->origins);
     free(w);
 }
 
-static sn_status indirect_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_indirect_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
     int64_t block = sni_cpu_kernels_get()->block;
     if (!sni_blocked_any_geometry(c, &g)) return sni_fail(err, SN_INTERNAL, "no geometry");
@@ -107,7 +108,7 @@ static sn_status indirect_prepare(const sni_choice *c, void **state, sn_error *e
     if (status == SN_OK)
         *state = w;
     else
-        indirect_release(w);
+        sni_conv_indirect_release(w);
     return status;
 }
 
@@ -233,7 +234,7 @@ static void cut_tiles(indirect_job *j) {
     }
 }
 
-static sn_status indirect_run(sni_kernel *k) {
+sn_status sni_conv_indirect_run(sni_kernel *k) {
     const indirect_weights *w = k->state;
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     sni_blocked_call call;
@@ -259,14 +260,3 @@ static sn_status indirect_run(sni_kernel *k) {
     sni_parallel_for(k->threads, items, grain, run_items, &j);
     return SN_OK;
 }
-
-const sni_impl sni_cpu_conv_indirect = {
-    .name = "conv_listed_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = indirect_accepts,
-    .prepare = indirect_prepare,
-    .release = indirect_release,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = indirect_run,
-};

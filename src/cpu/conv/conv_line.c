@@ -1,31 +1,29 @@
-/* conv_line.c - convolution of few channels, or of groups of few, in float32: sums of the input's
- * own rows. */
+/* conv_line.c - convolution of plain lines with few weights, of pictures with few channels and of
+ * groups of few, in float32: rows of several output channels at once are sums of the input's own
+ * rows, one for each tap, with neighbouring pixels along the vectors. Nothing is packed but the
+ * weights, and the input is copied only where it has pads or strides. */
 #include "base/checked.h"
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/conv_plane.h"
 #include "cpu/core/loops.h"
 #include "ops/core/compute.h"
-#include "ops/nn/fused.h"
 #include "ops/core/long_work.h"
 #include "ops/core/tensor_util.h"
 #include "ops/core/wide.h"
+#include "ops/sinter/conv_limits.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
     LINE_TAPS = 16,      /* of a channel by itself, at least */
-    LINE_WIDTH = 64,     /* pixels of a row, at least */
     LINE_CHUNK = 1536,   /* pixels of a row that one item takes at most ... */
     LINE_LEAST = 192,    /* ... and at least */
     LINE_ITEMS = 4,      /* for each thread, if pixels suffice */
     LINE_WORK = 1 << 16, /* products worth a thread */
     LINE_BLOCK = 32,     /* channels of the output that one item takes, whole rows_of() */
-    LINE_CHANNELS = 2,   /* of the input, in a group */
-    LINE_PICTURE = 4,    /* of a picture's output */
-    LINE_DEPTH = 1024,   /* taps of a group */
-    LINE_WEIGHTS = 1 << 14,
-    GROUP_CHANNELS = 16, /* of a line, or a group of pictures or volumes, of input and output, */
+    GROUP_CHANNELS = 16, /* of a group of pictures or volumes, of input and output, */
     GROUP_WEIGHTS = 1 << 18,
     LINE_LANES = 16,      /* products at once */
     LINE_STRIDE = 64,     /* at most, ... */
@@ -55,7 +53,7 @@ static bool laid_is_small(const sni_choice *c) {
     double laid = 1, in = 1, out = 1;
     sni_window window;
     int64_t sizes[SN_MAX_RANK];
-    if (sni_conv_pixels(c) < 0 ||
+    if (sni_plain_conv_pixels(c) < 0 ||
         sni_window_init(&window, &p->window, w->rank - 2, w->dims + 2, NULL) != SN_OK ||
         sni_window_sizes(&window, &p->window, c->in[0]->dims + 2, sizes, NULL, NULL) != SN_OK)
         return false;
@@ -67,34 +65,30 @@ static bool laid_is_small(const sni_choice *c) {
     return laid <= LAID_LEAST + LAID_TIMES * (in + out);
 }
 
-static bool line_accepts(const sni_choice *c) {
-    return sni_conv_accepts(c) || sni_conv_is_volume(c);
+bool sni_conv_line_supports(const sni_choice *c) {
+    return sni_plain_conv_supports(c) || sni_plain_conv_is_volume(c);
 }
 
-static bool fused_line_accepts(const sni_choice *c) {
-    return sni_conv_fused_accepts(c) || sni_conv_fused_is_volume(c);
-}
-
-/* Lines have one input channel or two, or few of both; pictures, which have other ways, few of
- * both, or groups of few; volumes such groups. */
-static bool line_pays(const sni_choice *c) {
+/* A line whose weights are few; a picture, which has other ways, of few channels; groups of few
+ * channels of pictures and volumes. */
+bool sni_conv_line_suits(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const sni_tensor *w = &c->constants[1]->tensor;
-    int64_t pixels = sni_conv_pixels(c), m = w->dims[0] / p->group;
+    int64_t pixels = sni_plain_conv_pixels(c), m = w->dims[0] / p->group;
     int64_t depth = sni_tensor_span(w, 1, w->rank);
-    if (depth > LINE_DEPTH || !reach_is_small(c) || (w->rank > 3 && !laid_is_small(c)))
-        return false;
-    if (w->rank == 5 || (w->rank == 4 && p->group > 1))
-        return p->group > 1 && depth > w->dims[1] && m <= GROUP_CHANNELS &&
-               w->dims[1] <= GROUP_CHANNELS && w->dims[0] * depth <= GROUP_WEIGHTS;
-    bool few = w->rank == 3 && w->dims[1] <= GROUP_CHANNELS && w->dims[0] <= GROUP_CHANNELS;
-    if ((w->dims[1] > LINE_CHANNELS && !few) || w->dims[0] * depth > LINE_WEIGHTS) return false;
-    if (w->rank == 4) {
-        int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;
-        return p->group == 1 && m <= LINE_PICTURE && width >= LINE_WIDTH && pixels >= LINE_WIDTH;
-    }
+    if (!reach_is_small(c) || (w->rank > 3 && !laid_is_small(c))) return false;
     /* Passes over a row for each tap cost less than laying it out with pads, if they are few. */
-    return pixels >= LINE_WIDTH && (p->group == 1 || depth >= LINE_TAPS);
+    if (w->rank == 3)
+        return sni_rows_take(w->dims[0], depth) && pixels >= SNI_ROWS_MIN_WIDTH &&
+               (p->group == 1 || depth >= LINE_TAPS);
+    if (w->rank == 5 || p->group > 1)
+        return p->group > 1 && depth <= SNI_ROWS_MAX_TAPS && depth > w->dims[1] &&
+               m <= GROUP_CHANNELS && w->dims[1] <= GROUP_CHANNELS &&
+               w->dims[0] * depth <= GROUP_WEIGHTS;
+    int64_t width = sni_choice_rank(c, 0) == 4 ? c->in[0]->dims[3] : 0;
+    return w->dims[1] <= SNI_ROWS_MAX_IN && m <= SNI_ROWS_MAX_OUT &&
+           sni_rows_take(w->dims[0], depth) && width >= SNI_ROWS_MIN_WIDTH &&
+           pixels >= SNI_ROWS_MIN_WIDTH;
 }
 
 typedef struct line_job {
@@ -263,8 +257,8 @@ static sn_status line_init(sni_kernel *k, line_job *j) {
     return SN_OK;
 }
 
-static sn_status run_line(sni_kernel *k, sni_epilogue epilogue) {
-    line_job j = {.epilogue = epilogue};
+sn_status sni_conv_line_run(sni_kernel *k) {
+    line_job j = {.epilogue = sni_plain_conv_epilogue(k)};
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(line_init(k, &j));
     const sni_plane *p = &j.p;
@@ -279,30 +273,3 @@ static sn_status run_line(sni_kernel *k, sni_epilogue epilogue) {
     return sni_long_for(k, j.batch * j.groups * j.blocks * j.d.out * p->out_h * j.chunks,
                         LINE_WORK / products + 1, (double)products / LINE_LANES, line_items, &j);
 }
-
-static sn_status line_run(sni_kernel *k) {
-    return run_line(k, (sni_epilogue){0});
-}
-
-static sn_status fused_line_run(sni_kernel *k) {
-    return run_line(k, sni_conv_epilogue_of(k));
-}
-
-const sni_impl sni_cpu_fused_conv_line = {
-    .name = "conv_line_f32",
-    .op = "FusedConv",
-    .domain = "com.microsoft",
-    .accepts = fused_line_accepts,
-    .pays = line_pays,
-    .by_shape = true,
-    .run = fused_line_run,
-};
-
-const sni_impl sni_cpu_conv_line = {
-    .name = "conv_line_f32",
-    .op = "Conv",
-    .accepts = line_accepts,
-    .pays = line_pays,
-    .by_shape = true,
-    .run = line_run,
-};

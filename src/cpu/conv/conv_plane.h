@@ -1,9 +1,9 @@
-/* conv_plane.h - what ways to convolve plain pictures in float32 share. */
+/* conv_plane.h - what ways to convolve plain tensors in float32 share. */
 #ifndef SNI_CPU_CONV_CONV_PLANE_H
 #define SNI_CPU_CONV_CONV_PLANE_H
 
 #include "cpu/core/cpu_ep.h"
-#include "ops/nn/sliding.h"
+#include "ops/nn/fused.h"
 
 /* A convolution over two spatial axes; one axis is a picture one row high. */
 typedef struct sni_plane {
@@ -27,17 +27,18 @@ sni_depth sni_depth_of(const sni_window *w);
 void sni_plane_row(const float *row, int64_t w, int64_t at, int64_t stride, int64_t count,
                    float *to);
 
+/* True if every pixel's patch is the pixel itself. */
+bool sni_plane_is_pointwise(const sni_plane *p);
+
 /* Pixels of the output of an image; -1: not known. */
-int64_t sni_conv_pixels(const sni_choice *c);
+int64_t sni_plain_conv_pixels(const sni_choice *c);
 
-/* Whether Conv, or FusedConv with an activation that kernels have, is one of these: over one axis
- * or two, or over three. */
-bool sni_conv_accepts(const sni_choice *c);
-bool sni_conv_fused_accepts(const sni_choice *c);
-bool sni_conv_is_volume(const sni_choice *c);
-bool sni_conv_fused_is_volume(const sni_choice *c);
+/* Whether a Conv or FusedConv has float32 input and constant weights, and an activation that
+ * kernels have: over one axis or two (or three that sni_plane_of() holds); over three. */
+bool sni_plain_conv_supports(const sni_choice *c);
+bool sni_plain_conv_is_volume(const sni_choice *c);
 
-/* The activation of a fused convolution, with slopes by channel for those of its first group. */
-sni_epilogue sni_conv_epilogue_of(const sni_kernel *k);
+/* The activation of a convolution, with slopes by channel for those of its first group. */
+sni_epilogue sni_plain_conv_epilogue(const sni_kernel *k);
 
 #endif

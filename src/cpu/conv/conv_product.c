@@ -3,6 +3,7 @@
  * their terms are the channels of one tap after the other. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/gemm/inner_product.h"
@@ -80,12 +81,12 @@ static bool can_be_product(const sni_choice *c) {
            (!sni_choice_given(c, 5) || g.kernel_h * g.kernel_w == 1);
 }
 
-static bool inner_product_accepts(const sni_choice *c) {
+bool sni_conv_inner_product_supports(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     return p->inner_product && sni_inner_product_pays() && can_be_product(c);
 }
 
-static bool emulated_accepts(const sni_choice *c) {
+bool sni_conv_emulated_supports(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
     return p->emulated && can_be_product(c) && geometry_of(c, &g) &&
@@ -113,14 +114,14 @@ static bool is_inside(const sni_conv_geometry *g) {
            LEAST_INSIDE;
 }
 
-static bool inner_product_pays(const sni_choice *c) {
+bool sni_conv_inner_product_suits(const sni_choice *c) {
     sni_conv_geometry g;
     return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
            sni_inner_product_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) &&
            is_inside(&g);
 }
 
-static bool emulated_pays(const sni_choice *c) {
+bool sni_conv_emulated_suits(const sni_choice *c) {
     sni_conv_geometry g;
     return geometry_of(c, &g) && g.out_h > 0 && g.out_w > 0 &&
            sni_emulated_suits(g.out_h * g.out_w, g.out_channels, terms_of(&g)) && is_inside(&g);
@@ -213,11 +214,11 @@ static sn_status prepare(const sni_choice *c, pack_fn pack, void **state, sn_err
     return status;
 }
 
-static sn_status inner_product_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_inner_product_prepare(const sni_choice *c, void **state, sn_error *err) {
     return prepare(c, pack_inner_product, state, err);
 }
 
-static sn_status emulated_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_emulated_prepare(const sni_choice *c, void **state, sn_error *err) {
     return prepare(c, pack_emulated, state, err);
 }
 
@@ -397,7 +398,7 @@ static sn_status describe(sni_kernel *k, int64_t most, sni_blocked_call *call, c
     return SN_OK;
 }
 
-static sn_status inner_product_run(sni_kernel *k) {
+sn_status sni_conv_inner_product_run(sni_kernel *k) {
     const product_weights *w = k->state;
     sni_blocked_call call;
     conv_job j;
@@ -411,7 +412,7 @@ static sn_status inner_product_run(sni_kernel *k) {
     return sni_poll(k);
 }
 
-static sn_status emulated_run(sni_kernel *k) {
+sn_status sni_conv_emulated_run(sni_kernel *k) {
     const product_weights *w = k->state;
     sni_blocked_call call;
     conv_job j;
@@ -423,29 +424,3 @@ static sn_status emulated_run(sni_kernel *k) {
     sni_emulated_run(&product, &w->emulated, k->threads, scratch);
     return sni_poll(k);
 }
-
-const sni_impl sni_cpu_conv_inner_product = {
-    .name = "conv_paired_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = inner_product_accepts,
-    .pays = inner_product_pays,
-    .by_shape = true,
-    .prepare = inner_product_prepare,
-    .release = free,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = inner_product_run,
-};
-
-const sni_impl sni_cpu_conv_emulated = {
-    .name = "conv_digits_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = emulated_accepts,
-    .pays = emulated_pays,
-    .by_shape = true,
-    .prepare = emulated_prepare,
-    .release = free,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = emulated_run,
-};

@@ -6,16 +6,17 @@
  * segments, each of which is a picture one row high with all the columns that its outputs see. */
 #include "base/threadpool.h"
 #include "cpu/conv/blocked.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/conv_plane.h"
 #include "cpu/conv/slices.h"
 #include "ops/core/compute.h"
+#include "ops/sinter/conv_limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST_EXTENT = 4096,  /* columns of a line that one output sees */
-    LEAST_PIXELS = 64,   /* of a line that are worth the copies */
     LEAST_SEGMENT = 128, /* outputs of a segment */
     SEGMENT = 1 << 16    /* numbers of input that one is to have */
 };
@@ -23,8 +24,7 @@ enum {
 /* ---- Weights ---- */
 
 bool sni_slices_plain(int64_t channels) {
-    int64_t block = sni_cpu_kernels_get()->block;
-    return channels * 4 < sni_blocks(channels, block) * block * 3;
+    return !sni_fills_input_blocks(channels, sni_cpu_kernels_get()->block);
 }
 
 sn_status sni_slices_pack(const sni_choice *c, const sni_slices_variant *f,
@@ -261,31 +261,34 @@ static bool takes_groups(const sni_tensor *w, int64_t groups) {
            (w->rank == 3 && sni_blocked_merge(w->dims[1] * groups, w->dims[0], groups, block) == 1);
 }
 
-static bool conv_accepts(const sni_choice *c) {
-    const sni_conv_params *p = c->params;
+bool sni_conv_slices_supports(const sni_choice *c) {
+    const sni_fused_conv_params *fused = c->params;
+    const sni_conv_params *p = &fused->conv;
     const sni_tensor *w = c->constants[1] ? &c->constants[1]->tensor : NULL;
+    sni_epilogue e = {0};
     sni_window window;
     return sni_choice_is(c, 0, SN_FLOAT32) && w && w->dtype == SN_FLOAT32 &&
            (w->rank == 3 || w->rank == 5) && w->count > 0 && takes_groups(w, p->group) &&
-           is_const(c, 2) &&
+           is_const(c, 2) && is_const(c, 4) &&
+           sni_cpu_act(&fused->activation, &e.act, &e.p0, &e.p1) &&
            sni_window_init(&window, &p->window, w->rank - 2, w->dims + 2, NULL) == SN_OK &&
            window_fits(&window);
 }
 
-static bool fused_accepts(const sni_choice *c) {
-    const sni_fused_conv_params *p = c->params;
-    sni_epilogue e = {0};
-    return conv_accepts(c) && is_const(c, 4) && sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
+/* So few pixels that tiles with pixels along their vectors would be half empty. */
+static bool is_short(int64_t pixels) {
+    return pixels > 0 && 2 * pixels <= sni_cpu_kernels_get()->nr;
 }
 
 /* True if blocks of channels are mostly filled (in volumes, those of the output), and a line is
- * long enough. */
-static bool conv_pays(const sni_choice *c) {
+ * long enough for the copies, or short. */
+bool sni_conv_slices_suits(const sni_choice *c) {
     const sni_tensor *w = &c->constants[1]->tensor;
-    if (2 * w->dims[0] < sni_cpu_kernels_get()->block) return false;
-    if (w->rank == 5) return !sni_conv_accepts(c); /* products of the volume as it is */
+    if (!sni_fills_output_block(w->dims[0], sni_cpu_kernels_get()->block)) return false;
+    if (w->rank == 5) return !sni_plain_conv_supports(c); /* products of the volume as it is */
+    if (is_short(sni_plain_conv_pixels(c))) return true;
     return w->dims[2] > 1 && !sni_slices_plain(w->dims[1]) && sni_choice_rank(c, 0) == 3 &&
-           c->in[0]->dims[2] >= LEAST_PIXELS;
+           c->in[0]->dims[2] >= SNI_ROWS_MIN_WIDTH;
 }
 
 /* (M, C of a group, depth, taps) as (M, depth, C up to whole blocks, taps). */
@@ -303,7 +306,7 @@ static void transpose_weights(const void *ctx, const sni_unaligned_float *from, 
                         from[((m * channels + c) * f->depth + d) * taps + t];
 }
 
-static sn_status conv_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_slices_prepare(const sni_choice *c, void **state, sn_error *err) {
     const int64_t *w = c->constants[1]->tensor.dims,
                   groups = ((const sni_conv_params *)c->params)->group;
     bool line = c->constants[1]->tensor.rank == 3;
@@ -374,20 +377,23 @@ static void finish_rows(void *ctx, int64_t begin, int64_t end) {
 }
 
 /* What is added lies as the output does: sums are finished there then. */
-static sn_status run_conv(sni_kernel *k, const sni_epilogue *act) {
+sn_status sni_conv_slices_run(sni_kernel *k) {
     const sni_sliced *s = k->state;
     const sni_tensor *x = sni_in(k, 0), *added = sni_in(k, 3);
     sni_tensor *y = sni_out(k, 0);
+    const sni_fused_conv_params *p = k->params;
+    sni_epilogue act = {0};
     sni_conv conv = {0};
     if (y->count == 0) return SN_OK;
+    sni_cpu_act(&p->activation, &act.act, &act.p0, &act.p1);
     SN_TRY(sni_conv_init(k, &conv, x, sni_in(k, 1), y));
     sni_slices_call call = call_of(x, y, &conv.window);
-    if (!added) return sni_slices_run(k, s, &call, act);
+    if (!added) return sni_slices_run(k, s, &call, &act);
     sni_sliced bare = *s;
     bare.slopes = NULL;
     SN_TRY(sni_slices_run(k, &bare, &call, &(sni_epilogue){0}));
     finish_job j = {.kernels = sni_cpu_kernels_get(),
-                    .epilogue = *act,
+                    .epilogue = act,
                     .added = added->data,
                     .slopes = s->slopes,
                     .y = y->data,
@@ -398,39 +404,3 @@ static sn_status run_conv(sni_kernel *k, const sni_epilogue *act) {
     sni_blocked_for(k, x->dims[0] * j.m, j.pixels, finish_rows, &j);
     return SN_OK;
 }
-
-static sn_status conv_run(sni_kernel *k) {
-    return run_conv(k, &(sni_epilogue){0});
-}
-
-static sn_status fused_run(sni_kernel *k) {
-    const sni_fused_conv_params *p = k->params;
-    sni_epilogue e = {0};
-    sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
-    return run_conv(k, &e);
-}
-
-const sni_impl sni_cpu_conv_slices = {
-    .name = "conv_slices_f32",
-    .op = "Conv",
-    .accepts = conv_accepts,
-    .pays = conv_pays,
-    .by_shape = true,
-    .prepare = conv_prepare,
-    .release = sni_slices_release,
-    .packs = 1u << 1 | 1u << 2,
-    .run = conv_run,
-};
-
-const sni_impl sni_cpu_fused_conv_slices = {
-    .name = "conv_slices_f32",
-    .op = "FusedConv",
-    .domain = "com.microsoft",
-    .accepts = fused_accepts,
-    .pays = conv_pays,
-    .by_shape = true,
-    .prepare = conv_prepare,
-    .release = sni_slices_release,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = fused_run,
-};

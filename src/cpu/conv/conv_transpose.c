@@ -4,10 +4,12 @@
  * stride does not divide the kernel, the last remainders have a first tap of weight 0, and outputs
  * that it makes NaN, as 0 times infinity is, are summed again without it. */
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/conv.h"
 #include "cpu/conv/blocked.h"
 #include "cpu/conv/slices.h"
 #include "ops/core/compute.h"
+#include "ops/sinter/conv_limits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ static line_variant variant_of(const sni_choice *c) {
     return (line_variant){w[0], w[1], w[2], p->window.strides.n ? p->window.strides.v[0] : 1};
 }
 
-static bool accepts(const sni_choice *c) {
+bool sni_conv_transpose_supports(const sni_choice *c) {
     const sni_conv_params *p = c->params;
     const sni_tensor *w = c->constants[1] ? &c->constants[1]->tensor : NULL;
     sni_window window;
@@ -39,10 +41,10 @@ static bool accepts(const sni_choice *c) {
 }
 
 /* Where pictures are long enough. */
-static bool pays(const sni_choice *c) {
+bool sni_conv_transpose_suits(const sni_choice *c) {
     line_variant f = variant_of(c);
-    return 2 * f.m * f.stride >= sni_cpu_kernels_get()->block && sni_choice_rank(c, 0) == 3 &&
-           c->in[0]->dims[2] >= LEAST_PIXELS;
+    return sni_fills_output_block(f.m * f.stride, sni_cpu_kernels_get()->block) &&
+           sni_choice_rank(c, 0) == 3 && c->in[0]->dims[2] >= LEAST_PIXELS;
 }
 
 /* (C, M, kernel) as (M * stride, C up to whole blocks, taps), the last tap first. */
@@ -72,7 +74,7 @@ static sn_status spread_bias(const sni_choice *c, const line_variant *f, float *
     return SN_OK;
 }
 
-static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_transpose_prepare(const sni_choice *c, void **state, sn_error *err) {
     line_variant f = variant_of(c);
     sni_slices_variant variant = {.channels = f.channels,
                                   .groups = 1,
@@ -164,7 +166,7 @@ static void weave(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-static sn_status run(sni_kernel *k) {
+sn_status sni_conv_transpose_run(sni_kernel *k) {
     const sni_conv_params *p = k->params;
     const sni_sliced *s = k->state;
     const sni_tensor *x = sni_in(k, 0), *w = sni_in(k, 1);
@@ -206,15 +208,3 @@ static sn_status run(sni_kernel *k) {
     sni_parallel_for(k->threads, y->dims[0] * y->dims[1], sni_cpu_grain(j.out), weave, &j);
     return SN_OK;
 }
-
-const sni_impl sni_cpu_conv_transpose = {
-    .name = "conv_transpose_f32",
-    .op = "ConvTranspose",
-    .accepts = accepts,
-    .pays = pays,
-    .by_shape = true,
-    .prepare = prepare,
-    .release = sni_slices_release,
-    .packs = 1u << 1 | 1u << 2,
-    .run = run,
-};

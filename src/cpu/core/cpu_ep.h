@@ -6,20 +6,11 @@
 #include "ep/ep.h"
 #include "ops/math/activation.h"
 
-extern const sni_impl sni_cpu_conv, sni_cpu_conv_depthwise, sni_cpu_gemm, sni_cpu_matmul;
-extern const sni_impl sni_cpu_fused_conv, sni_cpu_fused_depthwise;
-extern const sni_impl sni_cpu_conv_few, sni_cpu_fused_conv_few;
-extern const sni_impl sni_cpu_conv_line, sni_cpu_fused_conv_line;
-extern const sni_impl sni_cpu_conv_slices, sni_cpu_fused_conv_slices, sni_cpu_conv_transpose;
+extern const sni_impl sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
 /* How a BlockedConv may be computed (conv_wino.c). */
 void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
-extern const sni_impl sni_cpu_conv_direct, sni_cpu_conv_wino, sni_cpu_conv_phases;
-extern const sni_impl sni_cpu_conv_inner_product;
-extern const sni_impl sni_cpu_conv_emulated;
-extern const sni_impl sni_cpu_blocked_depthwise;
-extern const sni_impl sni_cpu_conv_indirect;
 extern const sni_impl sni_cpu_expand_depthwise;
 extern const sni_impl sni_cpu_squeeze;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;
@@ -36,6 +27,7 @@ extern const sni_impl sni_cpu_qlinear_conv, sni_cpu_conv_integer, sni_cpu_qlinea
 extern const sni_impl sni_cpu_matmul_integer, sni_cpu_qgemm, sni_cpu_matmul_integer_to_float;
 extern const sni_impl sni_cpu_dynamic_quantize_matmul;
 extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack;
+extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4;
 
 /* Lists that end with an entry without an operator. */
 extern const sni_impl sni_cpu_quantised[], sni_cpu_hooked[], sni_cpu_maps[], sni_cpu_loops[];

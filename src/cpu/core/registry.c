@@ -1,6 +1,7 @@
 /* registry.c - which implementations there are, in order of preference. */
 #include "ep/ep.h"
 
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/core/cpu_ep.h"
 #include "ops/sinter/blocked.h"
 
@@ -8,17 +9,6 @@
 
 static const sni_impl *const impls[] = {
     /* clang-format off */
-    &sni_cpu_conv_line,
-    &sni_cpu_fused_conv_line,
-    &sni_cpu_conv_depthwise,
-    &sni_cpu_conv_few,
-    &sni_cpu_conv_slices,
-    &sni_cpu_conv,
-    &sni_cpu_fused_depthwise,
-    &sni_cpu_fused_conv_few,
-    &sni_cpu_fused_conv_slices,
-    &sni_cpu_conv_transpose,
-    &sni_cpu_fused_conv,
     &sni_cpu_gemm,
     &sni_cpu_matmul,
     &sni_cpu_fused_gemm,
@@ -26,15 +16,8 @@ static const sni_impl *const impls[] = {
     &sni_cpu_fused_matmul_activation,
     &sni_cpu_transpose_matmul,
     &sni_cpu_linear,
-    &sni_cpu_conv_wino,
-    &sni_cpu_blocked_depthwise,
     &sni_cpu_expand_depthwise,
     &sni_cpu_squeeze,
-    &sni_cpu_conv_phases,
-    &sni_cpu_conv_emulated,
-    &sni_cpu_conv_inner_product,
-    &sni_cpu_conv_direct,
-    &sni_cpu_conv_indirect,
     &sni_cpu_rnn,
     &sni_cpu_gru,
     &sni_cpu_lstm,
@@ -67,12 +50,15 @@ static const sni_impl *const impls[] = {
     &sni_cpu_qgemm,
     &sni_cpu_matmul_integer_to_float,
     &sni_cpu_dynamic_quantize_matmul,
+    &sni_cpu_matmul_nbits,
+    &sni_cpu_matmul_bnb4,
     /* clang-format on */
 };
 
 /* Lists that end with an entry without an operator; asked after those above. */
-static const sni_impl *const lists[] = {sni_cpu_quantised, sni_cpu_maps,  sni_cpu_loops,
-                                        sni_cpu_hooked,    sni_cpu_moves, sni_cpu_compare};
+static const sni_impl *const lists[] = {sni_cpu_convolutions, sni_cpu_quantised, sni_cpu_maps,
+                                        sni_cpu_loops,        sni_cpu_hooked,    sni_cpu_moves,
+                                        sni_cpu_compare};
 
 /* Steps whose shapes are known at run time only are asked for in each run: implementations stand
  * by the first letter of their operator, and keep their order. */

@@ -7,11 +7,6 @@
 
 #define FLOATS (SNI_T(SN_FLOAT32) | SNI_T_HALVES)
 
-typedef struct nbits_params {
-    int64_t k, n, bits, block_size, accuracy_level, weight_prepacked;
-    int64_t quant_type, trans_b, training_mode; /* MatMulBnb4 */
-} nbits_params;
-
 static bool power_of_two(int64_t v) {
     return v > 0 && (v & (v - 1)) == 0;
 }
@@ -19,7 +14,7 @@ static bool power_of_two(int64_t v) {
 /* Checks K, N and the size of blocks; output 0 is A with `columns` instead of its last axis, which
  * has `depth`. */
 static sn_status infer_product(sni_infer *c, int64_t depth, int64_t columns) {
-    const nbits_params *p = c->params;
+    const sni_nbits_params *p = c->params;
     sni_dim dims[SN_MAX_RANK];
     int64_t elements;
     if (p->k < 1 || p->n < 1 || !sni_mul_i64(p->k, p->n, &elements) || elements > INT64_MAX / 16)
@@ -39,7 +34,7 @@ static sn_status infer_product(sni_infer *c, int64_t depth, int64_t columns) {
 }
 
 static int64_t product_macs(const sni_infer *c) {
-    const nbits_params *p = c->params;
+    const sni_nbits_params *p = c->params;
     int64_t rows, macs;
     if (!sni_infer_shaped(c, 0) || sni_infer_rank(c, 0) == 0 ||
         !sni_shape_count(sni_infer_rank(c, 0) - 1, c->in[0]->dims, &rows) ||
@@ -60,7 +55,7 @@ static sn_status expect_count(sni_kernel *k, int i, const char *what, int64_t co
 /* ---- MatMulNBits ---- */
 
 static sn_status nbits_infer(sni_infer *c) {
-    const nbits_params *p = c->params;
+    const sni_nbits_params *p = c->params;
     if (p->bits != 2 && p->bits != 4 && p->bits != 8)
         return SNI_INFER_FAIL(c, "bits is %lld, not 2, 4 or 8", (long long)p->bits);
     if (p->weight_prepacked)
@@ -94,15 +89,11 @@ static sn_status read_groups(sni_kernel *k, sni_nbits *w) {
         return SNI_KERNEL_FAIL(k, "g_idx has %lld elements for K = %lld", (long long)group->count,
                                (long long)w->k);
     w->group = group->data;
-    for (int64_t i = 0; i < w->k; i++)
-        if (w->group[i] < 0 || w->group[i] >= w->blocks)
-            return SNI_KERNEL_FAIL(k, "g_idx[%lld] is %d, outside the %lld groups", (long long)i,
-                                   w->group[i], (long long)w->blocks);
-    return SN_OK;
+    return sni_nbits_check_groups(w->group, w->k, w->blocks, k->err);
 }
 
 static sn_status read_weights(sni_kernel *k, sni_nbits *w) {
-    const nbits_params *p = k->params;
+    const sni_nbits_params *p = k->params;
     const void *scales;
     *w = (sni_nbits){.bits = (int)p->bits, .n = p->n, .k = p->k, .block = p->block_size};
     w->blocks = (p->k - 1) / p->block_size + 1;
@@ -138,7 +129,7 @@ static sn_status nbits_ref(sni_kernel *k) {
     return SN_OK;
 }
 
-#define FIELD(f) offsetof(nbits_params, f)
+#define FIELD(f) offsetof(sni_nbits_params, f)
 
 const sni_op sni_op_ms_MatMulNBits = {
     .name = "MatMulNBits",
@@ -155,7 +146,7 @@ const sni_op sni_op_ms_MatMulNBits = {
                          {"block_size", SNI_ATTR_INT, FIELD(block_size), .required = true},
                          {"accuracy_level", SNI_ATTR_INT, FIELD(accuracy_level)},
                          {"weight_prepacked", SNI_ATTR_INT, FIELD(weight_prepacked)}),
-    .params_size = sizeof(nbits_params),
+    .params_size = sizeof(sni_nbits_params),
     .infer = nbits_infer,
     .ref = nbits_ref,
     .macs = product_macs,
@@ -163,8 +154,7 @@ const sni_op sni_op_ms_MatMulNBits = {
 
 /* ---- MatMulBnb4 ---- */
 
-/* The 4-bit types of bitsandbytes: FP4, whose highest bit is the sign, and NF4. */
-static const float codes[2][16] = {
+const float sni_bnb4_codes[2][16] = {
     {0.0f, 0.0052083333f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f,
      -0.0052083333f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f},
     {-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
@@ -194,14 +184,14 @@ static void fill_bnb(const void *ctx, int64_t product, int64_t k0, int64_t rows,
 }
 
 static sn_status bnb_infer(sni_infer *c) {
-    const nbits_params *p = c->params;
+    const sni_nbits_params *p = c->params;
     if (p->quant_type != 0 && p->quant_type != 1)
         return SNI_INFER_FAIL(c, "quant_type is %lld, not 0 or 1", (long long)p->quant_type);
     return p->trans_b ? infer_product(c, p->k, p->n) : infer_product(c, p->n, p->k);
 }
 
 static sn_status bnb_ref(sni_kernel *k) {
-    const nbits_params *p = k->params;
+    const sni_nbits_params *p = k->params;
     sni_tensor *y = sni_out(k, 0);
     const void *scales;
     int64_t count = p->n * p->k;
@@ -209,7 +199,7 @@ static sn_status bnb_ref(sni_kernel *k) {
     SN_TRY(expect_count(k, 2, "absmax", (count - 1) / p->block_size + 1));
     SN_TRY(sni_in_as(k, sni_in(k, 2), SN_FLOAT32, &scales));
     bnb_weights w = {.q = sni_in(k, 1)->data,
-                     .code = codes[p->quant_type],
+                     .code = sni_bnb4_codes[p->quant_type],
                      .scales = scales,
                      .k = p->k,
                      .block = p->block_size,
@@ -242,7 +232,7 @@ const sni_op sni_op_ms_MatMulBnb4 = {
                          {"quant_type", SNI_ATTR_INT, FIELD(quant_type), .required = true},
                          {"transB", SNI_ATTR_INT, FIELD(trans_b), .number = 1},
                          {"training_mode", SNI_ATTR_INT, FIELD(training_mode)}),
-    .params_size = sizeof(nbits_params),
+    .params_size = sizeof(sni_nbits_params),
     .infer = bnb_infer,
     .ref = bnb_ref,
     .macs = product_macs,

@@ -17,6 +17,14 @@ sn_status sni_unpacked(sni_kernel *k, const uint8_t *q, int bits, int64_t rows, 
     return SN_OK;
 }
 
+sn_status sni_nbits_check_groups(const int32_t *group, int64_t k, int64_t groups, sn_error *err) {
+    for (int64_t i = 0; i < k; i++)
+        if (group[i] < 0 || group[i] >= groups)
+            return sni_fail(err, SN_BAD_DATA, "g_idx[%lld] is %d, outside the %lld groups",
+                            (long long)i, group[i], (long long)groups);
+    return SN_OK;
+}
+
 /* Column `n` of the product's right operand: row n of the matrix, elements [k0, k0 + rows). */
 static void fill_column(const sni_nbits *w, int64_t n, int64_t k0, int64_t rows, float *to,
                         int64_t stride) {

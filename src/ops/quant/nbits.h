@@ -17,6 +17,18 @@ typedef struct sni_nbits {
     const int32_t *group; /* (k), each below `blocks`; NULL: by position */
 } sni_nbits;
 
+/* Attributes of MatMulNBits and MatMulBnb4. */
+typedef struct sni_nbits_params {
+    int64_t k, n, bits, block_size, accuracy_level, weight_prepacked;
+    int64_t quant_type, trans_b, training_mode; /* MatMulBnb4 */
+} sni_nbits_params;
+
+/* The 4-bit types of bitsandbytes: FP4, whose highest bit is the sign, and NF4. */
+extern const float sni_bnb4_codes[2][16];
+
+/* Fails if one of g_idx's k numbers names none of the groups. */
+sn_status sni_nbits_check_groups(const int32_t *group, int64_t k, int64_t groups, sn_error *err);
+
 /* Number i of packed elements. */
 static inline int sni_packed_at(const uint8_t *q, int bits, int64_t i) {
     int per_byte = 8 / bits;

@@ -1,6 +1,7 @@
 /* test_cpu_blocked.c - blocked convolutions against their reference kernel: odd shapes, strides,
  * pads, dilations, groups and channels that do not fill their blocks, from blocked and plain input.
  */
+#include "conv_rows.h"
 #include "versus.h"
 
 #include "cpu/conv/conv.h"
@@ -172,7 +173,9 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
     if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
     if (mode & DIGITS) eval_attr(&v.e, sni_attr_of_int("digits", 1));
-    if (mode & FORCED) v.use = mode & DIGITS ? &sni_cpu_conv_emulated : &sni_cpu_conv_inner_product;
+    if (mode & FORCED)
+        v.use =
+            conv_row("BlockedConv", mode & DIGITS ? "conv_emulated_f32" : "conv_inner_product_f32");
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
@@ -688,9 +691,9 @@ static void digits_are_chosen(void **state) {
     for (int i = 0; i < PAIRABLE + LARGE; i++) {
         const shape *s = i < PAIRABLE ? &pairable[i] : &large[i - PAIRABLE];
         conv_case(s, BIAS | PAIRED, "Relu");
-        assert_true(!v.impl || strcmp(v.impl, "conv_digits_f32") != 0);
+        assert_true(!v.impl || strcmp(v.impl, "conv_emulated_f32") != 0);
         conv_case(s, BIAS | DIGITS, "Relu");
-        bool used = v.impl && strcmp(v.impl, "conv_digits_f32") == 0;
+        bool used = v.impl && strcmp(v.impl, "conv_emulated_f32") == 0;
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
         assert_true(!used || sni_emulated_suits(s->h * s->w, s->out, terms));
         if (i >= PAIRABLE) assert_int_equal(used, tiles);
@@ -704,10 +707,10 @@ static void pairs_are_chosen(void **state) {
     for (int i = 0; i < PAIRABLE + SHAPES; i++) {
         const shape *s = i < PAIRABLE ? &pairable[i] : &shapes[i - PAIRABLE];
         conv_case(s, BIAS, "Relu");
-        assert_true(!v.impl || strcmp(v.impl, "conv_paired_f32") != 0);
+        assert_true(!v.impl || strcmp(v.impl, "conv_inner_product_f32") != 0);
         if (s->kernel[0] * s->kernel[1] > 1 || s->in % SNI_LEFT_STEPS) continue;
         conv_case(s, BIAS | PAIRED, "Relu");
-        bool inner_product = v.impl && strcmp(v.impl, "conv_paired_f32") == 0;
+        bool inner_product = v.impl && strcmp(v.impl, "conv_inner_product_f32") == 0;
         assert_true(!inner_product || (sni_inner_product_pays() && forces_pairs() && s->in >= 48));
         used += inner_product;
     }

@@ -1,5 +1,6 @@
 /* test_cpu_slices.c - convolutions over one and three axes, of groups too, and transposed ones over
  * one, against the reference kernels. */
+#include "conv_rows.h"
 #include "versus.h"
 
 #include "cpu/core/cpu_ep.h"
@@ -87,10 +88,7 @@ static void conv_case(const variant *f, int mode, int special) {
     attributes(f);
     eval_attr(&v.e, sni_attr_of_int("group", groups));
     if (mode & 2) eval_attr(&v.e, sni_attr_of_string("activation", "Relu"));
-    if (mode & 16)
-        v.use = fused ? &sni_cpu_fused_conv_line : &sni_cpu_conv_line;
-    else
-        v.use = fused ? &sni_cpu_fused_conv_slices : &sni_cpu_conv_slices;
+    v.use = conv_row(fused ? "FusedConv" : "Conv", mode & 16 ? "conv_line_f32" : "conv_slices_f32");
     versus_run(&v, 1, 3e-7 * (double)(depth + 10));
 }
 
@@ -121,8 +119,12 @@ static void chosen_by_shape(void **state) {
         int64_t group;
         const char *impl;
     } cases[] = {
-        {{1, 1, 32, 32, {100}, {3}, {1}, {1}, {1}, {1}}, 1, "conv_slices_f32"},
-        {{1, 1, 32, 32, {100}, {1}, {1}, {1}, {0}, {0}}, 1, "conv_gemm_f32"},
+        {{1, 1, 32, 32, {100}, {3}, {1}, {1}, {1}, {1}}, 1, "conv_line_f32"},
+        {{1, 1, 64, 2, {100}, {5}, {1}, {1}, {1}, {1}}, 1, "conv_line_f32"},
+        {{1, 1, 128, 128, {100}, {3}, {1}, {1}, {1}, {1}}, 1, "conv_slices_f32"},
+        {{1, 1, 128, 128, {4}, {3}, {1}, {1}, {1}, {1}}, 1, "conv_slices_f32"},
+        {{1, 1, 1, 258, {640}, {256}, {128}, {1}, {0}, {0}}, 1, "conv_slices_f32"},
+        {{1, 1, 256, 256, {100}, {1}, {1}, {1}, {0}, {0}}, 1, "conv_gemm_f32"},
         {{3, 1, 16, 16, {3, 8, 8}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
          1,
          "conv_slices_f32"},
@@ -138,7 +140,8 @@ static void chosen_by_shape(void **state) {
         {{3, 2, 70, 140, {3, 4, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
          70,
          "conv_line_f32"},
-        {{1, 1, 64, 64, {100}, {3}, {1}, {1}, {1}, {1}}, 2, "conv_slices_f32"},
+        {{1, 1, 64, 64, {100}, {3}, {1}, {1}, {1}, {1}}, 2, "conv_line_f32"},
+        {{1, 1, 128, 256, {100}, {3}, {1}, {1}, {1}, {1}}, 2, "conv_slices_f32"},
         {{3, 2, 20, 30, {3, 4, 50}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
          1,
          "conv_gemm_f32"},
@@ -147,7 +150,7 @@ static void chosen_by_shape(void **state) {
          "conv_gemm_f32"},
         {{3, 1, 40, 200, {1, 2, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
          1,
-         "conv_few_f32"},
+         "conv_gemm_f32"},
         /* far apart along all axes: what is laid out would be far larger than it */
         {{2, 1, 30, 30, {5, 5}, {3, 3}, {1, 1}, {30000, 30000}, {30000, 30000}, {30000, 30000}},
          3,
@@ -207,7 +210,7 @@ static void transpose_case(const line *l, bool bias, bool chosen, int special) {
     int64_t pads[2] = {l->before, l->after};
     eval_ints(&v.e, "pads", pads, 2);
     eval_ints(&v.e, "output_padding", &l->more, 1);
-    if (!chosen) v.use = &sni_cpu_conv_transpose;
+    if (!chosen) v.use = conv_row("ConvTranspose", "conv_transpose_f32");
     versus_run(&v, 1, 3e-7 * (double)(l->channels * l->kernel + 10));
     if (chosen) assert_string_equal(v.impl, "conv_transpose_f32");
 }

@@ -27,7 +27,15 @@ static float *run_wino(conv_case *c, const sni_wino_variant *f, int threads) {
     int64_t scratch_count = (int64_t)sni_wino_scratch_size(&c->g, f, threads);
     float *packed = random_floats(packed_count), *scratch = random_floats(scratch_count);
     sni_wino_pack(&c->g, f, c->w, packed, threads);
-    sni_wino_run(&c->g, f, packed, c->x, c->y, &c->e, threads, scratch);
+    sni_wino_run(&(sni_wino_call){.g = &c->g,
+                                  .variant = f,
+                                  .packed = packed,
+                                  .x = c->x,
+                                  .y = c->y,
+                                  .epilogue = c->e,
+                                  .threads = threads,
+                                  .scratch = scratch,
+                                  .scratch_floats = (size_t)scratch_count});
     floats_check(packed, packed_count);
     floats_check(scratch, scratch_count);
     floats_free(packed);
@@ -51,7 +59,7 @@ static void check_variant(conv_case *c, const sni_wino_variant *f) {
     floats_free(first);
 }
 
-/* All variants, with products by pairs if `paired`. */
+/* All variants, with Winograd inner products or plain ones. */
 static void check_variants(conv_case *c, bool inner_product) {
     static const int points[] = {1, 4, 6, 8, 10};
     int found = 0;
@@ -142,7 +150,7 @@ static void test_epilogues(void **state) {
     }
 }
 
-/* Products by pairs of terms: whole blocks of input channels, odd numbers of blocks of output
+/* Winograd inner products: whole blocks of input channels, odd numbers of blocks of output
  * channels, all kernels. */
 static void test_inner_product(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
 /* conv_depthwise.c - blocked convolution where each channel stays by itself, or among the few of
  * its group. */
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/depthwise/depthwise.h"
 #include "cpu/conv/blocked.h"
 
@@ -24,7 +25,7 @@ static bool is_quick(const sni_conv_geometry *g, const sni_cpu_kernels *k) {
     return k->lanes > 4 || !sni_blocked_merge(g->in_channels, g->out_channels, g->groups, k->block);
 }
 
-static bool depthwise_accepts(const sni_choice *c) {
+bool sni_conv_depthwise_supports(const sni_choice *c) {
     const sni_cpu_kernels *k = sni_cpu_kernels_get();
     sni_conv_geometry g;
     bool plain;
@@ -34,7 +35,7 @@ static bool depthwise_accepts(const sni_choice *c) {
            sni_depthwise_fits(&g) && is_quick(&g, k);
 }
 
-static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_depthwise_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
     const sni_tensor *w;
     depthwise_weights made = {0};
@@ -50,7 +51,7 @@ static sn_status depthwise_prepare(const sni_choice *c, void **state, sn_error *
     return sni_cpu_keep(&made, sizeof made, state, err);
 }
 
-static sn_status depthwise_run(sni_kernel *k) {
+sn_status sni_conv_depthwise_run(sni_kernel *k) {
     const depthwise_weights *w = k->state;
     sni_blocked_call call;
     sni_blocked_extra extra;
@@ -63,14 +64,3 @@ static sn_status depthwise_run(sni_kernel *k) {
     sni_blocked_extra_done(&extra);
     return SN_OK;
 }
-
-const sni_impl sni_cpu_blocked_depthwise = {
-    .name = "conv_depthwise_blocked_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = depthwise_accepts,
-    .prepare = depthwise_prepare,
-    .release = free,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = depthwise_run,
-};

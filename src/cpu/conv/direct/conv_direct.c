@@ -2,6 +2,7 @@
  * weights. Every output is the same sum in the same order whatever the number of threads. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/conv/blocked.h"
 #include "cpu/conv/direct/conv_direct.h"
@@ -528,26 +529,10 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
     return sni_long_for(k, j.items, j.grain, item_work(&j), run_items, &j);
 }
 
-sn_status sni_conv_direct_run(sni_kernel *k, const void *state) {
-    const sni_direct_weights *w = state;
+sn_status sni_conv_direct_run(sni_kernel *k) {
+    const sni_direct_weights *w = k->state;
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     return sni_conv_direct_call(k, w, &call, sni_in(k, 5));
 }
-
-static sn_status run_prepared(sni_kernel *k) {
-    return sni_conv_direct_run(k, k->state);
-}
-
-const sni_impl sni_cpu_conv_direct = {
-    .name = "conv_direct_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = sni_conv_direct_accepts,
-    .by_shape = true,
-    .prepare = sni_conv_direct_prepare,
-    .release = sni_conv_direct_release,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = run_prepared,
-};

@@ -1,5 +1,6 @@
 /* conv_direct_pack.c - weights of direct convolutions: which are accepted, and how they are packed.
  */
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/conv/direct/conv_direct.h"
 
@@ -17,7 +18,7 @@ static bool is_pointwise(const sni_conv_geometry *g) {
     return g->groups == 1 && g->kernel_h == 1 && g->kernel_w == 1;
 }
 
-bool sni_conv_direct_accepts(const sni_choice *c) {
+bool sni_conv_direct_supports(const sni_choice *c) {
     sni_conv_geometry g;
     bool plain;
     if (c->node->n_out > 1 || !sni_blocked_geometry(c, &g, &plain)) return false;

@@ -2,6 +2,7 @@
  * with, by Winograd's method: the pixels of even and odd rows and columns become four channels of a
  * picture half as high and wide, over which the convolution has stride 1 and half the taps. */
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
@@ -40,7 +41,7 @@ static sni_conv_geometry phases_of(const sni_conv_geometry *g) {
     return p;
 }
 
-static bool phases_accepts(const sni_choice *c) {
+bool sni_conv_phases_supports(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
     bool plain;
@@ -70,13 +71,13 @@ static bool phases_choose(const sni_choice *c, phases_choice *out) {
     return sni_wino_cost(phases, &out->variant) + copied < sni_wino_cost(g, NULL);
 }
 
-static bool phases_pays(const sni_choice *c) {
+bool sni_conv_phases_suits(const sni_choice *c) {
     phases_choice p;
     return phases_choose(c, &p);
 }
 
 /* Points along the axes, and where the taps begin. */
-static uint32_t phases_variant(const sni_choice *c) {
+uint32_t sni_conv_phases_variant(const sni_choice *c) {
     phases_choice p;
     if (!phases_choose(c, &p)) return 0;
     return (uint32_t)(shift_of(p.g.pad_top) << 9 | shift_of(p.g.pad_left) << 8 |
@@ -109,7 +110,7 @@ static sn_status pack(const sni_choice *c, const phases_choice *p, float *points
     return SN_OK;
 }
 
-static sn_status phases_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_phases_prepare(const sni_choice *c, void **state, sn_error *err) {
     phases_choice p;
     phases_weights made = {0};
     bool filled;
@@ -162,7 +163,7 @@ static void split_rows(void *ctx, int64_t begin, int64_t end) {
             split_block(j, i / j->phases->in_h, i % j->phases->in_h, b);
 }
 
-static sn_status phases_run(sni_kernel *k) {
+sn_status sni_conv_phases_run(sni_kernel *k) {
     const phases_weights *w = k->state;
     sni_blocked_call call;
     void *room;
@@ -179,20 +180,14 @@ static sn_status phases_run(sni_kernel *k) {
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
     sni_parallel_for(k->threads, p.n * p.in_h, sni_cpu_grain(j.blocks * line), split_rows, &j);
-    sni_wino_run(&p, &w->variant, w->points, j.to, call.y, &call.epilogue, k->threads, scratch);
+    sni_wino_run(&(sni_wino_call){.g = &p,
+                                  .variant = &w->variant,
+                                  .packed = w->points,
+                                  .x = j.to,
+                                  .y = call.y,
+                                  .epilogue = call.epilogue,
+                                  .threads = k->threads,
+                                  .scratch = scratch,
+                                  .scratch_floats = count});
     return SN_OK;
 }
-
-const sni_impl sni_cpu_conv_phases = {
-    .name = "conv_phases_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = phases_accepts,
-    .pays = phases_pays,
-    .variant = phases_variant,
-    .by_shape = true,
-    .prepare = phases_prepare,
-    .release = free,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = phases_run,
-};

@@ -2,6 +2,7 @@
  * Groups that fill whole blocks are convolutions of their own, which threads share out. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
@@ -15,9 +16,8 @@ typedef struct wino_weights {
     size_t group;                  /* floats of a group's points */
 } wino_weights;
 
-/* As the number of a variant: weights are transformed when they are used, products are made by
- * pairs.
- */
+/* As the number of a variant: weights are transformed when they are used, products are Winograd
+ * inner products. */
 enum { TAPS = 256, INNER_PRODUCT = 512 };
 
 /* The convolution of a choice, and that of one of its groups; false if they do not fill blocks. */
@@ -48,25 +48,25 @@ static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_var
     if (p->winograd <= 0 || p->winograd >= TAPS ||
         !sni_wino_variant_of(g, (int)p->winograd / 16, (int)p->winograd % 16, variant))
         return false;
-    variant->inner_product = p->inner_product && sni_wino_can_pair(g);
+    variant->inner_product = p->inner_product && sni_wino_takes_inner_product(g);
     return true;
 }
 
-static bool wino_accepts(const sni_choice *c) {
+bool sni_conv_winograd_supports(const sni_choice *c) {
     const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g, group;
     return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
            geometry_of(c, &g, &group) && has_variant(&group);
 }
 
-static bool wino_pays(const sni_choice *c) {
+bool sni_conv_winograd_suits(const sni_choice *c) {
     sni_conv_geometry g, group;
     sni_wino_variant variant;
     return geometry_of(c, &g, &group) && choose(c, &group, &variant);
 }
 
 /* Points along the axes; what prepare makes for these shapes. */
-static uint32_t wino_variant(const sni_choice *c) {
+uint32_t sni_conv_winograd_variant(const sni_choice *c) {
     sni_conv_geometry g, group;
     sni_wino_variant variant;
     if (!geometry_of(c, &g, &group) || !choose(c, &group, &variant)) return 0;
@@ -75,7 +75,7 @@ static uint32_t wino_variant(const sni_choice *c) {
                               (variant.inner_product ? INNER_PRODUCT : 0);
 }
 
-static sn_status wino_prepare(const sni_choice *c, void **state, sn_error *err) {
+sn_status sni_conv_winograd_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g, group;
     const sni_unaligned_float *w;
     wino_weights made = {0};
@@ -118,8 +118,15 @@ static void run_group(const group_job *j, int64_t item, float *scratch) {
     if (e.bias) e.bias += channel;
     if (e.slopes) e.slopes += channel;
     if (e.residual) e.residual += y;
-    sni_wino_run(g, &j->w->variant, j->w->points + (size_t)group * j->w->group, j->call->x + x,
-                 j->call->y + y, &e, 1, scratch);
+    sni_wino_run(&(sni_wino_call){.g = g,
+                                  .variant = &j->w->variant,
+                                  .packed = j->w->points + (size_t)group * j->w->group,
+                                  .x = j->call->x + x,
+                                  .y = j->call->y + y,
+                                  .epilogue = e,
+                                  .threads = 1,
+                                  .scratch = scratch,
+                                  .scratch_floats = j->scratch_part});
 }
 
 static void run_groups(void *ctx, int64_t begin, int64_t end) {
@@ -146,7 +153,7 @@ static sn_status run_grouped(sni_kernel *k, const sni_blocked_call *call) {
     return SN_OK;
 }
 
-static sn_status wino_run(sni_kernel *k) {
+sn_status sni_conv_winograd_run(sni_kernel *k) {
     const wino_weights *w = k->state;
     sni_blocked_call call;
     if (sni_out(k, 0)->count == 0) return SN_OK;
@@ -155,24 +162,17 @@ static sn_status wino_run(sni_kernel *k) {
     size_t count = sni_wino_scratch_size(&call.geometry, &w->variant, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;
-    sni_wino_run(&call.geometry, &w->variant, w->points, call.x, call.y, &call.epilogue, k->threads,
-                 scratch);
+    sni_wino_run(&(sni_wino_call){.g = &call.geometry,
+                                  .variant = &w->variant,
+                                  .packed = w->points,
+                                  .x = call.x,
+                                  .y = call.y,
+                                  .epilogue = call.epilogue,
+                                  .threads = k->threads,
+                                  .scratch = scratch,
+                                  .scratch_floats = count});
     return SN_OK;
 }
-
-const sni_impl sni_cpu_conv_wino = {
-    .name = "conv_winograd_f32",
-    .op = "BlockedConv",
-    .domain = SNI_SINTER_DOMAIN,
-    .accepts = wino_accepts,
-    .pays = wino_pays,
-    .variant = wino_variant,
-    .by_shape = true,
-    .prepare = wino_prepare,
-    .release = free,
-    .packs = 1u << 1 | 1u << 2 | 1u << 4,
-    .run = wino_run,
-};
 
 /* ---- Ways to measure ---- */
 

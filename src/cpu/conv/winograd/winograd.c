@@ -1,4 +1,4 @@
-/* winograd.c - cutting and threads of Winograd convolution.
+/* winograd.c - runs Winograd convolution: transforms, products and threads.
  *
  * What is said of channels holds for those of all phases where the stride is 2, phase after phase.
  *
@@ -13,308 +13,18 @@
  * order in either case. */
 #include "cpu/conv/winograd/winograd.h"
 
-#include "base/work_stealing.h"
+#include "base/tensor.h"
 #include "base/threadpool.h"
-#include "cpu/gemm/emulated.h"
-#include "cpu/gemm/inner_product.h"
+#include "base/work_stealing.h"
 #include "cpu/conv/winograd/winograd_inner_product.h"
 #include "cpu/conv/winograd/winograd_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- Forms ---- */
-
-/* `taps` is 1 to 7, that of a phase 2 to 4. */
-static bool axis_variant(int64_t taps, int points, int *t, int *m, int *r) {
-    if (taps == 1 ? points != 1 : points != 4 && points != 6 && points != 8 && points != 10)
-        return false;
-    if (points <= taps && points > 1) return false;
-    *t = points;
-    *r = (int)taps;
-    *m = points - (int)taps + 1;
-    return true;
-}
-
-enum { STRIDED_POINTS = 6 }; /* most of a phase: 8 err by 1e-4 of the largest result */
-
-/* Taps of a convolution of stride 1, or of a phase; 0: no variant has so many. */
-static int64_t axis_taps(int64_t kernel, int64_t stride) {
-    bool odd = kernel == 3 || kernel == 5 || kernel == 7;
-    if (stride == 1) return odd || kernel == 1 || kernel == 2 || kernel == 4 ? kernel : 0;
-    return stride == 2 && odd ? (kernel + 1) / 2 : 0;
-}
-
-bool sni_wino_variant_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_variant *variant) {
-    sni_wino_variant f = {.stride = (int)g->stride_h};
-    int64_t taps_h = axis_taps(g->kernel_h, g->stride_h);
-    int64_t taps_w = axis_taps(g->kernel_w, g->stride_w);
-    if (g->groups != 1 || g->stride_h != g->stride_w || g->dilation_h != 1 || g->dilation_w != 1 ||
-        !taps_h || !taps_w || (t_h == t_w && (t_h == 1 || t_h == SNI_WINO_POINTS)))
-        return false;
-    if (g->stride_h == 2 && (t_h > STRIDED_POINTS || t_w > STRIDED_POINTS)) return false;
-    if (!axis_variant(taps_h, t_h, &f.t_h, &f.m_h, &f.r_h) ||
-        !axis_variant(taps_w, t_w, &f.t_w, &f.m_w, &f.r_w))
-        return false;
-    *variant = f;
-    return true;
-}
-
-bool sni_wino_variant_of_taps(const sni_conv_geometry *g, sni_wino_variant *variant) {
-    if (g->kernel_h != 3 || g->kernel_w != 3 || g->stride_h != 1 ||
-        !sni_wino_variant_of(g, 6, 6, variant))
-        return false;
-    variant->taps = true;
-    return true;
-}
-
-bool sni_wino_can_pair(const sni_conv_geometry *g) {
-    enum { LEAST_OUT = 96, LEAST_IN = 64 }; /* channels that are worth looking at all rows */
-    int64_t block = sni_cpu_kernels_get()->block;
-    return sni_inner_product_pays() && block == SNI_LEFT_STEPS && g->in_channels % block == 0 &&
-           g->in_channels >= LEAST_IN && g->out_channels >= LEAST_OUT;
-}
-
-/* ---- How a run is cut ---- */
-
-typedef struct cut {
-    int64_t tiles_h, tiles_w, tiles; /* the last over all images */
-    int64_t in_blocks, out_blocks, pairs, points;
-    int64_t v_blocks;  /* blocks of channels of all phases */
-    int64_t depth;     /* channels of all points */
-    int64_t most;      /* tiles of a block */
-    int64_t rows;      /* tiles of a group, */
-    int64_t most_rows; /* at most */
-    bool inner_product;
-    int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
-    bool by_channels;       /* threads share a block of tiles */
-    int parts;              /* threads */
-    int64_t v_step, m_step; /* from point to point; not a multiple of a page */
-    int64_t v_group;        /* from group to group of tiles, */
-    int64_t v_block;        /* and from block to block of channels */
-    size_t v_size, m_size;  /* floats of one block's V, one part's M */
-} cut;
-
-static int64_t limit(int64_t v, int64_t least, int64_t most) {
-    return v < least ? least : v > most ? most : v;
-}
-
-/* Sets the sizes of a block of at most `most` tiles with the sums of `together` pairs. */
-static void cut_block(cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
-    int64_t block = k->block;
-    c->most = most;
-    int64_t groups = sni_ceil_div(most, c->most_rows);
-    c->rows = sni_ceil_div(most, groups);
-    groups = sni_ceil_div(most, c->rows);
-    c->v_block = c->rows * block;
-    c->v_group = c->v_blocks * c->v_block;
-    c->v_step = groups * c->v_group + block;
-    c->v_size = (size_t)(c->points * c->v_step);
-    if (c->inner_product)
-        c->v_size += (size_t)sni_round_up(c->points * sni_wino_row_numbers(most), block);
-    c->together = together;
-    c->m_step = c->together * 2 * most * block + block;
-    c->m_size = (size_t)(c->points * c->m_step);
-}
-
-/* Floats that go through the level behind the second cache for blocks of `most` tiles with
- * `together` pairs at a time. */
-static double traffic(const cut *c, const sni_cpu_kernels *k, int64_t most, int64_t together) {
-    double cache = (double)sni_cpu_cache(2) / sizeof(float), block = k->block;
-    double blocks = ceil((double)c->tiles / (double)most);
-    double weights = (double)(c->depth * c->out_blocks) * block;
-    double v = (double)(c->points * c->v_blocks * most) * block;
-    double m = (double)(c->points * 2 * together * most) * block;
-    double rounds = ceil((double)c->pairs / (double)together), sum = 0;
-    if (weights > cache / 2 || c->tiles <= most) sum += weights;
-    if (v + m > 0.7 * cache) sum += v * (1 + rounds) + 2 * m * rounds;
-    return sum * blocks;
-}
-
-/* Tiles of a block: what fits the second cache, or more if the weights that then pass by less often
- * outweigh what spills. */
-static void cut_tiles(cut *c, const sni_cpu_kernels *k, int64_t least) {
-    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t tile = c->points * (c->v_blocks + 2) * k->block;
-    int64_t fit = limit(cache * 6 / 10 / tile / c->most_rows, 1, 16) * c->most_rows;
-    double best = -1;
-    int64_t best_most = 0, best_together = 0;
-    for (int64_t most = sni_min(fit, least);; most *= 2) {
-        most = sni_min(most, least);
-        int64_t few = limit(cache / 5 / (c->points * most * 2 * k->block), 1, c->pairs);
-        for (int all = 0; all <= 1; all++) {
-            int64_t together = all ? c->pairs : few;
-            double cost = traffic(c, k, most, together);
-            if (best >= 0 && cost >= 0.9 * best) continue;
-            best = cost;
-            best_most = most;
-            best_together = together;
-        }
-        if (most == least || most >= 16 * fit) break;
-    }
-    cut_block(c, k, best_most, best_together);
-}
-
-enum { TAPS_MOST = 16 }; /* tiles that share weights which are transformed when they are used */
-
-/* Blocks of few tiles, V(tile group, channel block, point, tile, c); threads share out the blocks
- * of output channels and each has the whole V. */
-static void cut_taps(cut *c, const sni_cpu_kernels *k) {
-    c->rows = k->wino->taps_tiles;
-    int64_t groups = sni_ceil_div(sni_min(c->tiles, TAPS_MOST), c->rows);
-    c->most = groups * c->rows;
-    c->v_step = c->rows * k->block;
-    c->v_block = c->points * c->v_step;
-    c->v_group = c->in_blocks * c->v_block;
-    c->v_size = (size_t)(groups * c->v_group);
-    c->m_step = c->most * k->block;
-    c->m_size = (size_t)(c->points * c->m_step);
-    c->parts = (int)sni_min(c->parts, c->out_blocks);
-}
-
-/* Floats of weights that every thread may read, and tiles of a thread whose products take as long
- * as that. */
-enum { NEAR_WEIGHTS = 1 << 21, NEAR_TILES = 16 };
-
-static cut cut_of(const sni_conv_geometry *g, const sni_wino_variant *f, const sni_cpu_kernels *k,
-                  int threads) {
-    cut c = {.tiles_h = sni_ceil_div(g->out_h, f->m_h), .tiles_w = sni_ceil_div(g->out_w, f->m_w)};
-    c.tiles = g->n * c.tiles_h * c.tiles_w;
-    c.in_blocks = sni_blocks(g->in_channels, k->block);
-    c.out_blocks = sni_blocks(g->out_channels, k->block);
-    c.pairs = sni_ceil_div(c.out_blocks, 2);
-    c.points = sni_wino_points(f);
-    c.v_blocks = sni_wino_phases(f) * c.in_blocks;
-    c.depth = sni_wino_depth(g, f);
-    c.parts = threads < 1 ? 1 : (int)sni_min(threads, SNI_MAX_PARTS);
-    c.inner_product = f->inner_product;
-    c.most_rows =
-        f->inner_product ? sni_min(k->wino->rows, sni_inner_product_most()) : k->wino->rows;
-    if (f->taps) {
-        cut_taps(&c, k);
-        return c;
-    }
-    cut_tiles(&c, k, c.tiles);
-    if (c.parts == 1) return c;
-    int64_t cache = (int64_t)(sni_cpu_cache(2) / sizeof(float));
-    int64_t weights = c.depth * c.out_blocks * k->block;
-    int64_t share = sni_ceil_div(c.tiles, c.parts);
-    bool far = weights > NEAR_WEIGHTS || (share < NEAR_TILES && weights > cache / 2);
-    c.by_channels = share < c.most && far && c.pairs >= c.parts;
-    if (c.by_channels) {
-        cut_block(&c, k, c.most, sni_min(c.together, sni_ceil_div(c.pairs, c.parts)));
-        return c;
-    }
-    c.parts = (int)sni_min(c.parts, c.tiles);
-    int64_t blocks = sni_ceil_div(sni_ceil_div(c.tiles, c.most), c.parts) * c.parts;
-    cut_block(&c, k, sni_ceil_div(c.tiles, sni_min(blocks, c.tiles)), c.together);
-    return c;
-}
-
-size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_variant *variant,
-                             int threads) {
-    cut c = cut_of(g, variant, sni_cpu_kernels_get(), threads);
-    size_t blocks = c.by_channels ? 1 : (size_t)c.parts;
-    return blocks * c.v_size + (size_t)c.parts * c.m_size;
-}
-
-/* ---- What it costs ---- */
-
-/* Cycles to bring in weights, which have left the second cache since the last run: a model's other
- * layers had theirs there in between. What a run reads again comes from less far away. */
-static double stream_cost(const sni_cpu_kernels *k, double weights, double again) {
-    bool slow = k->block == 16 && !sni_cpu_halves_vectors(); /* beside what they compute */
-    return weights / (slow ? 3 : 6) + again / 8;
-}
-
-/* Cycles that so many instructions on vectors take, of which two begin at once. */
-static double vector_cost(double count) {
-    return sni_cpu_halves_vectors() ? count : count / 2;
-}
-
-/* Work and streams go on side by side, but not wholly. */
-static double both(double work, double stream) {
-    return work > stream ? work + 0.35 * stream : stream + 0.35 * work;
-}
-
-static double direct_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, bool pair,
-                          bool emulated) {
-    double outs = (double)(g->n * g->out_h * g->out_w * sni_blocks(g->out_channels, k->block));
-    double taps = (double)(g->in_channels / g->groups * g->kernel_h * g->kernel_w);
-    double weights = (double)g->out_channels * taps * sizeof(float);
-    double rate = k->block == 16 ? 0.95 : 0.82; /* of the most that two units do */
-    bool one = g->groups == 1 && g->in_channels % k->block == 0;
-    int64_t pixels = g->out_h * g->out_w;
-    if (pair && one && sni_inner_product_pays() &&
-        sni_inner_product_suits(pixels, g->out_channels, (int64_t)taps))
-        rate = 1.25; /* by pairs of terms */
-    double work = vector_cost(outs * taps) / rate;
-    if (emulated && one && sni_emulated_suits(pixels, g->out_channels, (int64_t)taps))
-        work = sni_emulated_cost(g->n * pixels, g->out_channels, (int64_t)taps);
-    /* Weights are not fetched ahead. */
-    return both(work, 1.5 * stream_cost(k, weights, 0));
-}
-
-/* Products of a variant of taps: 4 rows of points need 4 additions for each of 3 taps and 6 points
- * more, 2 rows none for the taps. */
-static double taps_cost(const sni_conv_geometry *g, const sni_cpu_kernels *k, const cut *c) {
-    double each = vector_cost((double)(c->points * c->rows + 4 * 12 + 2 * 6)) / 0.85;
-    double blocks = ceil((double)c->tiles / (double)c->most);
-    double weights = 9.0 * (double)(g->in_channels * g->out_channels) * sizeof(float);
-    return both(ceil((double)c->tiles / (double)c->rows) * each *
-                    (double)(g->in_channels * c->out_blocks),
-                stream_cost(k, weights, (blocks - 1) * weights));
-}
-
-double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *f) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (!f) return direct_cost(g, k, false, false);
-    cut c = cut_of(g, f, k, 1);
-    double tiles = (double)c.tiles, rows = (double)c.rows;
-    /* Vectors that the transforms move. */
-    double in = (double)f->t_h * (f->m_w + f->t_w) * (double)c.v_blocks;
-    double out = ((double)(f->t_h + f->m_h) * f->t_w + (double)f->m_h * (f->t_w + f->m_w)) *
-                 (double)c.out_blocks;
-    if (f->taps) return 2000 + tiles * vector_cost(8 * in + 2.6 * out) + taps_cost(g, k, &c);
-    /* A product of few rows waits for its sums and its weights. */
-    double products =
-        ceil(tiles / rows) * (rows < 5 ? 5 : rows) * vector_cost((double)(c.depth * c.out_blocks));
-    if (f->inner_product) products = 0.74 * products + 6 * tiles * (double)(c.points * c.v_blocks);
-    double weights = (double)(c.depth * c.out_blocks * k->block) * sizeof(float);
-    double bytes = traffic(&c, k, c.most, c.together) * sizeof(float);
-    double stream = stream_cost(k, weights, bytes > weights ? bytes - weights : 0);
-    return 2000 + both(products / 0.9 + tiles * vector_cost(6 * in + 2.6 * out), stream);
-}
-
-enum { TAPS_PAY = 4 }; /* tiles up to which transformed weights come too late from memory */
-
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool emulated,
-                     sni_wino_variant *variant) {
-    static const int points[] = {4, 6, 8, 10};
-    sni_conv_geometry known = *g;
-    if (known.n < 1) known.n = 1;
-    if (known.in_h < 1 || known.in_w < 1 || known.out_h < 1 || known.out_w < 1)
-        known.in_h = known.in_w = known.out_h = known.out_w = 40;
-    double best = direct_cost(&known, sni_cpu_kernels_get(), pair, emulated) * 0.95;
-    bool found = false;
-    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        sni_wino_variant f;
-        int t_h = g->kernel_h > 1 ? points[i] : 1, t_w = g->kernel_w > 1 ? points[i] : 1;
-        if (!sni_wino_variant_of(g, t_h, t_w, &f)) continue;
-        f.inner_product = pair && sni_wino_can_pair(g);
-        double cost = sni_wino_cost(&known, &f);
-        if (cost >= best * (found ? 0.92 : 1)) continue; /* more points round more */
-        best = cost;
-        *variant = f;
-        found = true;
-    }
-    sni_wino_variant taps;
-    if (!sni_wino_variant_of_taps(g, &taps)) return found;
-    int64_t tiles =
-        known.n * sni_ceil_div(known.out_h, taps.m_h) * sni_ceil_div(known.out_w, taps.m_w);
-    if (tiles > TAPS_PAY || sni_wino_cost(&known, &taps) >= best) return found;
-    *variant = taps;
-    return true;
+static int64_t clamp(int64_t v, int64_t min, int64_t max) {
+    return v < min ? min : v > max ? max : v;
 }
 
 /* ---- One block of tiles ---- */
@@ -323,7 +33,7 @@ typedef struct job {
     const sni_conv_geometry *g;
     const sni_wino_variant *variant;
     const sni_cpu_kernels *kernels;
-    const cut *c;
+    const sni_wino_cut *c;
     const float *packed, *x;
     float *y;
     const sni_conv_epilogue *e;
@@ -337,7 +47,8 @@ typedef struct job {
 static const float zeros[2 * SNI_WINO_STRIP * 16]; /* a row of a picture, every other column */
 
 /* Where tile number `tile` (of all images) is. */
-static void tile_place(const cut *c, int64_t tile, int64_t *image, int64_t *row, int64_t *column) {
+static void tile_place(const sni_wino_cut *c, int64_t tile, int64_t *image, int64_t *row,
+                       int64_t *column) {
     *column = tile % c->tiles_w;
     *row = tile / c->tiles_w % c->tiles_h;
     *image = tile / c->tiles_w / c->tiles_h;
@@ -362,7 +73,7 @@ static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t c
     }
     s->columns = (s->tiles - 1) * s->m_w + s->t_w;
     s->from = sni_min(columns_before(-left, stride), s->columns);
-    s->to = limit(columns_before(g->in_w - left, stride), s->from, s->columns);
+    s->to = clamp(columns_before(g->in_w - left, stride), s->from, s->columns);
     const float *plane =
         j->x + (image * blocks + channel_block % blocks) * g->in_h * g->in_w * block;
     for (int i = 0; i < s->t_h; i++) {
@@ -376,7 +87,7 @@ static void input_strip(const job *j, sni_wino_input *s, int64_t tile, int64_t c
 /* Input channel blocks [from, to), of all phases, of tiles [first, first + count) to V. */
 static void input_block(const job *j, int64_t first, int64_t count, int64_t from, int64_t to,
                         float *v) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block;
     sni_wino_input s = {.t_h = j->variant->t_h,
                         .t_w = j->variant->t_w,
@@ -400,7 +111,7 @@ static void input_block(const job *j, int64_t first, int64_t count, int64_t from
 
 /* Points [from, to) of a block's V for products by pairs. */
 static void pair_points(const job *j, int64_t count, int64_t from, int64_t to, float *v) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     for (int64_t point = from; point < to; point++) {
         int64_t first, last, block = j->kernels->block;
         sni_wino_phases_at(j->variant, point, &first, &last);
@@ -415,7 +126,7 @@ static void pair_points(const job *j, int64_t count, int64_t from, int64_t to, f
 /* The weights of a pair at a point, which `before` channels of others come before, and how many
  * blocks it has. */
 static const float *weights_of(const job *j, int64_t pair, int64_t before, int *nv) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block;
     *nv = (int)sni_min(2, c->out_blocks - 2 * pair);
     return j->packed + (pair * c->depth * 2 + before * *nv) * block;
@@ -432,7 +143,7 @@ typedef struct place {
 /* A group of `rows` tiles from tile t on, whose rows begin at `a`. */
 static void multiply_group(const job *j, const place *p, const float *v, const float *a, int64_t t,
                            int64_t rows, const float *next, int64_t step, float *to) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
     if (!c->inner_product) {
         j->kernels->wino->product((int)rows, p->nv, p->phases, channels, a, c->v_block, p->u, to,
@@ -463,7 +174,7 @@ static void multiply_group(const job *j, const place *p, const float *v, const f
  * by each group of tiles: memory delivers no faster. */
 static void multiply_point(const job *j, int64_t count, const place *p, const float *v,
                            const float *a, float *to) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, groups = sni_ceil_div(count, c->rows);
     int64_t step = sni_ceil_div(p->nv * block, groups);
     const float *next = p->next;
@@ -489,7 +200,7 @@ static int64_t channels_before(const job *j, int64_t point) {
 /* Products of `pairs` pairs of output channel blocks from `pair` on, at one point. */
 static void multiply(const job *j, int64_t count, int64_t point, int64_t pair, int64_t pairs,
                      const float *v, float *m) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, before = channels_before(j, point), first, last;
     sni_wino_phases_at(j->variant, point, &first, &last);
     int64_t after = before + (last - first) * j->g->in_channels;
@@ -521,7 +232,7 @@ static void output_block(const job *j, int64_t first, int64_t count, int64_t out
                          const float *m) {
     const sni_conv_geometry *g = j->g;
     const sni_wino_variant *f = j->variant;
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block;
     sni_wino_output s = {.t_h = f->t_h,
                          .t_w = f->t_w,
@@ -595,7 +306,7 @@ static void run_step(job *j, int part, piece *p, step which, int64_t units) {
 
 /* Pairs [from, to) of output channel blocks of a block of tiles. */
 static void output_pairs(job *j, int part, piece *p, int64_t from, int64_t to) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     for (p->pair = from; p->pair < to; p->pair += c->together) {
         p->pairs = sni_min(c->together, to - p->pair);
         run_step(j, part, p, MULTIPLY, sni_ceil_div(c->points, POINTS));
@@ -610,7 +321,7 @@ enum { TAPS_BLOCKS = 2 }; /* blocks of input channels whose weights stay in the 
 /* The sums of one block of output channels over all tiles of a block. */
 static void multiply_taps(const job *j, int64_t count, int64_t out_block, const float *v,
                           float *m) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, channels = j->g->in_channels, row = 9 * block;
     int64_t groups = sni_ceil_div(count, c->rows);
     for (int64_t b = 0; b < c->in_blocks; b += TAPS_BLOCKS) {
@@ -639,7 +350,7 @@ static void multiply_taps(const job *j, int64_t count, int64_t out_block, const 
 
 /* Tiles that a group lacks are zeros. */
 static void input_taps(const job *j, int64_t first, int64_t count, float *v) {
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t groups = sni_ceil_div(count, c->rows);
     if (count % c->rows) memset(v + (groups - 1) * c->v_group, 0, (size_t)c->v_group * sizeof *v);
     input_block(j, first, count, 0, c->in_blocks, v);
@@ -648,7 +359,7 @@ static void input_taps(const job *j, int64_t first, int64_t count, float *v) {
 
 static void run_taps(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     for (int64_t part = begin; part < end; part++) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size), *m = v + c->v_size;
         int64_t last = (part + 1) * c->out_blocks / c->parts;
@@ -667,7 +378,7 @@ static void run_taps(void *ctx, int64_t begin, int64_t end) {
 
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     job *j = ctx;
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     int64_t blocks = sni_ceil_div(c->tiles, c->most);
     for (int part = (int)begin; part < (int)end; part++) {
         float *v = j->scratch + (size_t)part * (c->v_size + c->m_size);
@@ -695,7 +406,7 @@ static void share_points(void *ctx, int64_t begin, int64_t end) {
 
 static void share_output(void *ctx, int64_t begin, int64_t end) {
     job *j = ctx;
-    const cut *c = j->c;
+    const sni_wino_cut *c = j->c;
     for (int part = (int)begin; part < (int)end; part++) {
         piece p = {.first = j->first, .count = j->count, .v = j->scratch};
         p.m = j->scratch + c->v_size + (size_t)part * c->m_size;
@@ -716,25 +427,33 @@ static void set_clamp(job *j) {
     j->finish = e->act != SNI_ACT_NONE && e->act != SNI_ACT_RELU && e->act != SNI_ACT_CLIP;
 }
 
-void sni_wino_run(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *packed,
-                  const float *x, float *y, const sni_conv_epilogue *e, int threads,
-                  float *scratch) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    cut c = cut_of(g, variant, k, threads);
+/* What callers have to keep. */
+static void check_call(const sni_wino_call *call) {
+    size_t block = (size_t)sni_cpu_kernels_get()->block * sizeof(float);
+    assert((uintptr_t)call->packed % block == 0 && (uintptr_t)call->x % block == 0);
+    assert((uintptr_t)call->y % block == 0 && (uintptr_t)call->scratch % SNI_ALIGN == 0);
+    assert(call->scratch_floats >= sni_wino_scratch_size(call->g, call->variant, call->threads));
+    (void)block;
+    (void)call;
+}
+
+void sni_wino_run(const sni_wino_call *call) {
+    sni_wino_cut c = sni_wino_cut_of(call->g, call->variant, call->threads);
     job j;
-    j.g = g;
-    j.variant = variant;
-    j.kernels = k;
+    check_call(call);
+    j.g = call->g;
+    j.variant = call->variant;
+    j.kernels = sni_cpu_kernels_get();
     j.c = &c;
-    j.packed = packed;
-    j.x = x;
-    j.y = y;
-    j.e = e;
-    j.scratch = scratch;
+    j.packed = call->packed;
+    j.x = call->x;
+    j.y = call->y;
+    j.e = &call->epilogue;
+    j.scratch = call->scratch;
     set_clamp(&j);
     if (!c.by_channels) {
         sni_stealing_init(&j.stealing, c.parts, run_unit, &j);
-        sni_parallel_for(c.parts, c.parts, 1, variant->taps ? run_taps : run_blocks, &j);
+        sni_parallel_for(c.parts, c.parts, 1, call->variant->taps ? run_taps : run_blocks, &j);
         return;
     }
     for (j.first = 0; j.first < c.tiles; j.first += c.most) {

@@ -27,7 +27,7 @@ typedef struct sni_wino_variant {
     int r_h, r_w;       /* taps, of a phase */
     int stride;         /* 1 or 2 */
     bool taps;          /* weights are transformed when they are used */
-    bool inner_product; /* products are made by pairs of terms (cpu/gemm/inner_product.h) */
+    bool inner_product; /* products are Winograd inner products (cpu/gemm/inner_product.h) */
 } sni_wino_variant;
 
 enum {
@@ -83,7 +83,10 @@ struct sni_wino_kernels {
     int rows; /* tiles that one product takes */
     void (*input)(const sni_wino_input *s);
     void (*output)(const sni_wino_output *s);
-    /* c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is `phases` times the
+    /* A plain function of numbers: it is called for every few tiles of every point, where filling a
+     * struct takes as long as the call.
+     *
+     * c (`nv` channel blocks, c_step apart, of `rows` tiles) = a b. `a` is `phases` times the
      * blocks of `channels`, a_step apart, of `rows` tiles; b is as often `channels` rows of nv
      * blocks. With each row of b two places of the weights to come are fetched: one `step` floats
      * farther from `next` on, and one `second` floats behind that. */
@@ -99,8 +102,9 @@ struct sni_wino_kernels {
     void (*weights)(const sni_wino_weights *s);
 };
 
-/* Whether products of this convolution's points can be made by pairs, and that pays. */
-bool sni_wino_can_pair(const sni_conv_geometry *g);
+/* Whether products of this convolution's points can be Winograd inner products, and those are
+ * quicker. */
+bool sni_wino_takes_inner_product(const sni_conv_geometry *g);
 
 /* The variant with so many points along the axes (1 along an axis with one tap; 10 along one axis
  * only; with stride 2 at most 6). False if there is none for this convolution. */
@@ -115,9 +119,10 @@ double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *variant
 /* The variant that is expected to be the quickest; false if the direct way is, or there is none.
  * Does not depend on threads, because results do on the variant; it does on the number of images,
  * which share the weights. Sizes that are not known (below 1) are taken to be those of one middling
- * picture. `pair`: products are made by pairs where that pays; `split`: the direct way is by parts
- * of floats (cpu/split.h) where that pays. */
-bool sni_wino_choose(const sni_conv_geometry *g, bool pair, bool emulated,
+ * picture. `inner_product`: products are made by Winograd's inner product
+ * (cpu/gemm/inner_product.h) where that is quicker; `emulated`: the direct way is the emulated
+ * product (cpu/gemm/emulated.h) where that is. */
+bool sni_wino_choose(const sni_conv_geometry *g, bool inner_product, bool emulated,
                      sni_wino_variant *variant);
 
 /* Floats of packed weights. */
@@ -131,10 +136,19 @@ void sni_wino_pack(const sni_conv_geometry *g, const sni_wino_variant *variant,
 size_t sni_wino_scratch_size(const sni_conv_geometry *g, const sni_wino_variant *variant,
                              int threads);
 
-/* Runs it; x, y and `scratch` are aligned to 64 bytes. Results are the same for any number of
- * threads. */
-void sni_wino_run(const sni_conv_geometry *g, const sni_wino_variant *variant, const float *packed,
-                  const float *x, float *y, const sni_conv_epilogue *e, int threads,
-                  float *scratch);
+/* One run. packed, x and y are aligned to a block of channels, scratch to SNI_ALIGN. */
+typedef struct sni_wino_call {
+    const sni_conv_geometry *g;
+    const sni_wino_variant *variant;
+    const float *packed, *x;
+    float *y;
+    sni_conv_epilogue epilogue;
+    int threads;
+    float *scratch;
+    size_t scratch_floats; /* at least sni_wino_scratch_size() */
+} sni_wino_call;
+
+/* Results are the same for any number of threads. */
+void sni_wino_run(const sni_wino_call *call);
 
 #endif

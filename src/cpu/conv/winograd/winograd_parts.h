@@ -43,4 +43,31 @@ static inline int64_t sni_wino_depth(const sni_conv_geometry *g, const sni_wino_
     return count * g->in_channels;
 }
 
+/* How a run is cut into blocks of tiles, whose transformed input V and sums M stay in the
+ * second-level cache, and how threads share them. */
+typedef struct sni_wino_cut {
+    int64_t tiles_h, tiles_w, tiles; /* the last over all images */
+    int64_t in_blocks, out_blocks, pairs, points;
+    int64_t v_blocks;  /* blocks of channels of all phases */
+    int64_t depth;     /* channels of all points */
+    int64_t most;      /* tiles of a block */
+    int64_t rows;      /* tiles of a group, */
+    int64_t most_rows; /* at most */
+    bool inner_product;
+    int64_t together;       /* pairs of output channel blocks whose sums are kept at once */
+    bool by_channels;       /* threads share a block of tiles */
+    int parts;              /* threads */
+    int64_t v_step, m_step; /* from point to point; not a multiple of a page */
+    int64_t v_group;        /* from group to group of tiles, */
+    int64_t v_block;        /* and from block to block of channels */
+    size_t v_size, m_size;  /* floats of one block's V, one part's M */
+} sni_wino_cut;
+
+/* By sizes, the variant and the caches alone; `threads` decide about sharing, not about results. */
+sni_wino_cut sni_wino_cut_of(const sni_conv_geometry *g, const sni_wino_variant *f, int threads);
+
+/* Floats that go through the level behind the second cache for blocks of `most` tiles with
+ * `together` pairs at a time. */
+double sni_wino_traffic(const sni_wino_cut *c, int64_t most, int64_t together);
+
 #endif
