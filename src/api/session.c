@@ -4,6 +4,7 @@
 #include "api/cache.h"
 #include "api/custom.h"
 #include "api/session.h"
+#include "ops/core/infer_graph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,14 +64,24 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
     return s->cache_path ? SN_OK : sni_fail_memory(err);
 }
 
+/* Inputs of a copy are declared again as they were before it was optimised. */
+static void declare_inputs(sni_graph *g, const sni_graph *as) {
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        g->values[g->inputs[i]]->type = as->values[as->inputs[i]]->type;
+}
+
 /* Optimises a copy of the model's graph. `fold_defaults`: inputs with a default are constants in
- * it. `f` is freed by the caller, after failure too. */
+ * it; otherwise they are inputs, and inputs may have other shapes than declared where
+ * sni_infer_any_inputs() says so. `f` is freed by the caller, after failure too. */
 static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_defaults,
                               sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
     SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
-    if (fold_defaults) sni_graph_fold_input_defaults(f->graph);
+    if (fold_defaults)
+        sni_graph_fold_input_defaults(f->graph);
+    else
+        SN_TRY(sni_infer_any_inputs(f->graph, err));
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
@@ -78,6 +89,7 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .portable = o->portable,
                                .deadline_ns = sni_deadline_in(o->prepare_limit_ns)};
     SN_TRY(sni_optimize(f->graph, &options, report, err));
+    if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);
 }

@@ -238,9 +238,10 @@ static inline void versus_add_node(versus *v, int n_out) {
         assert_int_equal(sni_graph_add_value(e->graph, (sni_str){0}, &value, &e->err), SN_OK);
         ids[i] = value->id;
     }
-    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID, sni_str_of(v->domain),
-                                        sni_str_of(e->type), e->in_ids, e->n_in, ids, n_out, &n,
-                                        &e->err),
+    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID,
+                                        &(sni_new_node){sni_str_of(v->domain), sni_str_of(e->type),
+                                                        e->in_ids, e->n_in, ids, n_out},
+                                        &n, &e->err),
                      SN_OK);
     n->version = e->version;
     for (int i = 0; i < e->n_attrs; i++)
