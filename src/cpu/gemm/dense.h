@@ -46,7 +46,7 @@ int sni_dense_variants(const sni_choice *c, const sni_dense_weight *weight, uint
 /* The families that a product of these shapes uses of a sni_dense; sni_impl.uses. */
 uint32_t sni_dense_uses(const sni_choice *c, const void *state);
 
-/* Packs a right operand for products of digits. `open` is asked where it comes from, unless a
+/* Packs a right operand for emulated products. `open` is asked where it comes from, unless a
  * compiled model brings it finished. */
 typedef struct sni_dense_origin {
     int64_t k, n;

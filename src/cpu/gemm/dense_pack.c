@@ -155,7 +155,7 @@ sn_status sni_dense_emulated(const sni_choice *c, const sni_dense_origin *from, 
     void *data;
     if (floats || given == sni_emulated_size(from->k, from->n, false)) {
         SN_TRY(sni_pack_alloc(c, given, &data, &filled, err));
-        if (!filled) return sni_fail(err, SN_INTERNAL, "packed weights: digits that were there");
+        if (!filled) return sni_fail(err, SN_INTERNAL, "packed weights: slices that were there");
         *out = sni_emulated_of(from->k, from->n, floats, data);
         return SN_OK;
     }

@@ -16,7 +16,7 @@
 typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int64_t n0,
                                  int64_t cols, int nr, float *panel);
 
-/* B packed with its exponents coded, from sni_gemm_compress_b(). */
+/* B packed with its exponents compressed, from sni_gemm_compress_b(). */
 typedef struct sni_compressed_b {
     const void *compressed; /* sni_gemm_compressed_b_size() bytes */
     const uint8_t *more;    /* what has no code */
@@ -29,7 +29,7 @@ typedef struct sni_gemm_f32 {
     int64_t m, n, k;
     const float *a; /* strides in elements */
     int64_t a_row, a_col;
-    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is read where it lies, or packed while
+    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is read in place, or packed while
                               running */
     const float *b;
     int64_t b_row, b_col;
@@ -55,7 +55,7 @@ typedef struct sni_gemm_f32 {
     float *c;
     int64_t c_row;
     bool add; /* C += instead of C =, before the epilogue */
-    /* Operands may be read where they lie, where that is quicker. The sizes decide, so they must
+    /* Operands may be read unpacked, where that is quicker. The sizes decide, so they must
      * not depend on the number of threads. */
     bool may_stay_unpacked;
     /* A single row takes packed B from its end: what the caches kept of its last time comes first
@@ -90,7 +90,7 @@ void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_co
 size_t sni_gemm_even_size(int64_t k, int64_t n);
 void sni_gemm_find_even(const float *packed_b, int64_t k, int64_t n, uint8_t *even);
 
-/* Bytes of a coded operand without `more`, aligned to 64; 0 if the tier in force codes nothing or
+/* Bytes of a compressed operand without `more`, aligned to 64; 0 if the tier in force has none or
  * the operand is too large. */
 size_t sni_gemm_compressed_b_size(int64_t k, int64_t n);
 
@@ -100,8 +100,8 @@ double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count);
 /* Bytes of room that sni_gemm_compress_b() needs for the worst case; few of them are touched. */
 size_t sni_gemm_compress_capacity(int64_t k, int64_t n);
 
-/* As sni_gemm_stream_b(), with exponents coded. Returns the number of bytes of `more`, with which
- * `room` begins then. */
+/* As sni_gemm_stream_b(), with exponents compressed. Returns the number of bytes of `more`, with
+ * which `room` begins then. */
 size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
                            int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
                            const void *ctx);

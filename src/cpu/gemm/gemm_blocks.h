@@ -10,12 +10,12 @@
 typedef struct sni_gemm_share {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
-    const sni_compressed_kernels *coder; /* NULL: B is not coded */
+    const sni_compressed_kernels *codec; /* NULL: B is not compressed */
     int64_t panels, kc;                  /* row panels of A, rows of a k-block */
     int64_t rows, more_rows;             /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
     bool strided;             /* A is not packed at all */
-    float *a_block, *b_block; /* scratch; NULL for packed operands; of coded B one panel */
+    float *a_block, *b_block; /* scratch; NULL for packed operands; of compressed B one panel */
 } sni_gemm_share;
 
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once; of several blocks
@@ -39,7 +39,7 @@ static inline const float *sni_gemm_packed_panel(const float *packed, int64_t n,
     return packed + p * sni_round_up(n, nr) + j * kc;
 }
 
-/* Groups of coded B in so many rows. */
+/* Groups of compressed B in so many rows. */
 static inline int64_t sni_gemm_groups_of(int64_t rows) {
     return sni_ceil_div(rows, SNI_COMPRESSED_ROWS);
 }
@@ -54,8 +54,8 @@ void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_unaligned_floa
 void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
                            int64_t row, int64_t col, int64_t n, int64_t kc, float *to);
 
-/* The panel of coded B that holds column j, of the k-block that begins with row p. Whatever the
- * bytes of B's table are, it lies within B. */
+/* The panel of compressed B that holds column j, of the k-block that begins with row p. Whatever
+ * the bytes of B's table are, it lies within B. */
 sni_compressed_piece sni_gemm_compressed_piece(const sni_gemm_f32 *g, int64_t p, int64_t j);
 
 static inline bool sni_gemm_is_scaled(const sni_gemm_f32 *g) {

@@ -1,4 +1,5 @@
-/* inner_product.c - blocking around the tiles of products by pairs (cpu/gemm/inner_product.h).
+/* inner_product.c - blocking around the tiles of Winograd's inner product
+ * (cpu/gemm/inner_product.h).
  *
  * A is packed, some row panels at a time, and meets all panels of B's columns. Where B is small it
  * stays in the second-level cache and one row panel after the other passes by; else as many row

@@ -1,4 +1,4 @@
-/* strassen.c - matrix products by seven products for eight: Strassen's method on panels, with
+/* strassen.c - Strassen's method on panels, seven products for eight, with
  * signs that leave nothing but differences of B.
  *
  * Two row panels of A and two panels of B, each cut in the middle, are matrices of two by two
@@ -13,10 +13,10 @@
  *
  * Sums go on from tile to tile in registers, and the tiles themselves take one quarter of B from
  * the other: next to their products that costs little, while sums of B kept in memory would go to
- * the second-level cache and back for each use. What is paired are neighbours, so that the method
+ * the second-level cache and back for each use. What is combined are neighbours, so that the method
  * needs no memory but for the sums of a few row panels, and gives the same bits however C is cut.
  *
- * A row's errors are then as large as if it had the numbers of the row it is paired with, and a
+ * A row's errors are then as large as if it had the numbers of the row it is combined with, and a
  * column's likewise; an infinity would reach both. So the sums' kernels look at all numbers, and
  * pairs whose sizes differ much, or which hold a very large number, are multiplied as they are. */
 #include "cpu/gemm/gemm_blocks.h"
