@@ -70,7 +70,8 @@ typedef struct parsing {
     size_t raw_capacity;
 } parsing;
 
-/* Room for one more in an array of the request's arena; false after the request has failed. */
+/* Makes an array of the request's arena large enough for one more; false after the request has
+ * failed. */
 static bool grow(srv_request *request, void **list, size_t count, size_t *capacity, size_t size) {
     if (count < *capacity) return true;
     size_t more = *capacity ? *capacity * 2 : 8;
@@ -559,11 +560,11 @@ static work *new_work(srv_call *call, srv_message *message) {
 
 void srv_grpc_infer(srv_call *call, srv_message *message) {
     queue *q = queue_of(call);
-    bool room = q && q->count < MAX_UNANSWERED;
-    work *w = room ? new_work(call, message) : NULL;
+    bool fits = q && q->count < MAX_UNANSWERED;
+    work *w = fits ? new_work(call, message) : NULL;
     if (!w) {
         srv_message_free(message);
-        srv_call_end(call, SRV_UNAVAILABLE, room ? "out of memory" : "too many messages wait");
+        srv_call_end(call, SRV_UNAVAILABLE, fits ? "out of memory" : "too many messages wait");
         return;
     }
     if (read_request(w) == SRV_OK) {

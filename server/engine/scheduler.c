@@ -6,6 +6,7 @@
 
 #include "base/threadpool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define LOOK_AHEAD 1024 /* waiting requests looked at for one batch */
@@ -463,6 +464,7 @@ static void admit(srv_request *r) {
 
 void srv_submit(srv_request *r) {
     srv_scheduler *s = r->server->scheduler;
+    assert(r->model && r->done && r->code == SRV_OK && !r->queued);
     admit(r);
     uint64_t max_queue = r->model->config.max_queue_size;
     if (!max_queue) max_queue = s->server->limits.max_queue;
@@ -547,6 +549,7 @@ sn_status srv_scheduler_start(srv_scheduler *s, int threads, sn_error *err) {
 
 void srv_scheduler_destroy(srv_scheduler *s) {
     if (!s) return;
+    assert(s->pending == 0);
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_cond_broadcast(&s->work);

@@ -86,7 +86,7 @@ static size_t required_inputs(const sn_model *m) {
     return n;
 }
 
-/* Sets the time of the last access, which making room goes by. That of the last change stays: those
+/* Sets the time of the last access, which evict() goes by. That of the last change stays: those
  * who have the file mapped watch it. */
 static void note_use(const char *path) {
     const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
@@ -107,7 +107,7 @@ sn_model *sni_cache_open(const char *path, const sn_model *like) {
     return NULL;
 }
 
-/* ---- Making room ---- */
+/* ---- Evicting ---- */
 
 enum {
     NAME_DIGITS = 32,    /* of a file's name, before ".sinter" */
@@ -127,8 +127,8 @@ typedef struct kept_files {
 
 /* True if the name is one of ours; *whole: not that of a file being written. */
 static bool is_ours(const char *name, bool *whole) {
-    size_t emulated = strspn(name, "0123456789abcdef"), length = strlen(name);
-    if (emulated != NAME_DIGITS || strncmp(name + emulated, ".sinter", 7) != 0) return false;
+    size_t digits = strspn(name, "0123456789abcdef"), length = strlen(name);
+    if (digits != NAME_DIGITS || strncmp(name + digits, ".sinter", 7) != 0) return false;
     *whole = length == NAME_DIGITS + 7;
     return *whole || (length == NAME_DIGITS + 14 && name[NAME_DIGITS + 7] == '.');
 }
@@ -175,8 +175,8 @@ static int by_use(const void *a, const void *b) {
 
 /* Removes files, those unused for longest first, until the others and `bytes` are within `limit`.
  */
-static sn_status make_room(DIR *folder, const char *name, uint64_t bytes, uint64_t limit,
-                           sn_error *err) {
+static sn_status evict(DIR *folder, const char *name, uint64_t bytes, uint64_t limit,
+                       sn_error *err) {
     kept_files list = {0};
     uint64_t total = bytes;
     sn_status status = list_files(folder, name, &list) ? SN_OK : sni_fail_memory(err);
@@ -221,7 +221,7 @@ static sn_status write_whole(const char *path, int fd, output *o, sn_session *se
     return status;
 }
 
-/* Gives a file its name, once there is room for it. Processes do so one after the other. */
+/* Gives a file its name, once it fits into the limit. Processes do so one after the other. */
 static sn_status put_in_place(const char *temporary, const char *path, const output *o,
                               sn_error *err) {
     const char *name = strrchr(path, '/'); /* paths are made of folder and name */
@@ -233,7 +233,7 @@ static sn_status put_in_place(const char *temporary, const char *path, const out
         free(parent);
         if (!folder) return fail_write(path, err);
         flock(dirfd(folder), LOCK_EX); /* where that is not possible, more than needed may go */
-        status = make_room(folder, name + 1, o->written, o->limit, err);
+        status = evict(folder, name + 1, o->written, o->limit, err);
     }
     if (status == SN_OK && rename(temporary, path) != 0) status = fail_write(path, err);
     if (folder) closedir(folder);

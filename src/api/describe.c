@@ -114,7 +114,7 @@ static int32_t *find_use(survey *s, const char *domain, const char *name) {
     return &s->op_index[at];
 }
 
-/* Room for one more operator: the table doubles and its index is made anew. */
+/* Makes space for one more operator: the table doubles and its index is made anew. */
 static sn_status grow_operators(survey *s) {
     size_t more = s->op_capacity ? s->op_capacity * 2 : 32;
     sn_operator_use *bigger = SNI_NEW_ARRAY(&s->m->arena, sn_operator_use, more);

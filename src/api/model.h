@@ -44,7 +44,8 @@ sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbol
                             sni_arena *arena, sn_value_info *out, sn_error *err);
 
 /* Fills a caller's structure of options, `theirs` bytes as the caller knows it, from the defaults
- * (`ours` bytes; both start with a size_t). Does nothing if it has no room for its size. */
+ * (`ours` bytes; both start with a size_t). Does nothing if `theirs` is too small for the size
+ * itself. */
 void sni_options_init(void *given, size_t theirs, const void *defaults, size_t ours);
 
 /* Copies options of a caller that may know fewer of them than this library, or more as long as

@@ -197,7 +197,7 @@ static bool terms_equal(const term *x, int32_t nx, const term *y, int32_t ny) {
     return true;
 }
 
-/* Puts an index into a table that has room. */
+/* Puts an index into a table that is not full. */
 static void index_put(index_table *t, uint64_t hash, int32_t index) {
     size_t i = hash & (t->capacity - 1);
     while (t->slots[i] >= 0) i = (i + 1) & (t->capacity - 1);
@@ -209,7 +209,8 @@ static uint64_t hash_at(const sni_symbols *s, bool atoms, int32_t i) {
     return atoms ? atom_hash(s, &s->atoms[i]) : terms_hash(s, s->exprs[i].terms, s->exprs[i].n);
 }
 
-/* Room for one more index. Fresh atoms and their sums are indexed like all others. */
+/* Makes the table large enough for one more index. Fresh atoms and their sums are indexed like all
+ * others. */
 static bool index_reserve(sni_symbols *s, bool atoms) {
     index_table *t = atoms ? &s->atom_index : &s->expr_index;
     if ((t->count + 1) * 2 <= t->capacity) return true;
@@ -363,9 +364,9 @@ static void put(text *t, const char *c) {
 }
 
 static void put_number(text *t, int64_t v) {
-    char emulated[24];
-    snprintf(emulated, sizeof emulated, "%" PRId64, v);
-    put(t, emulated);
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, v);
+    put(t, digits);
 }
 
 static void put_term(const sni_symbols *s, text *t, const term *x) {
@@ -376,9 +377,9 @@ static void put_term(const sni_symbols *s, text *t, const term *x) {
         put(t, "-");
     uint64_t size = negative ? -(uint64_t)x->coef : (uint64_t)x->coef;
     if (size != 1 || x->n_factors == 0) {
-        char emulated[24];
-        snprintf(emulated, sizeof emulated, "%" PRIu64, size);
-        put(t, emulated);
+        char digits[24];
+        snprintf(digits, sizeof digits, "%" PRIu64, size);
+        put(t, digits);
     }
     for (int32_t i = 0; i < x->n_factors; i++) {
         if (i || size != 1) put(t, "*");

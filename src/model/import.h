@@ -101,9 +101,9 @@ typedef struct sni_importer {
 sn_status sni_import_no_memory(sni_importer *imp);
 sni_wire sni_import_open(sni_importer *imp, sni_message message);
 sn_status sni_import_copy(sni_importer *imp, sni_str text, sni_str *out); /* into the arena */
-/* Room for `count` ids in imp->ids. */
+/* Makes imp->ids large enough for `count` ids. */
 sn_status sni_import_ids(sni_importer *imp, size_t count);
-/* Reads an OperatorSetIdProto into a list that has room for one more; `n` is its length. */
+/* Reads an OperatorSetIdProto into a list that has space for one more; `n` is its length. */
 sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size_t *n);
 /* "ai.onnx" is the empty domain. */
 sni_str sni_import_domain(sni_str domain);

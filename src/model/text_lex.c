@@ -92,7 +92,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* Resolves the escapes of `raw`, the text between the quotes, into `out`, which has room for it.
+/* Resolves the escapes of `raw`, the text between the quotes, into `out`, which is large enough.
  * The scan for the closing quote saw to it that a byte follows every backslash. */
 static sn_status unescape(const sni_lexer *lex, sni_str raw, char *out, size_t *n) {
     size_t k = 0;
