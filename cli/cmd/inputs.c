@@ -37,6 +37,11 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }
 
+static void show_warning(void *ctx, sn_log_level level, const char *text) {
+    (void)ctx;
+    if (level <= SN_LOG_WARNING) cli_complain("%s", text);
+}
+
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session) {
     sn_error err = {0};
     sn_session_options options;
@@ -48,7 +53,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.disabled_rule_count = m->disabled.count;
     options.cache_folder = m->cache;
     options.cache_limit = m->cache_limit;
-    options.log = m->log;
+    options.log = m->log ? m->log : show_warning;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }

@@ -104,7 +104,7 @@ static sn_status join(sni_rewrite *r, sni_node *first, sni_node *second) {
     sni_node *n;
     SN_TRY(begin_pair(r, "ExpandDepthwise", first->in[0], first, second, &n));
     for (int32_t i = 0; i < second->n_attrs; i++)
-        if (!sni_str_is(second->attrs[i].name, "winograd"))
+        if (!sni_str_is(second->attrs[i].name, "winograd")) /* of an old file */
             SN_TRY(sni_node_set_attr(r->graph, n, &second->attrs[i], r->err));
     SN_TRY(take_attr(r, n, first, "activation", "expand_activation"));
     SN_TRY(take_attr(r, n, first, "activation_params", "expand_params"));

@@ -1,5 +1,6 @@
 /* maps.c - kernels that groups of elementwise operators are made of. */
 #include "check.h"
+#include "cpu/elementwise/map.h"
 
 #include <math.h>
 
@@ -19,7 +20,7 @@ static void compare(check *c) {
         float x = a[i * sa], z = b[i * sb];
         want[i] = which == 0 ? x == z : which == 1 ? x != z : which == 2 ? x < z : x <= z;
     }
-    CALL(c, n, 12 * n) c->k->binary[fns[which]](a, b, y, n, sa, sb, NULL);
+    CALL(c, n, 12 * n) c->k->maps->binary[fns[which]](a, b, y, n, sa, sb, NULL);
     expect(c, "y", y, want, n, 0);
 }
 
@@ -30,7 +31,7 @@ static void choose(check *c) {
     double *want = zero_doubles(c, n);
     for (int64_t i = 0; i < n; i++) by[i] = (float)below(c, 2);
     for (int64_t i = 0; i < n; i++) want[i] = (double)(by[i] != 0 ? a[i * sa] : b[i * sb]);
-    CALL(c, n, 16 * n) c->k->choose_row(by, a, b, y, n, sa, sb);
+    CALL(c, n, 16 * n) c->k->maps->choose_row(by, a, b, y, n, sa, sb);
     expect(c, "y", y, want, n, 0);
 }
 
@@ -48,11 +49,11 @@ static void convert(check *c) {
         want[i] = (double)v;
     }
     CALL(c, n, 8 * n)
-    (which == 0   ? c->k->from_bools
-     : which == 1 ? c->k->from_int32
-                  : c->k->from_int64)(memory, y, n);
+    (which == 0   ? c->k->maps->from_bools
+     : which == 1 ? c->k->maps->from_int32
+                  : c->k->maps->from_int64)(memory, y, n);
     expect(c, "floats", y, want, n, 0);
-    c->k->to_bools(y, (uint8_t *)back, n);
+    c->k->maps->to_bools(y, (uint8_t *)back, n);
     for (int64_t i = 0; i < n; i++)
         if (((uint8_t *)back)[i] != (want[i] != 0)) fail(c, "a bool");
 }

@@ -1,25 +1,31 @@
-/* attention.c - attention in float32 that never writes out its scores as a whole.
+/* attention.c - attention in float32 that never stores its scores as a whole matrix (the method of
+ * FlashAttention, with online softmax).
  *
- * Queries that share keys (those of one head, or of all heads of a group) are taken nr at a time,
- * as the columns of a panel, and keys in blocks. For each block, scores^T (keys x nr) = K Q^T is a
- * product of packed keys with the panel; it becomes weights in place, lane by lane, with the
- * greatest score so far; and output (nr x size) += weights V is a product with the weights as they
- * lie. What was summed before a greater score came up fades by the difference. Few queries
- * are taken one at a time instead, along their keys and values as these lie. */
+ * Queries that share keys (those of one head, or of all heads of a group) are processed nr at a
+ * time, as the columns of a panel, and keys in blocks of KEYS. For each block: scores^T (keys, nr)
+ * = K Q^T     GEMM tiles of packed keys and the panel weights = e^(scores - max)      in place, one
+ * query per lane, with the maximum so far output (nr, size) += weights V  tiles of the weights and
+ * packed values When the maximum rises, what was summed before is multiplied by e^(old max - new
+ * max). A block's scores stay in the first-level cache.
+ *
+ * Up to FEW queries (decoding) are processed one at a time over unpacked keys and values: packing
+ * would read as much as the products. */
 #include "cpu/core/hooks.h"
 
 #include "base/checked.h"
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/attention/attend.h"
 #include "cpu/core/kernels.h"
+#include "cpu/elementwise/map.h"
 
 #include <float.h>
 #include <math.h>
 
 enum {
     KEYS = 252,           /* of a block: a multiple of every tier's mr */
-    FEW = 4,              /* queries of a group that are taken one at a time */
-    GRAIN_MACS = 1 << 15, /* worth a thread */
+    FEW = 4,              /* up to so many queries of a group are processed one at a time */
+    GRAIN_MACS = 1 << 15, /* multiply-adds that are worth a thread */
     LONG_MACS = 1 << 30   /* some ten milliseconds */
 };
 
@@ -30,26 +36,26 @@ typedef struct attend_job {
     int64_t panels;         /* of a group's queries; of single queries: as many */
     int64_t k_columns;      /* of K with padding */
     int64_t v_columns;      /* of V with padding: panels of nr, the last may be half as wide */
-    bool biased, same_bias; /* masks count; they are the same for all queries of a head */
-    bool plain_bias;        /* there is a mask of floats for each query and nothing else */
-    bool apart;             /* each part has groups of its own, and packs them one by one */
+    bool biased, same_bias; /* there are masks; they are the same for all queries of a head */
+    bool plain_bias;        /* the only mask is one of floats, with a row for each query */
+    bool apart;             /* each part has its own groups, and packs them one by one */
     float *k, *v;           /* packed, by batch and group; not if `apart` */
     size_t k_size, v_size;  /* floats of one */
     float *scratch;
     size_t scratch_part;
     int parts;
-    const sni_kernel *watch; /* asked for the run's time limit; NULL: it will not take long */
+    const sni_kernel *watch; /* polled for the run's time limit; NULL: the call is short */
 } attend_job;
 
-/* What one part works in. */
+/* The buffers of one part. */
 typedef struct workspace {
-    float *k, *v;      /* packed, of the group that is next */
+    float *k, *v;      /* packed keys and values of the current group */
     float *rows;       /* nr x head_size: queries */
     float *packed;     /* head_size x nr */
     float *scores;     /* KEYS x nr */
     float *output;     /* nr x v_columns */
-    float *bias;       /* nr x KEYS, as masks have it */
-    float *transposed; /* KEYS x nr */
+    float *bias;       /* nr x KEYS, a row for each query */
+    float *transposed; /* KEYS x nr: the bias of a block */
     float *most, *sum, *fade;
 } workspace;
 
@@ -59,7 +65,7 @@ static const float *head_at(const sni_heads *h, int64_t b, int64_t head) {
 
 /* ---- Masks ---- */
 
-/* Keys [lo, hi) are seen by query q of batch b, as far as causality, window and length tell. */
+/* Query q of batch b sees keys [lo, hi), as far as causality, window and length restrict it. */
 static void seen(const sni_attention *a, int64_t b, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t own = q + a->before[b];
     *lo = a->left >= 0 ? sni_max(0, own - a->left) : 0;
@@ -72,7 +78,8 @@ static int64_t mask_at(const sni_attention *a, int64_t b, int64_t h, int64_t q) 
     return b * a->mask_stride[0] + h * a->mask_stride[1] + q * a->mask_stride[2];
 }
 
-/* What is added to the scores of keys [j0, j0 + n) for query q of head h. */
+/* out = what is added to the scores of keys [j0, j0 + n) for query q of head h: all masks together.
+ */
 static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, int64_t j0,
                       int64_t n, float *out) {
     int64_t at = mask_at(a, b, h, q) + j0, lo, hi;
@@ -95,13 +102,13 @@ static void make_bias(const sni_attention *a, int64_t b, int64_t h, int64_t q, i
     for (int64_t i = sni_max(0, hi - j0); i < n; i++) out[i] = hidden;
 }
 
-/* Keys [*lo, *hi) that any of the queries [t0, t1) of a group sees. */
+/* The keys [*lo, *hi) that any of the queries [t0, t1) of a group sees, from a block's start on. */
 static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int64_t *lo,
                      int64_t *hi) {
     const sni_attention *a = j->a;
     *lo = 0;
     *hi = a->total;
-    if (a->lowest) return; /* keys that are not seen may have a part */
+    if (a->lowest) return; /* masked keys count when all keys are masked */
     int64_t first = a->total, last = 0;
     for (int64_t t = t0; t < t1; t++) {
         int64_t from, to;
@@ -115,7 +122,7 @@ static void range_of(const attend_job *j, int64_t b, int64_t t0, int64_t t1, int
 
 /* ---- Packed keys and values ---- */
 
-/* Those of group i. */
+/* Packs the keys of group i as left operands and its values as right operands. */
 static void pack_group(const attend_job *j, int64_t i, float *to_k, float *to_v) {
     const sni_attention *a = j->a;
     const sni_cpu_kernels *kernels = j->kernels;
@@ -144,12 +151,17 @@ static void pack_groups(void *ctx, int64_t begin, int64_t end) {
 
 /* ---- Panels of queries ---- */
 
-/* Gathers queries [t0, t1) of group g and packs them as the columns of a panel. */
-static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
-                         int64_t t1) {
+/* Queries [t0, t1) of group g of batch b, at most nr. A group's queries are those of all its heads,
+ * one head after the other. */
+typedef struct panel {
+    int64_t b, g, t0, t1;
+} panel;
+
+/* Gathers the queries and packs them as the columns of a right operand. */
+static void pack_queries(const attend_job *j, const workspace *w, const panel *p) {
     const sni_attention *a = j->a;
-    int64_t d = a->head_size;
-    if (t0 / a->q_length == (t1 - 1) / a->q_length) { /* of one head: from where they lie */
+    int64_t d = a->head_size, b = p->b, g = p->g, t0 = p->t0, t1 = p->t1;
+    if (t0 / a->q_length == (t1 - 1) / a->q_length) { /* of one head: read in place */
         const float *q = head_at(&a->q, b, g * j->group + t0 / a->q_length);
         j->kernels->pack_transposed(q + t0 % a->q_length * a->q.row, a->q.row, t1 - t0,
                                     j->kernels->nr, d, w->packed);
@@ -162,29 +174,31 @@ static void pack_queries(const attend_job *j, const workspace *w, int64_t b, int
     j->kernels->pack_transposed(w->rows, d, t1 - t0, j->kernels->nr, d, w->packed);
 }
 
-/* A float mask that alone counts, read where it lies. */
-static void transpose_mask(const attend_job *j, const workspace *w, int64_t b, int64_t g,
-                           int64_t t0, int64_t t1, int64_t at, int64_t n) {
+/* Transposes keys [at, at + n) of a float mask, which is the only mask, to w->transposed. */
+static void transpose_mask(const attend_job *j, const workspace *w, const panel *p, int64_t at,
+                           int64_t n) {
     const sni_attention *a = j->a;
-    for (int64_t t = t0, next; t < t1; t = next) {
-        next = sni_min(t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
+    const int64_t b = p->b, g = p->g, t0 = p->t0;
+    for (int64_t t = t0, next; t < p->t1; t = next) {
+        next = sni_min(p->t1, (t / a->q_length + 1) * a->q_length); /* to the end of the head */
         int64_t from = mask_at(a, b, g * j->group + t / a->q_length, t % a->q_length) + at;
         j->kernels->transpose_matrix((const float *)a->mask + from, a->mask_stride[2], next - t, n,
                                      w->transposed + (t - t0), j->kernels->nr);
     }
 }
 
-/* Masks of keys [at, at + n) for the panel, as its block wants them. */
-static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
-                       int64_t t1, int64_t at, int64_t n, sni_attend_block *block) {
+/* Sets the biases of a block: the masks of keys [at, at + n) for the panel. */
+static void block_bias(const attend_job *j, const workspace *w, const panel *p, int64_t at,
+                       int64_t n, sni_attend_block *block) {
     const sni_attention *a = j->a;
+    const int64_t b = p->b, g = p->g, t0 = p->t0, t1 = p->t1;
     int nr = j->kernels->nr;
     block->key_bias = block->bias = NULL;
     if (!j->biased) return;
     if (t1 - t0 < nr && !j->same_bias)
         memset(w->transposed, 0, (size_t)(n * nr) * sizeof *w->transposed);
     if (j->plain_bias && at + n <= a->mask_length) {
-        transpose_mask(j, w, b, g, t0, t1, at, n);
+        transpose_mask(j, w, p, at, n);
         block->bias = w->transposed;
         return;
     }
@@ -200,7 +214,8 @@ static void block_bias(const attend_job *j, const workspace *w, int64_t b, int64
     block->bias = w->transposed;
 }
 
-/* Adds what keys [at, at + n) give the first `rows` queries to their results. */
+/* output (rows, size) += weights (n keys) V, after what was there is multiplied by `fade`; without
+ * `add` nothing was there. */
 static void add_values(const attend_job *j, const workspace *w, const float *v, int64_t n,
                        int64_t rows, bool add) {
     const sni_cpu_kernels *kernels = j->kernels;
@@ -210,14 +225,15 @@ static void add_values(const attend_job *j, const workspace *w, const float *v, 
         int64_t width = sni_min(nr, j->v_columns - c);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t i = t * rows / tiles, here = (t + 1) * rows / tiles - i;
-            kernels->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
-                                w->output + i * j->v_columns + c, j->v_columns,
-                                add ? w->fade + i : NULL);
+            kernels->attend->attend_sum((int)here, (int)(width / lanes), n, w->scores + i, v,
+                                        w->output + i * j->v_columns + c, j->v_columns,
+                                        add ? w->fade + i : NULL);
         }
         v += width * n;
     }
 }
 
+/* One block: keys [at, at + n) against the first `rows` queries of the panel. */
 static void run_block(const attend_job *j, const workspace *w, int64_t at, int64_t n, int64_t rows,
                       const sni_attend_block *block, bool add) {
     const sni_attention *a = j->a;
@@ -227,21 +243,22 @@ static void run_block(const attend_job *j, const workspace *w, int64_t at, int64
     for (int64_t q = 0; q < n; q += mr, k += mr * j->k_columns)
         kernels->gemm_tile[sni_min(mr, n - q)](a->head_size, k, w->packed, NULL, w->scores + q * nr,
                                                nr, false, NULL, NULL, 0);
-    kernels->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
+    kernels->attend->attend_weigh(block, w->scores, n, w->most, w->sum, w->fade);
     add_values(j, w, w->v + at * j->v_columns, n, rows, add);
 }
 
-/* Divides by the sums and puts the panel where its queries' results go. */
-static void store_panel(const attend_job *j, const workspace *w, int64_t b, int64_t g, int64_t t0,
-                        int64_t t1, bool any) {
+/* Divides the panel's results by the sums of weights and stores them; zeros unless `any` key is
+ * seen. */
+static void store_panel(const attend_job *j, const workspace *w, const panel *p, bool any) {
     const sni_attention *a = j->a;
-    for (int64_t t = t0; t < t1; t++) {
-        float *y = (float *)(uintptr_t)head_at(&a->y, b, g * j->group + t / a->q_length);
+    const int64_t t0 = p->t0;
+    for (int64_t t = t0; t < p->t1; t++) {
+        float *y = (float *)(uintptr_t)head_at(&a->y, p->b, p->g * j->group + t / a->q_length);
         float sum = w->sum[t - t0], factor = sum == 0 ? 0 : 1 / sum;
         y += t % a->q_length * a->y.row;
         if (any)
-            j->kernels->binary[SNI_BINARY_MUL](w->output + (t - t0) * j->v_columns, &factor, y,
-                                               a->v_size, 1, 0, NULL);
+            j->kernels->maps->binary[SNI_BINARY_MUL](w->output + (t - t0) * j->v_columns, &factor,
+                                                     y, a->v_size, 1, 0, NULL);
 
         else
             memset(y, 0, (size_t)a->v_size * sizeof *y);
@@ -254,7 +271,8 @@ static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
     int64_t i = item / j->panels, b = i / a->kv_heads, g = i % a->kv_heads, lo, hi;
     int64_t t0 = item % j->panels * nr, t1 = sni_min(t0 + nr, j->queries);
     sni_attend_block block = {.scale = (float)a->scale, .cap = (float)a->softcap};
-    pack_queries(j, w, b, g, t0, t1);
+    const panel p = {b, g, t0, t1};
+    pack_queries(j, w, &p);
     for (int q = 0; q < nr; q++) {
         int64_t h = g * j->group + sni_min(t0 + q, t1 - 1) / a->q_length;
         w->most[q] = a->sink ? ((const float *)a->sink)[h] : -INFINITY;
@@ -263,10 +281,10 @@ static void run_panel(const attend_job *j, const workspace *w, int64_t item) {
     range_of(j, b, t0, t1, &lo, &hi);
     for (int64_t at = lo; at < hi; at += KEYS) {
         int64_t n = sni_min(KEYS, a->total - at);
-        block_bias(j, w, b, g, t0, t1, at, n, &block);
+        block_bias(j, w, &p, at, n, &block);
         run_block(j, w, at, n, t1 - t0, &block, at > lo);
     }
-    store_panel(j, w, b, g, t0, t1, lo < hi);
+    store_panel(j, w, &p, lo < hi);
 }
 
 /* ---- Single queries ---- */
@@ -290,11 +308,11 @@ static void run_query(const attend_job *j, const workspace *w, int64_t item) {
         make_bias(a, b, h, q, lo, n, w->bias);
         block.key_bias = w->bias;
     }
-    kernels->dot_rows(head_at(&a->q, b, h) + q * a->q.row, k + lo * a->k.row, a->k.row, n,
-                      a->head_size, w->scores);
-    kernels->attend_row(&block, w->scores, n, &most, &sum);
-    kernels->weigh_rows(w->scores, v + lo * a->v.row, a->v.row, n, a->v_size,
-                        sum == 0 ? 0 : 1 / sum, y);
+    kernels->attend->dot_rows(head_at(&a->q, b, h) + q * a->q.row, k + lo * a->k.row, a->k.row, n,
+                              a->head_size, w->scores);
+    kernels->attend->attend_row(&block, w->scores, n, &most, &sum);
+    kernels->attend->weigh_rows(w->scores, v + lo * a->v.row, a->v.row, n, a->v_size,
+                                sum == 0 ? 0 : 1 / sum, y);
 }
 
 /* ---- The whole ---- */
@@ -303,7 +321,8 @@ static size_t aligned(int64_t floats) {
     return ((size_t)floats + 15) & ~(size_t)15;
 }
 
-/* Cuts a part's memory up (NULL: there is none yet); returns its size in floats. */
+/* Divides a part's memory at `base` into its buffers and returns its size in floats. base NULL:
+ * only the size. */
 static size_t lay_out(const attend_job *j, float *base, workspace *w) {
     const sni_attention *a = j->a;
     int64_t nr = j->kernels->nr;
@@ -329,7 +348,7 @@ static size_t lay_out(const attend_job *j, float *base, workspace *w) {
     return used;
 }
 
-/* Has the keys and values of group i at hand. */
+/* Makes group i's packed keys and values those of the workspace. */
 static void take_group(const attend_job *j, workspace *w, int64_t i) {
     if (j->apart) {
         pack_group(j, i, w->k, w->v);

@@ -1,5 +1,5 @@
-/* act.c - activations of ops/math/activation.h as vector kernels know them: the one table of both.
- */
+/* act.c - maps the activations of ops/math/activation.h (sni_fn) to those of the vector kernels
+ * (sni_act). */
 #include "cpu/core/cpu_ep.h"
 
 static const sni_act acts[SNI_FN_COUNT] = {

@@ -1,27 +1,30 @@
-/* dispatch.c - which instructions. */
-#include "cpu/core/kernels.h"
+/* dispatch.c - the choice of the tier, for every table of tiers.def. */
+#include "cpu/core/dispatch.h"
 
 #include <stddef.h>
 
-extern const sni_cpu_kernels sni_cpu_kernels_baseline;
 #ifdef SNI_X86
-extern const sni_cpu_kernels sni_cpu_kernels_avx2, sni_cpu_kernels_avx512;
+#define SNI_TIER_TABLE(type, best)                                                                 \
+    extern const type type##_baseline, type##_avx2, type##_avx512, type##_##best;                  \
+    static const type *const type##_tiers[SNI_ISA_COUNT] = {[SNI_ISA_BASELINE] = &type##_baseline, \
+                                                            [SNI_ISA_AVX2] = &type##_avx2,         \
+                                                            [SNI_ISA_AVX512] = &type##_avx512,     \
+                                                            [SNI_ISA_AVX512VNNI] = &type##_##best, \
+                                                            [SNI_ISA_AMX] = &type##_##best};
+#else
+#define SNI_TIER_TABLE(type, best)     \
+    extern const type type##_baseline; \
+    static const type *const type##_tiers[SNI_ISA_COUNT] = {[SNI_ISA_BASELINE] = &type##_baseline};
 #endif
+#include "cpu/core/tiers.def"
+#undef SNI_TIER_TABLE
 
-static const sni_cpu_kernels *const tiers[SNI_ISA_COUNT] = {
-    [SNI_ISA_BASELINE] = &sni_cpu_kernels_baseline,
-#ifdef SNI_X86
-    [SNI_ISA_AVX2] = &sni_cpu_kernels_avx2,         [SNI_ISA_AVX512] = &sni_cpu_kernels_avx512,
-    [SNI_ISA_AVX512VNNI] = &sni_cpu_kernels_avx512, [SNI_ISA_AMX] = &sni_cpu_kernels_avx512,
-#endif
-};
-
-const sni_cpu_kernels *sni_cpu_kernels_of(sni_isa isa) {
-    return isa <= sni_cpu_best() ? tiers[isa] : NULL;
-}
-
-const sni_cpu_kernels *sni_cpu_kernels_get(void) {
-    const sni_cpu_kernels *found = NULL;
-    for (int isa = (int)sni_cpu_isa(); isa >= 0 && !found; isa--) found = tiers[isa];
-    return found;
-}
+#define SNI_TIER_TABLE(type, best)                               \
+    const type *type##_of(sni_isa isa) {                         \
+        return isa <= sni_cpu_best() ? type##_tiers[isa] : NULL; \
+    }                                                            \
+    const type *type##_get(void) {                               \
+        return type##_tiers[sni_cpu_isa()];                      \
+    }
+#include "cpu/core/tiers.def"
+#undef SNI_TIER_TABLE

@@ -1,5 +1,6 @@
-/* hooks.c - reference kernels with their arithmetic lent from the vector kernels: normalisation,
- * softmax, attention, and whatever comes down to matrix products. */
+/* hooks.c - implementations that run a reference kernel with vector kernels as its hooks
+ * (ops/core/kernel_hooks.h): normalisation, softmax, attention, and operators that reduce to matrix
+ * products. */
 #include "cpu/core/hooks.h"
 
 #include "base/threadpool.h"
@@ -7,14 +8,15 @@
 #include "cpu/elementwise/doubles.h"
 #include "cpu/core/loops.h"
 #include "cpu/move/moves.h"
+#include "cpu/reduce/rows.h"
 #include "ops/core/kernel_hooks.h"
 
 /* ---- Products ---- */
 
-#define PART_WORK 1e9 /* operations between two looks at the clock */
+#define PART_WORK 1e9 /* operations between two polls */
 enum {
-    FILL_WORK = 16,     /* operations that an element of the right operand takes to make */
-    LEAST_COLUMNS = 256 /* of a part */
+    FILL_WORK = 16,     /* estimated operations to make an element of the right operand */
+    LEAST_COLUMNS = 256 /* least columns of a part */
 };
 
 typedef struct gemm_ctx {
@@ -23,13 +25,15 @@ typedef struct gemm_ctx {
     const void *ctx;
 } gemm_ctx;
 
-/* A product whose right operand is made by a reference kernel's function, from a column on. */
+/* A product whose right operand is made by the reference kernel's `fill`, from column `first` on.
+ */
 typedef struct filled {
     sni_gemm g;
     int64_t first;
 } filled;
 
-/* A panel of the right operand; the reference kernel fills no columns beyond. */
+/* Makes a panel of the right operand. The reference kernel fills only `cols` columns; zeros fill up
+ * the others. */
 static void fill_panel(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
                        float *panel) {
     const filled *f = ctx;
@@ -47,7 +51,7 @@ static void gemm_locate(const void *ctx, int64_t i, sni_gemm_f32 *out) {
     out->c = g.c;
 }
 
-/* How many columns are made and multiplied between two polls. */
+/* The columns of a part: what is made and multiplied between two polls. */
 static int64_t part_columns(const sni_gemm_f32 *f) {
     double column = FILL_WORK * (double)f->k + (double)f->m * (double)f->k;
     double most = column > 0 ? PART_WORK / column : (double)f->n;
@@ -55,7 +59,7 @@ static int64_t part_columns(const sni_gemm_f32 *f) {
     return most < LEAST_COLUMNS ? LEAST_COLUMNS : (int64_t)most / LEAST_COLUMNS * LEAST_COLUMNS;
 }
 
-/* Scratch that serves all parts of a product. */
+/* Scratch that is enough for all parts of a product. */
 static sn_status part_scratch(sni_kernel *k, const sni_gemm_f32 *f, int64_t columns,
                               float **scratch) {
     sni_gemm_f32 part = *f, rest = *f;
@@ -99,7 +103,8 @@ static sn_status core_gemm(sni_kernel *k, const sni_gemm *g, int64_t count,
     int64_t columns = part_columns(&f);
     float *scratch = NULL;
     SN_TRY(part_scratch(k, &f, columns, &scratch));
-    for (int64_t i = 0; i < count; i++) { /* the panels of each are made by many threads */
+    for (int64_t i = 0; i < count;
+         i++) { /* one after the other: many threads make the panels of each */
         filled one = {*g, 0};
         one.g.product = i;
         if (locate) locate(ctx, i, &one.g);
@@ -118,14 +123,14 @@ static const sni_gemm_core *core_of(sn_dtype dtype) {
 
 enum {
     GRAIN = 4096,     /* elements worth a thread */
-    SHORT_ROW = 24,   /* elements of a row that is turned, at most */
-    SHORT_ROWS = 64,  /* turned at once */
-    SHORT_LEAST = 16, /* rows, below which turning them takes longer */
+    SHORT_ROW = 24,   /* rows of up to so many elements are transposed, ... */
+    SHORT_ROWS = 64,  /* ... so many at once, ... */
+    SHORT_LEAST = 16, /* ... if there are so many: otherwise transposing takes longer */
 };
 
 static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     const float *x = l->x;
     float *y = l->y;
     for (int64_t r = begin; r < end; r++)
@@ -133,11 +138,11 @@ static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
                                                                          l->n);
 }
 
-/* Short rows are turned into columns, a block at a time: a vector then holds as many rows as it has
- * lanes, instead of a part of one. */
+/* Short rows are transposed to columns, a block at a time. A vector then holds one element of each
+ * of LANES rows, instead of a part of one row. */
 static void softmax_short(void *ctx, int64_t begin, int64_t end) {
     const sni_lanes *l = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     float block[SHORT_ROW * SHORT_ROWS];
     for (int64_t r = begin; r < end; r += SHORT_ROWS) {
         int64_t rows = end - r < SHORT_ROWS ? end - r : SHORT_ROWS;
@@ -162,9 +167,9 @@ static void softmax_rows_f64(void *ctx, int64_t begin, int64_t end) {
                                                                          l->n);
 }
 
-/* Columns that one call takes: as many as a vector has lanes. */
+/* The columns that one call of softmax_columns() takes. */
 static int64_t softmax_width(const sni_lanes *l) {
-    return l->dtype == SN_FLOAT64 ? sni_doubles_get()->lanes : sni_cpu_kernels_get()->lanes;
+    return l->dtype == SN_FLOAT64 ? sni_doubles_get()->lanes : sni_cpu_kernels_get()->rows->lanes;
 }
 
 static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
@@ -177,8 +182,8 @@ static void softmax_groups(void *ctx, int64_t begin, int64_t end) {
             sni_doubles_get()->softmax_columns((const double *)l->x + at, (double *)l->y + at, l->n,
                                                l->step, count, l->logarithm);
         else
-            sni_cpu_kernels_get()->softmax_columns((const float *)l->x + at, (float *)l->y + at,
-                                                   l->n, l->step, count, l->logarithm);
+            sni_cpu_kernels_get()->rows->softmax_columns(
+                (const float *)l->x + at, (float *)l->y + at, l->n, l->step, count, l->logarithm);
     }
 }
 
@@ -202,7 +207,7 @@ static void core_softmax(int threads, const sni_lanes *l) {
 
 static void normalize_rows(void *ctx, int64_t begin, int64_t end) {
     const sni_row_norm *j = ctx;
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
+    const sni_row_kernels *kernels = sni_cpu_kernels_get()->rows;
     for (int64_t r = begin; r < end; r++) {
         const float *x = (const float *)j->x + r * j->n, *scale = j->scale.data,
                     *shift = j->shift.data;
@@ -250,48 +255,48 @@ static sn_status run(sni_kernel *k) {
     return k->node->op->ref(k);
 }
 
-#define LENT(label, type, where) \
+#define HOOKED(label, type, where) \
     { .name = label, .op = type, .domain = where, .accepts = accepts, .run = run }
-#define LENT_F64(label, type) \
+#define HOOKED_F64(label, type) \
     { .name = label, .op = type, .accepts = accepts_f64, .run = run }
-#define LENT_WIDE(type, where) \
+#define HOOKED_WIDE(type, where) \
     { .name = "gemm_tiles", .op = type, .domain = where, .accepts = accepts_wide, .run = run }
 
 const sni_impl sni_cpu_hooked[] = {
-    LENT("softmax_f32", "Softmax", NULL),
-    LENT("softmax_f32", "LogSoftmax", NULL),
-    LENT_F64("softmax_f64", "Softmax"),
-    LENT_F64("softmax_f64", "LogSoftmax"),
-    LENT("norm_f32", "LayerNormalization", NULL),
-    LENT("norm_f32", "RMSNormalization", NULL),
-    LENT("norm_f32", "SimplifiedLayerNormalization", NULL),
-    LENT("norm_f32", "SkipLayerNormalization", "com.microsoft"),
-    LENT("norm_f32", "SkipSimplifiedLayerNormalization", "com.microsoft"),
-    LENT("axes_f32", "LpNormalization", NULL),
-    LENT("axes_f32", "MeanVarianceNormalization", NULL),
-    LENT("attention_f32", "Attention", NULL),
-    LENT("attention_f32", "Attention", "com.microsoft"),
-    LENT("attention_f32", "MultiHeadAttention", "com.microsoft"),
-    LENT("attention_f32", "GroupQueryAttention", "com.microsoft"),
-    LENT("attention_f32", "PackedAttention", "ai.sinter"),
-    LENT("conv_f32", "Conv", NULL),
-    LENT("conv_f32", "FusedConv", "com.microsoft"),
-    LENT("conv_f32", "ConvTranspose", NULL),
-    LENT("gemm_f32", "Einsum", NULL),
-    LENT("gemm_f32", "MatMul", NULL),
-    LENT("gemm_f32", "Gemm", NULL),
-    LENT("gemm_f32", "FusedMatMul", "com.microsoft"),
-    LENT("gemm_f32", "FusedGemm", "com.microsoft"),
-    LENT("gemm_f32", "Linear", "ai.sinter"),
-    LENT("gemm_f32", "MoE", "com.microsoft"),
-    LENT_WIDE("Conv", NULL),
-    LENT_WIDE("FusedConv", "com.microsoft"),
-    LENT_WIDE("ConvTranspose", NULL),
-    LENT_WIDE("Einsum", NULL),
-    LENT_WIDE("MatMul", NULL),
-    LENT_WIDE("Gemm", NULL),
-    LENT_WIDE("FusedMatMul", "com.microsoft"),
-    LENT_WIDE("FusedGemm", "com.microsoft"),
-    LENT_WIDE("Linear", "ai.sinter"),
+    HOOKED("softmax_f32", "Softmax", NULL),
+    HOOKED("softmax_f32", "LogSoftmax", NULL),
+    HOOKED_F64("softmax_f64", "Softmax"),
+    HOOKED_F64("softmax_f64", "LogSoftmax"),
+    HOOKED("norm_f32", "LayerNormalization", NULL),
+    HOOKED("norm_f32", "RMSNormalization", NULL),
+    HOOKED("norm_f32", "SimplifiedLayerNormalization", NULL),
+    HOOKED("norm_f32", "SkipLayerNormalization", "com.microsoft"),
+    HOOKED("norm_f32", "SkipSimplifiedLayerNormalization", "com.microsoft"),
+    HOOKED("axes_f32", "LpNormalization", NULL),
+    HOOKED("axes_f32", "MeanVarianceNormalization", NULL),
+    HOOKED("attention_f32", "Attention", NULL),
+    HOOKED("attention_f32", "Attention", "com.microsoft"),
+    HOOKED("attention_f32", "MultiHeadAttention", "com.microsoft"),
+    HOOKED("attention_f32", "GroupQueryAttention", "com.microsoft"),
+    HOOKED("attention_f32", "PackedAttention", "ai.sinter"),
+    HOOKED("conv_f32", "Conv", NULL),
+    HOOKED("conv_f32", "FusedConv", "com.microsoft"),
+    HOOKED("conv_f32", "ConvTranspose", NULL),
+    HOOKED("gemm_f32", "Einsum", NULL),
+    HOOKED("gemm_f32", "MatMul", NULL),
+    HOOKED("gemm_f32", "Gemm", NULL),
+    HOOKED("gemm_f32", "FusedMatMul", "com.microsoft"),
+    HOOKED("gemm_f32", "FusedGemm", "com.microsoft"),
+    HOOKED("gemm_f32", "Linear", "ai.sinter"),
+    HOOKED("gemm_f32", "MoE", "com.microsoft"),
+    HOOKED_WIDE("Conv", NULL),
+    HOOKED_WIDE("FusedConv", "com.microsoft"),
+    HOOKED_WIDE("ConvTranspose", NULL),
+    HOOKED_WIDE("Einsum", NULL),
+    HOOKED_WIDE("MatMul", NULL),
+    HOOKED_WIDE("Gemm", NULL),
+    HOOKED_WIDE("FusedMatMul", "com.microsoft"),
+    HOOKED_WIDE("FusedGemm", "com.microsoft"),
+    HOOKED_WIDE("Linear", "ai.sinter"),
     {0},
 };

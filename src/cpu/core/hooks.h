@@ -1,4 +1,4 @@
-/* hooks.h - what hooks.c lends to reference kernels besides its own. */
+/* hooks.h - kernel hooks (ops/core/kernel_hooks.h) that are too large for hooks.c. */
 #ifndef SNI_CPU_CORE_HOOKS_H
 #define SNI_CPU_CORE_HOOKS_H
 
@@ -6,8 +6,8 @@
 #include "ops/attention/attention_core.h"
 #include "ops/core/axes.h"
 
-/* Attention in float32 without its scores ever being written out as a whole (attention.c). Not done
- * where somebody wants to see or change the scores. */
+/* sni_kernel_hooks.attend (attention.c): attention in float32 without a matrix of scores. *done is
+ * false, with nothing written, where the scores themselves are wanted or modified. */
 sn_status sni_cpu_attend(sni_kernel *k, const sni_attention *a, bool *done);
 
 /* sni_kernel_hooks.norm_axes (axes.c). */

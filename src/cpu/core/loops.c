@@ -1,34 +1,18 @@
-/* loops.c - reductions, pools and normalisation of channels on the loops of a tier. */
+/* loops.c - implementations whose kernel is a loop of this tier and whose driver is that of the
+ * reference kernel: reductions, functions of one number, casts, pools; and normalisation of
+ * channels. */
 #include "cpu/core/loops.h"
 
 #include "base/threadpool.h"
 #include "cpu/core/cpu_ep.h"
+#include "cpu/elementwise/cast.h"
 #include "cpu/elementwise/doubles.h"
+#include "cpu/elementwise/unary.h"
+#include "cpu/reduce/pool.h"
+#include "cpu/reduce/reduce.h"
+#include "cpu/reduce/rows.h"
 
 #include <math.h>
-
-extern const sni_loops sni_loops_baseline;
-extern const sni_doubles sni_doubles_baseline;
-#ifdef SNI_X86
-extern const sni_loops sni_loops_avx2, sni_loops_avx512;
-extern const sni_doubles sni_doubles_avx2, sni_doubles_avx512;
-#endif
-
-const sni_loops *sni_loops_get(void) {
-#ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_loops_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_loops_avx2;
-#endif
-    return &sni_loops_baseline;
-}
-
-const sni_doubles *sni_doubles_get(void) {
-#ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_doubles_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_doubles_avx2;
-#endif
-    return &sni_doubles_baseline;
-}
 
 static bool is_float(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32) || sni_choice_is(c, 0, SN_FLOAT16) ||
@@ -47,21 +31,22 @@ static bool extreme_accepts(const sni_choice *c) {
            sni_choice_is(c, 0, SN_BOOL);
 }
 
-#define RUN(type, reducer)                               \
-    static sn_status run_##type(sni_kernel *k) {         \
-        return sni_reduce_run(k, sni_loops_get()->type); \
+#define RUN(type, reducer)                                        \
+    static sn_status run_##type(sni_kernel *k) {                  \
+        return sni_reduce_run(k, sni_reduce_kernels_get()->type); \
     }
-SNI_LOOPS_REDUCTIONS(RUN)
+SNI_REDUCTIONS(RUN)
 #undef RUN
 
 /* ---- Functions of one number ---- */
 
-#define RUN(type, row)                                                                      \
-    static sn_status run_##type(sni_kernel *k) {                                            \
-        const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_FLOAT32] = sni_loops_get()->type}; \
-        return sni_map_unary(k, table);                                                     \
+#define RUN(type, row)                                                                   \
+    static sn_status run_##type(sni_kernel *k) {                                         \
+        const sni_unary_fn table[SNI_DTYPE_COUNT] = {[SN_FLOAT32] =                      \
+                                                         sni_unary_kernels_get()->type}; \
+        return sni_map_unary(k, table);                                                  \
     }
-SNI_LOOPS_UNARY(RUN)
+SNI_UNARY_FLOATS(RUN)
 #undef RUN
 
 #define RUN(type, row)                                                                       \
@@ -76,7 +61,7 @@ static bool is_f64(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT64);
 }
 
-/* ---- Predicates and whole numbers ---- */
+/* ---- Predicates and integers ---- */
 
 static bool is_f32(const sni_choice *c) {
     return sni_choice_is(c, 0, SN_FLOAT32);
@@ -99,7 +84,7 @@ static sn_status is_inf_run(sni_kernel *k) {
                          .in_as = {SN_FLOAT32},
                          .out = sni_out(k, 0),
                          .out_as = SN_BOOL,
-                         .unary = sni_loops_get()->is_infinite,
+                         .unary = sni_unary_kernels_get()->is_infinite,
                          .params = &which};
     sni_elementwise_run(k->threads, &m);
     return SN_OK;
@@ -111,16 +96,17 @@ static bool is_i32_or_i64(const sni_choice *c) {
 
 #define RUN(type)                                                    \
     static sn_status run_whole_##type(sni_kernel *k) {               \
-        const sni_loops *l = sni_loops_get();                        \
+        const sni_unary_kernels *l = sni_unary_kernels_get();        \
         const sni_unary_fn table[SNI_DTYPE_COUNT] = {                \
             [SN_INT32] = l->type##_i32, [SN_INT64] = l->type##_i64}; \
         return sni_map_unary(k, table);                              \
     }
-SNI_LOOPS_WHOLE(RUN)
+SNI_UNARY_INTS(RUN)
 #undef RUN
 
 static sn_status quotient_i32_run(sni_kernel *k) {
-    const sni_binary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] = sni_loops_get()->quotient_i32};
+    const sni_binary_fn table[SNI_DTYPE_COUNT] = {[SN_INT32] =
+                                                      sni_unary_kernels_get()->quotient_i32};
     return sni_map_binary(k, table);
 }
 
@@ -129,7 +115,7 @@ static sn_status quotient_i32_run(sni_kernel *k) {
 static sn_status cast_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
-    sni_unary_fn fn = sni_loops_get()->cast[x->dtype][y->dtype];
+    sni_unary_fn fn = sni_cast_kernels_get()->fns[x->dtype][y->dtype];
     if (!fn || x->data == y->data) return k->node->op->ref(k);
     sni_elementwise m = {
         .n_in = 1, .in = {x}, .in_as = {x->dtype}, .out = y, .out_as = y->dtype, .unary = fn};
@@ -138,10 +124,10 @@ static sn_status cast_run(sni_kernel *k) {
 }
 
 static bool cast_accepts(const sni_choice *c) {
-    const sni_loops *loops = sni_loops_get();
+    const sni_cast_kernels *casts = sni_cast_kernels_get();
     const sni_attr *to = sni_node_attr(c->node, "to");
     return c->in[0] && c->in[0]->kind == SN_KIND_TENSOR && to && to->u.i > 0 &&
-           to->u.i < SNI_DTYPE_COUNT && loops->cast[c->in[0]->dtype][to->u.i];
+           to->u.i < SNI_DTYPE_COUNT && casts->fns[c->in[0]->dtype][to->u.i];
 }
 
 /* ---- Pools ---- */
@@ -156,19 +142,19 @@ static sn_status run_global(sni_kernel *k, sni_pool_fn fn) {
 }
 
 static sn_status max_pool_run(sni_kernel *k) {
-    return sni_pool_run_rows(k, sni_loops_get()->max_pool, false);
+    return sni_pool_run_rows(k, sni_pool_kernels_get()->max, false);
 }
 
 static sn_status average_pool_run(sni_kernel *k) {
-    return sni_pool_run_rows(k, sni_loops_get()->average_pool, true);
+    return sni_pool_run_rows(k, sni_pool_kernels_get()->average, true);
 }
 
 static sn_status global_max_run(sni_kernel *k) {
-    return run_global(k, sni_loops_get()->global_max_pool);
+    return run_global(k, sni_pool_kernels_get()->global_max);
 }
 
 static sn_status global_average_run(sni_kernel *k) {
-    return run_global(k, sni_loops_get()->global_average_pool);
+    return run_global(k, sni_pool_kernels_get()->global_average);
 }
 
 /* ---- Normalisation of channels or groups of them ---- */
@@ -177,20 +163,20 @@ typedef struct channel_job {
     const sni_loops *loops;
     const sni_cpu_kernels *kernels;
     const float *x, *scale, *shift;
-    const float *mean, *variance; /* of the channels; NULL: the groups' own are found */
+    const float *mean, *variance; /* per channel; NULL: those of each group are computed */
     float *y;
     int64_t groups, per_group, plane; /* groups of an image, channels of a group */
     float epsilon;
 } channel_job;
 
-/* Items are groups of all images. */
+/* Normalises groups [begin, end), counted over all images. */
 static void norm_piece(void *ctx, int64_t begin, int64_t end) {
     const channel_job *j = ctx;
     int64_t n = j->per_group * j->plane;
     for (int64_t g = begin; g < end; g++) {
         int64_t first = g % j->groups * j->per_group;
         float mean = 0, inverse = 0;
-        if (!j->mean) j->kernels->moments(j->x + g * n, n, true, j->epsilon, &mean, &inverse);
+        if (!j->mean) j->kernels->rows->moments(j->x + g * n, n, true, j->epsilon, &mean, &inverse);
         for (int64_t c = first; c < first + j->per_group; c++) {
             int64_t at = g * n + (c - first) * j->plane;
             if (j->mean) {
@@ -267,12 +253,12 @@ static sn_status batch_norm_run(sni_kernel *k) {
     {.name = "map_int", .op = #type, .accepts = is_i32_or_i64, .run = run_whole_##type},
 
 const sni_impl sni_cpu_loops[] = {
-    SNI_LOOPS_REDUCTIONS(ENTRY) SNI_LOOPS_UNARY(UNARY) SNI_DOUBLES_UNARY(UNARY_F64){
+    SNI_REDUCTIONS(ENTRY) SNI_UNARY_FLOATS(UNARY) SNI_DOUBLES_UNARY(UNARY_F64){
         .name = "cast", .op = "Cast", .accepts = cast_accepts, .run = cast_run},
     {.name = "reduce_i8", .op = "ReduceMax", .accepts = extreme_accepts, .run = run_ReduceMax},
     {.name = "reduce_i8", .op = "ReduceMin", .accepts = extreme_accepts, .run = run_ReduceMin},
     {.name = "infinite_f32", .op = "IsInf", .accepts = is_f32, .run = is_inf_run},
-    SNI_LOOPS_WHOLE(WHOLE){
+    SNI_UNARY_INTS(WHOLE){
         .name = "map_i32", .op = "Div", .accepts = is_i32, .run = quotient_i32_run},
     {.name = "pool_f32", .op = "MaxPool", .accepts = max_pool_accepts, .run = max_pool_run},
     {.name = "pool_f32", .op = "AveragePool", .accepts = is_float, .run = average_pool_run},

@@ -1,4 +1,4 @@
-/* machine.c - what this machine can do at best, measured. */
+/* machine.c - the peak rates of this machine, measured. */
 #include "cpu/core/machine.h"
 
 #include "base/clock.h"
@@ -10,14 +10,14 @@
 enum {
     TRIES = 8,
     ROUNDS = 1 << 18,       /* of one try: some milliseconds */
-    READ_FLOATS = 16 << 20, /* beyond every cache that one thread has to itself */
+    READ_FLOATS = 16 << 20, /* larger than the private caches of a thread */
     MOST_THREADS = 256
 };
 
 typedef struct trial {
     const sni_cpu_kernels *kernels;
-    const float *memory; /* NULL: arithmetic */
-    int64_t piece;       /* floats of one thread */
+    const float *memory; /* NULL: arithmetic is measured */
+    int64_t piece;       /* floats that one thread reads */
     float sums[MOST_THREADS];
 } trial;
 
@@ -32,7 +32,7 @@ static void work(void *ctx, int64_t begin, int64_t end) {
                                : t->kernels->fma_chain(ROUNDS);
 }
 
-/* The least time of several. */
+/* The shortest time of several tries. */
 static double best_time(trial *t, int threads) {
     double best = 1e30;
     for (int i = 0; i < TRIES; i++) {
@@ -57,7 +57,7 @@ sn_status sni_machine_measure(int threads, sni_machine_peak *out, sn_error *err)
     t->kernels = sni_cpu_kernels_get();
     double arithmetic = best_time(t, threads);
     for (int64_t i = 0; i < READ_FLOATS; i++)
-        memory[i] = 1; /* pages of its own, not the zero page */
+        memory[i] = 1; /* touches every page: untouched ones are the shared zero page */
     t->memory = memory;
     t->piece = READ_FLOATS / threads / 64 * 64;
     double reading = best_time(t, threads);

@@ -1,5 +1,7 @@
-/* simd.h - the thin vocabulary that tier sources are written in: one vector type of floats with as
- * many lanes as the tier has, and the few operations that C's operators do not cover. */
+/* simd.h - the vector type that tier sources are written in. vf is a GCC vector of LANES floats: 16
+ * with AVX-512, 8 with AVX2, 4 otherwise. C's operators work on it lane by lane; this header adds
+ * the few operations that they do not cover. It must be included only by *.isa.c files, whose
+ * compiler flags decide about LANES. */
 #ifndef SNI_CPU_CORE_SIMD_H
 #define SNI_CPU_CORE_SIMD_H
 
@@ -27,27 +29,29 @@ typedef float vf_anywhere
 typedef int32_t vi __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
-/* Before a loop whose count is a constant: all of it is laid out. */
+/* Before a loop whose count is a constant: unrolls all of it. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
-/* Before a loop of any count: several rounds of it are laid out. */
+/* Before a loop of any count: unrolls it twice. */
 #if defined(__clang__)
 #define UNROLL_SOME _Pragma("clang loop unroll_count(2)")
 #else
 #define UNROLL_SOME _Pragma("GCC unroll 2")
 #endif
 
-/* Before a loop whose turns do not depend on each other, though results may stand on operands. */
+/* Before a loop whose iterations are independent, although its result may be one of its operands:
+ * allows the compiler to vectorise without checks for aliasing. */
 #if defined(__clang__)
 #define SAFE_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define SAFE_LOOP _Pragma("GCC ivdep")
 #endif
 
+/* Loads, stores and broadcasts; any alignment. */
 static inline vf load(const sni_unaligned_float *p) {
     return *(const vf_anywhere *)p;
 }
@@ -60,7 +64,8 @@ static inline vf splat(float x) {
     return x - (vf){0};
 }
 
-static inline vf select_vf(vi mask, vf a, vf b) { /* mask lane all ones: a */
+/* Lane by lane: a where the mask is all ones, b where it is 0. */
+static inline vf select_vf(vi mask, vf a, vf b) {
 #if defined(__AVX512F__)
     return (vf)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), (__m512)b, (__m512)a);
 #elif defined(__AVX2__)
@@ -70,8 +75,8 @@ static inline vf select_vf(vi mask, vf a, vf b) { /* mask lane all ones: a */
 #endif
 }
 
-/* As the scalar comparisons: NaN in `a` stays. The instructions return their second operand if
- * either is NaN. */
+/* Lane by lane a < b ? b : a, and a > b ? b : a: a NaN in `a` stays, one in `b` is ignored. (The
+ * instructions return their second operand if either is NaN.) */
 static inline vf max_vf(vf a, vf b) {
 #if defined(__AVX512F__)
     return (vf)_mm512_max_ps((__m512)b, (__m512)a);
@@ -108,9 +113,9 @@ static inline int32_t greatest_lane(vi v) {
     return most;
 }
 
-/* *sum += a * b in one instruction, where the compiler has FMA. With sixteen registers it is told
- * which operand is the result's: left to itself it turns sums from register to register in an
- * unrolled loop, and puts one of them on the stack. */
+/* *sum += a * b, in one instruction where there is FMA. With AVX2's sixteen registers the form of
+ * the instruction is fixed by hand: compilers choose forms that overwrite another operand, copy
+ * sums from register to register in unrolled loops, and spill one of them. */
 static inline __attribute__((always_inline)) void add_product(vf *sum, vf a, vf b) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(*sum) : "x"(a), "x"(b));
@@ -119,7 +124,8 @@ static inline __attribute__((always_inline)) void add_product(vf *sum, vf a, vf 
 #endif
 }
 
-/* The lanes of v from half a vector on, then a quarter, ...: what is folded with v. */
+/* Permutations that swap halves, then quarters, ... of a vector: folding v with each of them in
+ * turn combines all lanes. */
 #if LANES == 16
 #define FOLDS(step)                                             \
     step(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7); \
@@ -137,6 +143,7 @@ static inline __attribute__((always_inline)) void add_product(vf *sum, vf a, vf 
     step(1, 0, 3, 2)
 #endif
 
+/* The sum and the maximum of all lanes, in a fixed order. */
 static inline float sum_lanes(vf v) {
 #define STEP(...) v += __builtin_shufflevector(v, v, __VA_ARGS__)
     FOLDS(STEP);
@@ -159,7 +166,7 @@ static inline __m256i first_lanes(int64_t n) {
 }
 #endif
 
-/* Fewer than LANES elements; `rest` in the lanes that are left. */
+/* Loads or stores n < LANES elements and touches no others; the other lanes are `rest`. */
 static inline vf load_some(const sni_unaligned_float *p, int64_t n, float rest) {
 #if defined(__AVX512F__)
     return (vf)_mm512_mask_loadu_ps((__m512)splat(rest), (__mmask16)((1u << n) - 1), p);
@@ -185,7 +192,7 @@ static inline void store_some(float *p, int64_t n, vf v) {
 #endif
 }
 
-/* Whole numbers below, above and next to x; the last in the direction that is in force. */
+/* x rounded down, up, and in the current rounding direction. */
 #if defined(__AVX512F__)
 #define ROUNDED(name, scalar, way)                                             \
     static inline vf name(vf x) {                                              \

@@ -1,4 +1,4 @@
-/* simd64.h - what simd.h is, for vectors of doubles: half as many lanes. */
+/* simd64.h - vectors of doubles, as simd.h has those of floats: DOUBLES = LANES / 2 lanes. */
 #ifndef SNI_CPU_CORE_SIMD64_H
 #define SNI_CPU_CORE_SIMD64_H
 
@@ -24,7 +24,8 @@ static inline vd splat_vd(double x) {
     return x - (vd){0};
 }
 
-static inline vd select_vd(vl mask, vd a, vd b) { /* mask lane all ones: a */
+/* Lane by lane: a where the mask is all ones, b where it is 0. */
+static inline vd select_vd(vl mask, vd a, vd b) {
 #if defined(__AVX512F__)
     return (vd)_mm512_mask_blend_pd(_mm512_movepi64_mask((__m512i)mask), (__m512d)b, (__m512d)a);
 #elif defined(__AVX2__)
@@ -34,7 +35,8 @@ static inline vd select_vd(vl mask, vd a, vd b) { /* mask lane all ones: a */
 #endif
 }
 
-/* As the scalar comparisons: NaN in `a` stays, and so does a zero beside a zero. */
+/* Lane by lane a < b ? b : a, and a > b ? b : a: a NaN in `a` stays, and so does a zero of `a` if b
+ * is a zero of the other sign. */
 static inline vd max_vd(vd a, vd b) {
 #if defined(__AVX512F__)
     return (vd)_mm512_max_pd((__m512d)b, (__m512d)a);
@@ -75,7 +77,7 @@ static inline __m256i first_doubles(int64_t n) {
 }
 #endif
 
-/* Fewer than DOUBLES elements; `rest` in the lanes that are left. */
+/* Loads or stores n < DOUBLES elements and touches no others; the other lanes are `rest`. */
 static inline vd load_some_vd(const double *p, int64_t n, double rest) {
 #if defined(__AVX512F__)
     return (vd)_mm512_mask_loadu_pd((__m512d)splat_vd(rest), (__mmask8)((1u << n) - 1), p);
@@ -101,7 +103,7 @@ static inline void store_some_vd(double *p, int64_t n, vd v) {
 #endif
 }
 
-/* Lanes are added, and compared, one after the other: a fixed order. */
+/* The sum and the maximum of all lanes, in a fixed order. */
 static inline double sum_lanes_vd(vd v) {
     double sum = v[0];
     for (int i = 1; i < DOUBLES; i++) sum += v[i];
@@ -118,7 +120,7 @@ static inline vd abs_vd(vd x) {
     return (vd)((vl)x & INT64_MAX);
 }
 
-/* The size of `x` with the sign of `sign`, where x >= 0. */
+/* x >= 0 with the sign of `sign`. */
 static inline vd with_sign_vd(vd x, vd sign) {
     return (vd)((vl)x | ((vl)sign & INT64_MIN));
 }
@@ -135,7 +137,7 @@ static inline vd sqrt_vd(vd x) {
 #endif
 }
 
-/* Whole numbers below, above and next to x; the last in the direction that is in force. */
+/* x rounded down, up, and in the current rounding direction. */
 #if defined(__AVX512F__)
 #define ROUNDED(name, scalar, way)                                              \
     static inline vd name(vd x) {                                               \

@@ -1,5 +1,7 @@
-/* Conversions of S, whose name in functions' names is SNAME, to the common types. S_FLOAT: it is a
- * float type. S_HIGH(bits) is the largest S below 2^bits. S_LOGIC: it is bool, of bytes 0 and 1. */
+/* cast_from.inc.c - template: conversions of S to every common type. Instances: cast.isa.c, six.
+ *   S            the source type; SNAME is its name in functions' names
+ *   S_FLOAT      defined if S is a float type; then S_HIGH(bits) is the largest S below 2^bits
+ * Makes cast_SNAME_f32, _f64, _i32, _i64, _u8, _i8 and _b8. S and SNAME are undefined again. */
 #define CAST_NAME_(a, b) cast_##a##_##b
 #define CAST_NAME(a, b) CAST_NAME_(a, b)
 

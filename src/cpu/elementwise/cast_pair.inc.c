@@ -1,8 +1,8 @@
-/* One conversion from S to D (C types) called FN_CAST: as sni_convert does it, but without
- * branches. Floats out of an integer's range give its nearest end, NaN gives 0; integers keep their
- * low bits. TO_BOOL, TO_FLOAT or TO_INT with LOW and HIGH (the last S within D's range) say what D
- * is; MOST is D's largest number and BEYOND the first S above it. All of these but
- * the kind of D are used up. */
+/* cast_pair.inc.c - template: one conversion from S to D, called FN_CAST. Instances:
+ * cast_from.inc.c, seven for each S. TO_FLOAT, TO_INT or TO_BOOL   what D is LOW, HIGH TO_INT: the
+ * first and last S in D's range BEYOND, MOST                  TO_INT: the first S above the range,
+ * and the largest D WIDE                          TO_INT: the type by way of which S becomes D The
+ * loop has no branches, so that compilers vectorise it. All but TO_* are undefined again. */
 static void FN_CAST(const void *from, void *to, int64_t n, const void *params) {
     (void)params;
     const S *restrict x = from;

@@ -1,4 +1,5 @@
-/* z = c ? a : b for elements of type T; z may stand on a, b or c. */
+/* choose.inc.c - template: z = c ? a : b (sni_ternary_fn) for elements of type T, named by SUFFIX.
+ * Instances: moves.isa.c, one for each width of 1, 2, 4 and 8 bytes. z may be a, b or c. */
 static void FN(choose)(const void *const x[3], const int64_t stride[3], void *out, int64_t n,
                        const void *params) {
     (void)params;

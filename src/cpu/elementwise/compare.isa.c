@@ -1,9 +1,11 @@
-/* compare.isa.c - loops of reference kernels that compare and calculate, compiled with a tier's
- * flags; everything but the table is static. */
+/* compare.isa.c - comparisons, logic, shifts and arithmetic, for one tier: the templates of the
+ * reference kernels, which compilers vectorise, instantiated with the tier's flags. */
 #include "cpu/elementwise/compare.h"
 
 #define BODY "ops/math/compare.inc.c"
 #include "ops/core/each_number.inc.h"
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
 #undef BODY
 
 #define BODY "ops/math/largest.inc.c"
@@ -22,21 +24,12 @@
 #include "ops/core/each_uint.inc.h"
 #undef BODY
 
-#define T uint8_t
-#define SUFFIX b8
-#define T_BOOL 1
-#include "ops/math/compare.inc.c"
-#include "ops/math/logic.inc.c"
-#undef T
-#undef SUFFIX
-#undef T_BOOL
+#define BODY "ops/math/logic.inc.c"
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
+#undef BODY
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_compare PASTE(sni_compare_, TIER);
-
-const sni_compare PASTE(sni_compare_, TIER) = {
+SNI_DEFINE_TABLE(sni_compare) = {
     .Equal = {SNI_EACH_NUMBER(equal), [SN_BOOL] = equal_b8},
     .Greater = {SNI_EACH_NUMBER(greater)},
     .GreaterOrEqual = {SNI_EACH_NUMBER(greater_or_equal)},

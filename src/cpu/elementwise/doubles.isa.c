@@ -1,10 +1,8 @@
-/* doubles.isa.c - loops over float64 elements with a tier's instructions; everything but the table
- * is static. */
+/* doubles.isa.c - functions and softmax of float64, for one tier. One vector of LANES / 2 doubles
+ * per step and a masked tail; what limits them is the functions' instructions. */
 #include "cpu/elementwise/doubles.h"
 
-#include "cpu/core/simd64.h"
-
-#include "cpu/core/math64.inc.c"
+#include "cpu/elementwise/simd64_math.h"
 
 /* ---- Functions of one number ---- */
 
@@ -29,8 +27,8 @@ static inline vd gelu_tanh_vd(vd x) {
     return splat_vd(0.5) * x * (splat_vd(1.0) + tanh_vd(a * (x + b * x * x * x)));
 }
 
-/* Elements that are asked for before they are needed (see cpu/elementwise/map.inc.c). */
-enum { AHEAD = 256 };
+/* Elements between what is computed and what is prefetched; see map.isa.c. */
+enum { PREFETCH = 256 };
 
 /* name_row: y = expr, of a vector v and the coefficients a and b. */
 #define ROW(name, expr)                                                                          \
@@ -43,9 +41,9 @@ enum { AHEAD = 256 };
         double *y = to;                                                                          \
         vd a = splat_vd(p ? p[0] : 0), b = splat_vd(p ? p[1] : 0);                               \
         int64_t i = 0;                                                                           \
-        for (; i + AHEAD + DOUBLES <= n; i += DOUBLES) {                                         \
-            __builtin_prefetch(x + i + AHEAD, 0);                                                \
-            __builtin_prefetch(y + i + AHEAD, 1);                                                \
+        for (; i + PREFETCH + DOUBLES <= n; i += DOUBLES) {                                      \
+            __builtin_prefetch(x + i + PREFETCH, 0);                                             \
+            __builtin_prefetch(y + i + PREFETCH, 1);                                             \
             store_vd(y + i, name##_of(load_vd(x + i), a, b));                                    \
         }                                                                                        \
         for (; i + DOUBLES <= n; i += DOUBLES) store_vd(y + i, name##_of(load_vd(x + i), a, b)); \
@@ -83,7 +81,7 @@ ROW(square, v *v)
 ROW(cube, v *v *v)
 #undef ROW
 
-/* Lanes that are too far out, or NaN, one by one: what stands beside them must not tell. */
+/* Lanes with large angles or NaN are computed one by one; the others must not be affected. */
 static __attribute__((noinline)) vd far_circle(vd v, int shift) {
     vl near = abs_vd(v) <= splat_vd(turns_limit);
     vd r = circle_vd(select_vd(near, v, splat_vd(0)), shift);
@@ -131,7 +129,7 @@ static double max_row(const double *x, int64_t n) {
     return max_lanes_vd(max_vd(most, more));
 }
 
-/* y = e^(x - most) for x <= most, tiny ones 0; the sum of y. */
+/* y = e^(x - most) for x <= most; returns the sum of y. */
 static double exp_row_of(const double *x, double *y, int64_t n, double most) {
     vd sum = splat_vd(0), m = splat_vd(most);
     int64_t i = 0;
@@ -189,12 +187,7 @@ static void softmax_columns(const double *x, double *y, int64_t n, int64_t step,
     }
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_doubles PASTE(sni_doubles_, TIER);
-
-const sni_doubles PASTE(sni_doubles_, TIER) = {
+SNI_DEFINE_TABLE(sni_doubles) = {
     .map = {[SNI_ACT_NONE] = none_row,
             [SNI_ACT_SQUARE] = square_row,
             [SNI_ACT_CUBE] = cube_row,

@@ -1,10 +1,11 @@
-/* elementwise.c - functions of one float32 or float64 tensor and of two float32 tensors on the
- * vector kernels. */
+/* elementwise.c - operators that apply a function to every element of a float32 or float64 tensor,
+ * or to two float32 tensors, with the kernels of map.h and doubles.h. */
 #include "ops/core/elementwise.h"
 
 #include "base/threadpool.h"
 #include "cpu/core/cpu_ep.h"
 #include "cpu/elementwise/doubles.h"
+#include "cpu/elementwise/map.h"
 #include "ops/core/convert.h"
 #include "ops/core/tensor_util.h"
 
@@ -14,7 +15,8 @@ enum { GRAIN = 8192 }; /* elements worth a thread */
 
 /* ---- One tensor ---- */
 
-/* What an operator is to the kernels: its coefficients are attributes, or these numbers. */
+/* The kernel of an operator. p0 and p1 are the attributes `name0` and `name1`, or these defaults.
+ */
 typedef struct unary_op {
     const char *op;
     sni_act act;
@@ -61,7 +63,7 @@ static void map_piece(void *ctx, int64_t begin, int64_t end) {
 
 static void run_map(sni_kernel *k, sni_act act, float p0, float p1) {
     const sni_tensor *x = sni_in(k, 0);
-    map_job j = {sni_cpu_kernels_get()->map[act], p0, p1, x->data, sni_out(k, 0)->data};
+    map_job j = {sni_cpu_kernels_get()->maps->map[act], p0, p1, x->data, sni_out(k, 0)->data};
     if (x->count) sni_parallel_for(k->threads, x->count, GRAIN, map_piece, &j);
 }
 
@@ -116,7 +118,8 @@ static bool unary_accepts_f64(const sni_choice *c) {
     sni_act act;
     float p0, p1;
     if (!is_f64(c) || !sni_cpu_unary(c->node, &act, &p0, &p1)) return false;
-    if (act == SNI_ACT_CELU && !(p0 > 0)) return false; /* e^x - 1 is for x <= 0 */
+    if (act == SNI_ACT_CELU && !(p0 > 0))
+        return false; /* the kernel computes e^x - 1 for x <= 0 only */
     return sni_doubles_get()->map[act];
 }
 
@@ -213,7 +216,7 @@ static sn_status binary_run(sni_kernel *k) {
                          .in_as = {SN_FLOAT32, SN_FLOAT32},
                          .out = sni_out(k, 0),
                          .out_as = SN_FLOAT32,
-                         .binary = sni_cpu_kernels_get()->binary[fn]};
+                         .binary = sni_cpu_kernels_get()->maps->binary[fn]};
     sni_elementwise_run(k->threads, &m);
     return SN_OK;
 }

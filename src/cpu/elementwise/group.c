@@ -1,5 +1,6 @@
-/* group.c - runs the program of a Group (group.h) tile by tile: every step goes over a row of a few
- * hundred floats that stays in the first-level cache, so memory is read and written once. */
+/* group.c - runs the program of a Group (group.h) tile by tile. Every step processes a row of a few
+ * hundred floats that stays in the first-level cache, so that main memory is read and written once
+ * for the whole group. */
 #include "cpu/elementwise/group.h"
 
 #include "base/checked.h"
@@ -10,20 +11,22 @@
 #include <stdlib.h>
 
 enum {
-    MEMORY = 4096, /* floats of all buffers of a tile */
-    MOST = 1024,   /* elements of a tile */
-    CHUNK = 32,    /* tiles of a row that are reduced together, whatever the number of threads */
+    MEMORY = 4096, /* floats of all buffers of a tile: 16 KiB */
+    MOST = 1024,   /* most elements of a tile */
+    CHUNK = 32,    /* tiles of a row that are reduced together: fixed, so that results do not depend
+                      on the number of threads */
     WORTH = 8192   /* elements worth a thread */
 };
 
-/* How an input lies along a tile. */
+/* How an input is laid out along a tile: a contiguous row, one element, or something else that is
+ * copied to a buffer first. */
 typedef enum layout { ROW, ONE, SPREAD } layout;
 
 /* The shape of the group with axes merged where all inputs allow it. A tile is a range of axis
  * `cut` with all of the axes behind it. */
 typedef struct job {
     const sni_group_program *p;
-    const sni_cpu_kernels *kernels;
+    const sni_map_kernels *kernels;
     const void *in[SNI_GROUP_INPUTS];
     void *out[SNI_GROUP_OUTPUTS];
     int shape_rank; /* of the group */
@@ -48,7 +51,7 @@ typedef struct job {
 
 enum { ACC = SNI_REDUCE_ACC_MAX };
 
-/* ---- Inputs that are no rows of a tile as they lie ---- */
+/* ---- Inputs that must be copied to a buffer ---- */
 
 static void fill(float *to, float v, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = v;
@@ -75,8 +78,8 @@ static void load_run(const job *j, int i, int64_t offset, float *to, int64_t n) 
     }
 }
 
-/* Writes `count` indices of an axis, with the axes behind it, one after the other. The depth is
- * that of the axes. */
+/* Copies `count` indices of an axis, with all axes behind it, to a contiguous buffer. Recursion is
+ * as deep as there are axes. */
 static void spread(const job *j, int i, int axis, int64_t count, int64_t offset, float *to) {
     int64_t stride = j->strides[i][axis], span = j->span[axis];
     if (axis == j->rank - 1) {
@@ -87,7 +90,7 @@ static void spread(const job *j, int i, int axis, int64_t count, int64_t offset,
     for (int64_t k = 0; k < (stride ? count : 1); k++)
         spread(j, i, axis + 1, j->dims[axis + 1], offset + k * stride, to + k * span);
     if (stride) return;
-    for (int64_t done = 1; done < count;) { /* what is there already, again */
+    for (int64_t done = 1; done < count;) { /* repeat what is there already */
         int64_t more = done < count - done ? done : count - done;
         memcpy(to + done * span, to, (size_t)(more * span) * sizeof *to);
         done += more;
@@ -99,8 +102,8 @@ static void spread(const job *j, int i, int axis, int64_t count, int64_t offset,
 typedef struct tile {
     const float *at[SNI_GROUP_SLOTS];
     int64_t stride[SNI_GROUP_SLOTS];
-    int64_t seen[SNI_GROUP_INPUTS]; /* offset that a buffer of an input was filled from ... */
-    int64_t held[SNI_GROUP_INPUTS]; /* ... and for how many elements; 0: not yet */
+    int64_t seen[SNI_GROUP_INPUTS]; /* the offset that an input's buffer was filled from ... */
+    int64_t held[SNI_GROUP_INPUTS]; /* ... and for how many elements; 0: not filled */
     float *memory;
 } tile;
 
@@ -121,7 +124,7 @@ static void tile_init(const job *j, tile *t, float *memory) {
     }
 }
 
-/* Points the inputs at what the tile reads. */
+/* Sets the inputs' slots for a tile, and fills their buffers where needed. */
 static void tile_load(const job *j, tile *t, int64_t outer, int64_t start, int64_t count) {
     for (int i = 0; i < j->p->n_in; i++) {
         const int64_t *strides = j->strides[i];
@@ -246,7 +249,7 @@ static void run_chunks(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* Puts the chunks' accumulators together, in their order. */
+/* Combines the chunks' accumulators in a fixed order. */
 static void join_chunks(const job *j, int64_t rows) {
     for (int64_t row = 0; row < rows; row++) {
         unsigned char *first = j->partial + row * j->chunks * ACC;
@@ -267,7 +270,7 @@ static void join_chunks(const job *j, int64_t rows) {
 
 /* ---- Shapes ---- */
 
-/* Broadcasts the inputs; false if they do not fit each other. */
+/* Computes the broadcast shape; false if the inputs do not broadcast. */
 static bool find_shape(const sni_kernel *k, job *j) {
     j->shape_rank = j->p->const_rank;
     for (int i = 0; i < k->n_in; i++) {
@@ -291,7 +294,7 @@ static bool find_shape(const sni_kernel *k, job *j) {
     return true;
 }
 
-/* Which axes are reduced: the last ones, or the program is not made for it. */
+/* Finds the reduced axes; false unless they are the last ones. */
 static bool find_rows(job *j) {
     bool gone[SN_MAX_RANK] = {false};
     int rank = j->shape_rank;
@@ -310,7 +313,7 @@ static bool find_rows(job *j) {
     return true;
 }
 
-/* Fills in the operands; false if they are not what the program is made for. */
+/* Sets the operands; false if they are not what the program was compiled for. */
 static bool bind(const sni_kernel *k, job *j) {
     if (!find_shape(k, j) || (j->p->reducer && !find_rows(j))) return false;
     for (int i = 0; i < k->n_out; i++) {
@@ -328,7 +331,8 @@ static bool bind(const sni_kernel *k, job *j) {
     return true;
 }
 
-/* `apart`: not to be merged with the axis before. */
+/* Appends an axis, merged with the one before if all inputs' strides allow it and `apart` is false.
+ */
 static void add_axis(job *j, int64_t size, const int64_t *stride, bool apart) {
     bool merge = j->rank > 0 && !apart;
     for (int i = 0; i < j->p->n_in && merge; i++)
@@ -449,9 +453,9 @@ static sn_status run_reduction(sni_kernel *k, job *j) {
 }
 
 static sn_status group_run(sni_kernel *k) {
-    job j; /* filled in as far as it is needed */
+    job j; /* set as far as needed */
     j.p = k->state;
-    j.kernels = sni_cpu_kernels_get();
+    j.kernels = sni_cpu_kernels_get()->maps;
     if (!bind(k, &j)) return k->node->op->ref(k);
     if (j.count == 0 && !j.p->reducer) return SN_OK;
     if (j.count == 0) return k->node->op->ref(k);

@@ -1,4 +1,4 @@
-/* group_compile.c - the body of a Group as steps over rows: see group.h. */
+/* group_compile.c - compiles the body of a Group to steps over rows; see group.h. */
 #include "cpu/elementwise/group.h"
 
 #include <math.h>
@@ -7,12 +7,12 @@
 typedef struct compiler {
     sni_group_program *p;
     const sni_graph *body;
-    const sni_cpu_kernels *kernels;
+    const sni_map_kernels *kernels;
     int16_t *slot;   /* by value of the body; -1: none yet */
     sn_dtype *dtype; /* likewise */
 } compiler;
 
-/* ---- Slots and steps; -1 when there is no room ---- */
+/* ---- Slots and steps; -1: the program is full, or an operand is missing ---- */
 
 static int new_slot(compiler *c) {
     sni_group_program *p = c->p;
@@ -29,7 +29,7 @@ static int add_const(compiler *c, float v) {
     return s;
 }
 
-/* Adds a step on slots, of which unused ones are 0, and gives its result's slot. */
+/* Adds a step on slots a, b and d, and returns its result's slot. */
 static int add_step(compiler *c, const sni_group_step *step, int a, int b, int d) {
     int to = new_slot(c);
     if (to < 0 || a < 0 || b < 0 || d < 0 || c->p->n_steps == SNI_GROUP_STEPS) return -1;
@@ -61,13 +61,14 @@ static int add_choice(compiler *c, int condition, int a, int b) {
 
 /* ---- Values ---- */
 
-/* The slot of input i of a member, if it has that type. */
+/* The slot of input i of a member; -1 if it has another type. */
 static int operand(const compiler *c, const sni_node *n, int i, sn_dtype dtype) {
     if (i >= n->n_in || n->in[i] == SNI_NO_ID || c->dtype[n->in[i]] != dtype) return -1;
     return c->slot[n->in[i]];
 }
 
-/* The number that a constant input of a member holds; `otherwise` if it is left out. */
+/* *out = the value of a constant input of a member; `otherwise` if it is left out. False if it is
+ * not constant. */
 static bool number(const compiler *c, const sni_node *n, int i, float otherwise, float *out) {
     *out = otherwise;
     if (i >= n->n_in || n->in[i] == SNI_NO_ID) return true;
@@ -83,7 +84,7 @@ static int compile_compare(compiler *c, const sni_node *n) {
     static const struct {
         const char *op;
         sni_binary fn;
-        bool transposed;
+        bool swapped;
     } known[] = {{"Equal", SNI_BINARY_EQUAL, false},
                  {"Less", SNI_BINARY_LESS, false},
                  {"LessOrEqual", SNI_BINARY_LESS_OR_EQUAL, false},
@@ -92,8 +93,8 @@ static int compile_compare(compiler *c, const sni_node *n) {
     int a = operand(c, n, 0, SN_FLOAT32), b = operand(c, n, 1, SN_FLOAT32);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (sni_str_is(n->type, known[i].op))
-            return known[i].transposed ? add_binary(c, known[i].fn, b, a)
-                                       : add_binary(c, known[i].fn, a, b);
+            return known[i].swapped ? add_binary(c, known[i].fn, b, a)
+                                    : add_binary(c, known[i].fn, a, b);
     return -1;
 }
 
@@ -112,13 +113,13 @@ static int compile_cast(compiler *c, const sni_node *n, sn_dtype *made) {
     sn_dtype from = c->dtype[n->in[0]];
     int x = c->slot[n->in[0]];
     *made = (sn_dtype)to->u.i;
-    if (to->u.i == SN_FLOAT32) return x; /* a row is floats whatever it comes from */
+    if (to->u.i == SN_FLOAT32) return x; /* rows are floats, whatever type they were loaded from */
     if (to->u.i != SN_BOOL) return -1;
     if (from == SN_BOOL) return x;
     return from == SN_FLOAT32 ? add_binary(c, SNI_BINARY_NOT_EQUAL, x, add_const(c, 0)) : -1;
 }
 
-/* Operators of two inputs, and of more, one after the other. */
+/* Operators of two inputs; variadic ones as a chain. */
 static int compile_chain(compiler *c, const sni_node *n) {
     sni_binary fn = SNI_BINARY_ADD;
     if (!sni_str_is(n->type, "Sum") && !sni_cpu_binary(n, &fn)) return -1;
@@ -148,7 +149,7 @@ static int compile_one(compiler *c, const sni_node *n) {
 /* ---- A reduction ---- */
 
 static const sni_reducer *find_reducer(const sni_node *n, bool *selects) {
-    const sni_loops *l = sni_loops_get();
+    const sni_reduce_kernels *l = sni_reduce_kernels_get();
     const struct {
         const char *op;
         const sni_reducer *const *table;
@@ -166,7 +167,7 @@ static const sni_reducer *find_reducer(const sni_node *n, bool *selects) {
     return NULL;
 }
 
-/* Nothing but the group's output may come of a reduction: its value has no slot. */
+/* A reduction's result has no slot: it can only be an output of the group. */
 static bool compile_reduction(compiler *c, const sni_node *n) {
     sni_group_program *p = c->p;
     const sni_tensor *axes;
@@ -232,7 +233,7 @@ static bool take_inputs(compiler *c, const sni_choice *choice) {
     return true;
 }
 
-/* Constants of one float or bool; others get no slot, and what uses them cannot be translated. */
+/* Constants of one float or bool. Others get no slot: members that use them cannot be compiled. */
 static bool take_constants(compiler *c) {
     for (int32_t i = 0; i < c->body->value_count; i++) {
         const sni_value *v = c->body->values[i];
@@ -250,7 +251,7 @@ static bool take_constants(compiler *c) {
     return true;
 }
 
-/* True if a step after the one that makes `slot` reads an input as it lies in memory. */
+/* True if a step after the one that makes `slot` reads an input in place. */
 static bool read_later(const sni_group_program *p, int slot) {
     bool made = false;
     for (int i = 0; i < p->n_steps; i++) {
@@ -281,7 +282,7 @@ static bool take_outputs(compiler *c) {
         p->out[i] = (int16_t)s;
         p->out_type[i] = c->dtype[id];
     }
-    /* The planner may put output 0 in the memory of an input. */
+    /* The planner may give output 0 the memory of an input: do not store it before all reads. */
     for (int i = 0; i < p->n_out; i++)
         p->late[i] = i == p->reduction || p->out_type[i] != SN_FLOAT32 ||
                      (i == 0 && read_later(p, p->out[0]));
@@ -297,8 +298,8 @@ static void find_last_uses(const sni_group_program *p, int *last) {
         if (p->late[i]) last[p->out[i]] = p->n_steps;
 }
 
-/* Results that are no outputs live in buffers, which are used again when they are over; a step may
- * write where it reads. */
+/* Assigns buffers to results that are not stored directly. A buffer is reused after the last use of
+ * its result; a step may write to a buffer that it reads. */
 static void place_results(sni_group_program *p) {
     int last[SNI_GROUP_SLOTS] = {0};
     int16_t free_list[SNI_GROUP_STEPS];
@@ -331,7 +332,8 @@ static bool compile(compiler *c, const sni_choice *choice) {
 }
 
 bool sni_group_compile(const sni_choice *choice, sni_group_program *p) {
-    compiler c = {.p = p, .body = sni_group_body(choice->node), .kernels = sni_cpu_kernels_get()};
+    compiler c = {
+        .p = p, .body = sni_group_body(choice->node), .kernels = sni_cpu_kernels_get()->maps};
     if (!c.body) return false;
     memset(p, 0, sizeof *p);
     c.slot = calloc((size_t)c.body->value_count + 1, sizeof *c.slot);

@@ -1,5 +1,6 @@
-/* shift.inc.c - shifts of unsigned type T, in the least width that instructions have; 0 from the
- * width of T on. */
+/* shift.inc.c - template: shifts of unsigned type T by v; 0 where v is the width of T or more.
+ * Narrow types are shifted as uint32_t, the narrowest shift that vectors have. Instances:
+ * compare.isa.c, for the unsigned types. */
 #define WIDTH (sizeof(T) * 8)
 #define WIDE(u) (sizeof(T) < 8 ? (uint32_t)(u) : (u))
 #define OP shift_left

@@ -20,6 +20,7 @@
  * column's likewise; an infinity would reach both. So the sums' kernels look at all numbers, and
  * pairs whose sizes differ much, or which hold a very large number, are multiplied as they are. */
 #include "cpu/gemm/gemm_blocks.h"
+#include "cpu/elementwise/map.h"
 
 #include "base/threadpool.h"
 
@@ -191,10 +192,10 @@ static void run_strassen(const sni_gemm_share *s, const pair *p, const columns *
     run_tile(s, sums + 2 * left, b22, half, n, NULL, u, c12, next);
     run_less(s, a11, b12, b22, half, n, u, y12, c12, next);
     end_tile(s, p, q, 0, 1, y12);
-    k->binary[SNI_BINARY_ADD](t, u, t, count, 1, 1, NULL);
+    k->maps->binary[SNI_BINARY_ADD](t, u, t, count, 1, 1, NULL);
     run_less(s, sums, b11, b22, half, n, t, t, c11, next);
-    k->binary[SNI_BINARY_ADD](y12, y21, y12, count, 1, 1, NULL);
-    k->binary[SNI_BINARY_SUB](y12, t, y12, count, 1, 1, NULL);
+    k->maps->binary[SNI_BINARY_ADD](y12, y21, y12, count, 1, 1, NULL);
+    k->maps->binary[SNI_BINARY_SUB](y12, t, y12, count, 1, 1, NULL);
     run_less(s, sums + 4 * left, b21, b22, half, n, t, t, c11, next);
     end_tile(s, p, q, 0, 0, t);
     run_less(s, sums + 3 * left, b11, b12, half, n, y12, u, c22, next);

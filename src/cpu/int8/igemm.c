@@ -1,8 +1,8 @@
-/* igemm.c - packing, blocks and threads around the tiles of the integer product.
+/* igemm.c - packing, blocking and threads of the int8 GEMM.
  *
  * A tile's sums stay in registers over all of k, so that C is written once, finished. Columns are
- * taken in blocks of panels that fill half of the second-level cache at most; within one, every
- * panel of A meets every panel of B. */
+ * processed in blocks of panels that fill at most half of the second-level cache; within a block,
+ * every panel of A meets every panel of B. Threads share rows or columns, whichever costs less. */
 #include "cpu/int8/igemm.h"
 
 #include "base/lengths.h"
@@ -12,33 +12,7 @@
 
 enum { SMALL_WORK = 1 << 16 }; /* multiply-accumulates that are not worth a second thread */
 
-extern const sni_int_kernels sni_int_kernels_baseline;
-#ifdef SNI_X86
-extern const sni_int_kernels sni_int_kernels_avx2, sni_int_kernels_avx512,
-    sni_int_kernels_avx512vnni;
-#endif
-
-static const sni_int_kernels *const tiers[SNI_ISA_COUNT] = {
-    [SNI_ISA_BASELINE] = &sni_int_kernels_baseline,
-#ifdef SNI_X86
-    [SNI_ISA_AVX2] = &sni_int_kernels_avx2,
-    [SNI_ISA_AVX512] = &sni_int_kernels_avx512,
-    [SNI_ISA_AVX512VNNI] = &sni_int_kernels_avx512vnni,
-    [SNI_ISA_AMX] = &sni_int_kernels_avx512vnni,
-#endif
-};
-
-const sni_int_kernels *sni_int_kernels_of(sni_isa isa) {
-    return isa <= sni_cpu_best() ? tiers[isa] : NULL;
-}
-
-const sni_int_kernels *sni_int_kernels_get(void) {
-    const sni_int_kernels *found = NULL;
-    for (int isa = (int)sni_cpu_isa(); isa >= 0 && !found; isa--) found = tiers[isa];
-    return found;
-}
-
-/* First row of panel i when m rows are dealt out to `panels`. */
+/* The first row of panel i when m rows are divided evenly into `panels`. */
 static int64_t panel_row(int64_t m, int64_t panels, int64_t i) {
     return m / panels * i + sni_min(i, m % panels);
 }
@@ -59,7 +33,7 @@ size_t sni_igemm_packed_b_size(int64_t n, int64_t units) {
     return (size_t)(sni_ceil_div(n, nr) * nr * units);
 }
 
-/* Unit u of side i. */
+/* Unit u of row or column i. */
 static int32_t unit_at(const sni_int_kernels *kernels, sni_int_element_fn at, const void *ctx,
                        int64_t i, int64_t u) {
     uint32_t unit = 0;
@@ -117,13 +91,14 @@ void sni_int_fill_rows(const void *ctx, int64_t n0, int64_t cols, int32_t *panel
 typedef struct share {
     const sni_igemm *g;
     const sni_int_kernels *kernels;
+    const sni_requantize_kernels *requantize;
     int64_t row_panels;
     int64_t i0, i1, j0, j1; /* panels of rows and columns */
-    bool direct;            /* whole tiles are finished on the spot */
+    bool direct;            /* whole tiles are requantised from registers: is_direct() */
     int32_t *a_block, *b_block, *sums;
 } share;
 
-/* Panels of so many int32 each that a block may have. */
+/* The number of panels of `size` int32 that a block may have. */
 static int64_t block_panels(int64_t size) {
     int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / sizeof(int32_t)) / (size > 0 ? size : 1);
     return most < 1 ? 1 : most;
@@ -169,7 +144,8 @@ static void *at_element(const sni_igemm *g, int64_t i, int64_t j) {
     return (char *)g->c + (size_t)(i * g->c_row + j) * width;
 }
 
-/* One tile: panel i of A, columns from n0 on; `sums` are those columns' of B, if they matter. */
+/* One tile: panel i of A by the columns from n0 on. `sums` are the column sums of B, where needed.
+ */
 static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t i, int64_t n0,
                      const int32_t *sums) {
     const sni_igemm *g = s->g;
@@ -206,7 +182,7 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
                            .low = g->low,
                            .y = at_element(g, first, n0),
                            .y_step = g->c_row};
-    kernels->finish[g->kind](&block);
+    s->requantize->finish[g->kind](&block);
 }
 
 static void run_share(const share *s) {
@@ -277,6 +253,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         char *b = a ? a + a_bytes(j->g, j->kernels) : NULL;
         share s = {.g = j->g,
                    .kernels = j->kernels,
+                   .requantize = sni_requantize_kernels_get(),
                    .row_panels = j->row_panels,
                    .direct = j->direct,
                    .i0 = j->by_rows ? from : 0,
@@ -291,7 +268,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* Whether tiles can be finished as sni_int_bytes says. */
+/* True if tiles can be requantised as sni_int_bytes describes. */
 static bool is_direct(const sni_igemm *g) {
     if (g->kind != SNI_INT_BYTES || !g->a_signed || !g->row_add || !g->row_scale || g->row_mul ||
         g->col_add || g->col_mul || g->col_scale || g->col_bias)
@@ -301,9 +278,9 @@ static bool is_direct(const sni_igemm *g) {
     return true;
 }
 
-/* What the threads' largest share costs if `split` panels are dealt out, each to be multiplied by
- * `whole` others, in tiles; panels of the other side that are not packed are made by every thread,
- * which costs about a tile each. */
+/* The cost, in tiles, of the largest share when `split` panels are divided among threads and each
+ * is multiplied by `whole` others. Unpacked panels are made by every thread that needs them, which
+ * costs about a tile each. */
 static int64_t share_cost(int64_t split, int64_t whole, int64_t parts, bool make_split,
                           bool make_whole) {
     int64_t mine = sni_ceil_div(split, sni_min(parts, split));

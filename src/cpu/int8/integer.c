@@ -1,4 +1,4 @@
-/* integer.c - weights and corrections of products of bytes. */
+/* integer.c - weights, zero-point corrections and scales of int8 products. */
 #include "cpu/int8/integer.h"
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@ static int32_t zero_at(const sni_tensor *t, int64_t i) {
     return t->dtype == SN_INT8 ? ((const int8_t *)t->data)[at] : ((const uint8_t *)t->data)[at];
 }
 
-/* Zero point of channel i after the weights became signed. */
+/* The zero point of channel i, moved with the weights to the signed range. */
 static int32_t moved_zero(const sni_tensor *zeros, int64_t i, sn_dtype dtype) {
     return sni_int_moved(zeros ? zero_at(zeros, i) : 0, dtype, true);
 }

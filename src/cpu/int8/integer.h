@@ -1,4 +1,7 @@
-/* integer.h - what the implementations of quantised operators share. */
+/* integer.h - what the implementations of quantised operators share.
+ *
+ * Products multiply unsigned by signed bytes. A byte of the other kind has its top bit flipped,
+ * which adds or subtracts 128; its zero point moves along. */
 #ifndef SNI_CPU_INT8_INTEGER_H
 #define SNI_CPU_INT8_INTEGER_H
 
@@ -6,17 +9,17 @@
 #include "cpu/core/cpu_ep.h"
 #include "ops/quant/quant.h"
 
-/* What is done to bytes of a type before they count as unsigned, or as signed. */
+/* The bits to flip in bytes of a type to make them signed, or unsigned. */
 static inline uint8_t sni_int_flip(sn_dtype dtype, bool to_signed) {
     return (dtype == SN_INT8) == to_signed ? 0 : 0x80;
 }
 
-/* A zero point after that flip. */
+/* A zero point after that. */
 static inline int32_t sni_int_moved(int32_t zero, sn_dtype dtype, bool to_signed) {
     return (dtype == SN_INT8) == to_signed ? zero : to_signed ? zero - 128 : zero + 128;
 }
 
-/* a - b, which wraps round: what a compiled file says may be any number. */
+/* a - b with wrap-around: numbers from a compiled file may be anything. */
 static inline int32_t sni_int_less(int32_t a, int32_t b) {
     return (int32_t)((uint32_t)a - (uint32_t)b);
 }
@@ -41,7 +44,7 @@ static inline bool sni_int_is_constant(const sni_choice *c, int i, int64_t count
     return t->count == 1 || (t->rank == 1 && t->count == count);
 }
 
-/* Weights ready for products, as signed bytes: numbers for each of `n` output channels. */
+/* Packed weights as signed bytes, with numbers for each of `n` output channels. */
 typedef struct sni_int_weights {
     int64_t n, k;    /* channels, elements of each */
     int64_t units;   /* of 32 bits of each */
@@ -50,30 +53,33 @@ typedef struct sni_int_weights {
     int32_t *panels; /* packed */
     int32_t *sums;   /* of a channel's elements */
     int32_t *zeros;  /* zero points */
-    size_t more;     /* elements of 4 bytes besides, which the operator fills; 0: none */
-    void *extra;     /* these */
+    size_t more;     /* further elements of 4 bytes, which the operator fills; 0: none */
+    void *extra;     /* those elements */
 } sni_int_weights;
 
-/* Tells whether the weights have zero points: sets w->has_zero. */
+/* Sets w->has_zero: whether a zero point of the weights, input `zero`, is not 0. */
 sn_status sni_int_zeros(const sni_choice *c, int w_in, int zero, sni_int_weights *w, sn_error *err);
 
-/* Asks for the packed memory of w->n channels with `groups` groups of panels and w->more elements;
- * `zero` is the input of zero points. Fills `zeros` unless *filled. */
+/* Allocates the packed memory of w->n channels with `groups` groups of panels and w->more elements;
+ * `zero` is the input of zero points. *filled: it comes from a compiled model, with all contents;
+ * otherwise only w->zeros has been filled. */
 sn_status sni_int_weights_alloc(const sni_choice *c, int w_in, int zero, int64_t groups,
                                 sni_int_weights *w, bool *filled, sn_error *err);
 
-/* col or row terms of n channels: -a_zero * sum + k * a_zero * zero, and `bias` (NULL: none). */
+/* out[i] = bias[i] - a_zero * sums[i] + k * a_zero * zeros[i] for n channels: the contribution of
+ * the other operand's zero point. `bias` may be NULL. */
 void sni_int_corrections(const sni_int_weights *w, int32_t a_zero, const int32_t *bias,
                          int32_t *out);
 
 /* (a * b[i]) / y for n channels; b has one element or n. */
 void sni_int_scales(float a, const sni_tensor *b, float y, int64_t n, float *out);
 
-/* Lets `count` such products ask for the run's time limit if they take long; the kernel then polls
- * when they have returned. */
+/* Lets `count` such products poll the run if they take long. The kernel must call sni_poll() after
+ * them. */
 void sni_int_watch(const sni_kernel *k, sni_igemm *g, int64_t count);
 
-/* A float32 tensor to bytes: on all threads, and the scale that DynamicQuantizeLinear gives it. */
+/* Quantises a float32 tensor to bytes with all threads; the scale that DynamicQuantizeLinear
+ * defines for a tensor. */
 void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, float zero, float low,
                       uint8_t *out);
 sni_dynamic_scale sni_int_dynamic_scale(const sni_kernel *k, const sni_tensor *x);

@@ -1,5 +1,5 @@
-/* qconv.c - QLinearConv and ConvInteger: packed weights times patches of the input that are
- * gathered panel by panel, in bytes; and channels that see one channel each, row by row. */
+/* qconv.c - QLinearConv and ConvInteger: the choice of the way, and products of packed weights with
+ * patches of the input (im2col) that are gathered panel by panel as bytes. */
 #include "cpu/int8/qconv.h"
 
 #include "ops/quant/quant.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Where the operator's inputs stand; -1: it has none. */
+/* The indices of the operator's inputs; -1: it has none. */
 typedef struct places {
     int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
 } places;
@@ -45,7 +45,7 @@ typedef struct weight_view {
     int64_t taps, channels, depth;
 } weight_view;
 
-/* Positions go tap by tap, and through the channels within each. */
+/* Element p of output channel i: positions are ordered by tap, then by channel. */
 static int weight_at(const void *ctx, int64_t i, int64_t p) {
     const weight_view *v = ctx;
     int64_t tap = p / v->depth, channel = p % v->depth;
@@ -65,7 +65,7 @@ static int tap_at(const void *ctx, int64_t i, int64_t p) {
     return p < v->taps ? (int8_t)(v->w[p] ^ v->flip) : 0;
 }
 
-/* Rows of taps as units. */
+/* Packs rows of taps as units. */
 static void fill_rows(sni_qconv *p, const sni_tensor *w) {
     row_view v = {w->data, sni_int_flip(w->dtype, true), w->dims[w->rank - 1]};
     int64_t rows = w->count / v.taps;
@@ -96,7 +96,8 @@ static void fill_weights(sni_qconv *p, const sni_tensor *w) {
     if (p->few) sni_qconv_pack_few(p, w);
 }
 
-/* Kernels that windows of bytes are made for: no zero points, no gaps between taps. */
+/* True if sni_int_windows can compute it: no zero points of weights, no dilation, strides up to 2.
+ */
 static bool takes_windows(const sni_conv_params *p, const sni_int_weights *w) {
     const sni_window_params *v = &p->window;
     for (size_t i = 0; i < v->dilations.n; i++)
@@ -104,7 +105,7 @@ static bool takes_windows(const sni_conv_params *p, const sni_int_weights *w) {
     return !w->has_zero && (v->strides.n == 0 || (v->strides.v[v->strides.n - 1] <= 2));
 }
 
-/* Units along rows of taps, where that makes no more of them than channels do. */
+/* Chooses units along rows of taps where that makes no more units than channels would. */
 static void choose_units(const sni_conv_params *params, const sni_tensor *w, sni_qconv *p) {
     int group = sni_int_kernels_get()->group;
     int64_t taps = w->dims[w->rank - 1], row = (taps + group - 1) / group;
@@ -115,7 +116,7 @@ static void choose_units(const sni_conv_params *params, const sni_tensor *w, sni
     p->w.units = units;
 }
 
-/* What channels that see one channel each need besides: their weights as floats, or, where
+/* Depthwise: the further elements of the packed memory are the weights as floats or, where
  * p->row_units is set, as units of rows. */
 static void choose_taps(const sni_conv_params *params, const sni_tensor *w, sni_qconv *p) {
     int group = sni_int_kernels_get()->group;
@@ -165,7 +166,7 @@ static sn_status integer_prepare(const sni_choice *c, void **state, sn_error *er
 
 /* ---- Patches ---- */
 
-/* One axis becomes a picture one row high. */
+/* Makes one spatial axis an image that is one row high. */
 static void two_axes(sni_window *w) {
     if (w->rank == 2) return;
     w->rank = 2;
@@ -183,13 +184,14 @@ typedef struct patches {
     const uint8_t *begin, *end; /* of the whole input */
     int64_t channels, depth, plane;
     uint8_t flip, pad;
-    bool straight; /* stride 1, and rows of input and output are equally long */
-    bool pixels;   /* besides, one tap and no padding */
-    /* For each tap of a row: the outputs that it has input for, and where output 0's would be. */
+    bool straight; /* stride 1, and rows of input and output have the same length */
+    bool pixels;   /* also one tap and no padding: patches are the input itself */
+    /* For each tap of a row: outputs [low, high) have input, output o at element o * stride +
+     * shift. */
     int64_t *low, *high, *shift;
 } patches;
 
-/* What one tap sees for the columns of a panel: runs of bytes of a channel's plane, padding
+/* What one tap reads for the columns of a panel: runs of bytes of a channel's plane, and padding
  * elsewhere. */
 typedef struct stretch {
     int64_t to, count, from;
@@ -199,11 +201,11 @@ typedef struct view {
     int n_runs;
     stretch runs[SNI_INT_NR];
     uint8_t mask[SNI_INT_NR]; /* 255 where there is input */
-    int64_t shift;            /* straight: from column 0 of the panel */
-    bool all;                 /* no padding, and the panel is full */
+    int64_t shift;            /* straight: the offset of column 0 in the plane */
+    bool all;                 /* no padding, and all columns of the panel */
 } view;
 
-/* Outputs [first, first + count) of one row, which go to column `to`. */
+/* Adds outputs [first, first + count) of one row, which begin at column `to`, to the view. */
 static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t first, int64_t count,
                      int64_t to, view *v) {
     const sni_window *w = p->w;
@@ -217,7 +219,7 @@ static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t firs
     memset(v->mask + to + lo - first, 255, (size_t)(hi - lo));
 }
 
-/* The panel starts at output (row, at), which is number n0. */
+/* The view of one tap for the panel that starts at output (row, at), number n0. */
 static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0, int64_t row,
                      int64_t at, int64_t cols, view *v) {
     const sni_window *w = p->w;
@@ -235,7 +237,7 @@ static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0,
     v->all = found == p->kernels->nr;
 }
 
-/* nr bytes that a tap sees of one channel; `copy` is room for them. */
+/* The nr bytes that a tap reads of one channel: in place, or gathered in `copy`. */
 static const uint8_t *view_channel(const patches *p, const view *v, int64_t channel,
                                    uint8_t *copy) {
     const uint8_t *x = p->x + channel * p->plane;
@@ -255,7 +257,7 @@ static const uint8_t *view_channel(const patches *p, const view *v, int64_t chan
     return copy;
 }
 
-/* A panel of whole columns where every output sees the one input pixel that it has. */
+/* A full panel of a pointwise convolution: rows of pixels are interleaved in place. */
 static void fill_pixels(const patches *p, int64_t n0, const uint8_t *none, int32_t *panel) {
     const uint8_t *rows[SNI_INT_GROUP];
     int group = p->kernels->group;
@@ -352,8 +354,8 @@ static sn_status run_products(sni_kernel *k, sni_qconv_call *c) {
 
 /* ---- The operators ---- */
 
-/* What the zero points and the bias come to; weights[] only where zero points of weights are not 0.
- * Where taps are centered nothing but the bias is left. */
+/* Sets c->adds: bias and zero-point corrections per channel; and c->weights where zero points of
+ * weights are not 0. With centered taps only the bias remains. */
 static sn_status correct(sni_kernel *k, sni_qconv_call *c, const sni_tensor *bias) {
     const sni_qconv *p = c->p;
     void *ints;

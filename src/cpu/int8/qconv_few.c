@@ -1,6 +1,6 @@
-/* qconv_few.c - convolution of bytes with few input channels: a unit of the product is some
- * neighbours in a row of the padded input, under neighbouring taps, instead of neighbouring
- * channels. */
+/* qconv_few.c - int8 convolution with few input channels (often 3): a unit of the product holds
+ * neighbouring taps of a kernel row instead of neighbouring channels, which would be mostly
+ * padding. The input is padded first, so that every unit is a contiguous read. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "cpu/int8/qconv.h"
@@ -13,7 +13,8 @@ typedef struct weight_view {
     int64_t taps, rows, row_span; /* of a row; rows of all channels; elements of a row's units */
 } weight_view;
 
-/* Positions go row by row of all channels' kernels, each filled up to whole units. */
+/* Element p of output channel i: positions are ordered by channel and kernel row; each row is
+ * padded to whole units. */
 static int weight_at(const void *ctx, int64_t i, int64_t p) {
     const weight_view *v = ctx;
     int64_t row = p / v->row_span, tap = p % v->row_span;
@@ -36,13 +37,14 @@ void sni_qconv_pack_few(sni_qconv *p, const sni_tensor *w) {
 typedef struct padded {
     const sni_qconv_call *c;
     const sni_int_kernels *kernels;
+    const sni_int_windows_kernels *windows;
     int64_t width, height; /* of a plane */
     const uint8_t *x;      /* an image */
     uint8_t *bytes;        /* its planes, padded */
     const uint8_t *first;  /* of them: the group's */
 } padded;
 
-/* Rows of all planes. */
+/* Copies rows [begin, end), counted over all planes, with padding. */
 static void pad_rows(void *ctx, int64_t begin, int64_t end) {
     const padded *p = ctx;
     const sni_window *w = &p->c->conv.window;
@@ -75,7 +77,7 @@ static void fill_windows(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
                 int64_t down = row * w->stride[0] + h * w->dilation[0];
                 const uint8_t *x = p->first + (c * p->height + down) * p->width + at * w->stride[1];
                 for (int64_t u = 0; u < q->row_units; u++)
-                    p->kernels->window_units(x + u * group, w->stride[1], flip, n,
+                    p->windows->window_units(x + u * group, w->stride[1], flip, n,
                                              panel + u * nr + done);
                 done += n;
             }
@@ -83,7 +85,8 @@ static void fill_windows(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
         }
 }
 
-/* Sizes of a padded plane, and bytes of all; false if that is out of proportion. */
+/* Computes the size of a padded plane and of all planes; false if the padding is out of proportion
+ * to the input. */
 static bool measure(padded *p, int64_t channels, int64_t *bytes) {
     const sni_window *w = &p->c->conv.window;
     int64_t tall = sni_window_extent(w, 0), plane;
@@ -101,7 +104,7 @@ sn_status sni_qconv_run_few(sni_kernel *k, const sni_qconv_call *c, sni_igemm g)
     const sni_window *w = &c->conv.window;
     int64_t channels = q->channels * q->groups, bytes, pixels = w->out[0] * w->out[1];
     size_t width = c->kind == SNI_INT_BYTES ? 1 : sizeof(int32_t);
-    padded p = {.c = c, .kernels = sni_int_kernels_get()};
+    padded p = {.c = c, .kernels = sni_int_kernels_get(), .windows = sni_int_windows_kernels_get()};
     if (!measure(&p, channels, &bytes)) return k->node->op->ref(k);
     p.bytes = sni_scratch(k, (size_t)bytes);
     g.fill = fill_windows;

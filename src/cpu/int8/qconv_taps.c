@@ -1,33 +1,38 @@
-/* qconv_taps.c - convolution of bytes where each output channel sees one input channel.
+/* qconv_taps.c - depthwise convolution of bytes.
  *
- * A band of rows of the padded input becomes floats, which hold sums of this size exactly. Elements
- * that lie a stride apart, in both directions, are put side by side (a phase), so that for every
- * tap the elements under it run through one phase without a gap, from row to row: all outputs of a
- * band are one long row, with some at the row ends that nobody wants.
+ * The general way: a band of rows of the padded input is widened to floats, which represent sums of
+ * this size exactly. Elements that are a stride apart, in both directions, are stored side by side
+ * (a phase). Then the elements under a tap are contiguous within one phase, even from row to row,
+ * and all outputs of a band are one long row; a few at the row ends are unused.
  *
- * Where no zero point and no gap between taps is in the way, windows of the padded rows are
- * multiplied as bytes (sni_int_windows), without phases. */
+ * Without zero points of weights and dilation, windows of the padded rows are multiplied as bytes
+ * (sni_int_windows), without phases. */
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "cpu/int8/qconv.h"
 
-enum { BAND = 4096, MOST = 1 << 24 }; /* floats of a band, if it has more than one row; at most */
+enum {
+    BAND = 4096,   /* floats of a band of several rows: it stays in the first-level cache */
+    MOST = 1 << 24 /* floats of a band with a single row; larger ones go to the reference kernel */
+};
 
 typedef struct bands {
     const sni_qconv_call *c;
     const sni_int_kernels *kernels;
-    int64_t down, across;  /* phases */
+    const sni_int_windows_kernels *windows;
+    const sni_requantize_kernels *requantize;
+    int64_t down, across;  /* number of phases in each direction: the strides */
     int64_t width, height; /* of a phase */
     int64_t phase;         /* floats of one */
     int64_t rows;          /* output rows of a band */
-    int64_t floats, sums;  /* of a band, with slack; bytes take a fourth of the floats */
+    int64_t floats, sums;  /* sizes for a band, with slack; its bytes take a fourth of `floats` */
     int64_t sum_step;      /* from row to row */
     int parts;
     char *scratch;
     size_t part_bytes;
 } bands;
 
-/* Sizes; false if they are out of proportion. */
+/* Computes the sizes of bands with phases; false if they are too large. */
 static bool measure_phases(bands *b) {
     const sni_window *w = &b->c->conv.window;
     int64_t tall = sni_window_extent(w, 0), wide = sni_window_extent(w, 1), phases;
@@ -51,7 +56,7 @@ static bool measure_phases(bands *b) {
     return true;
 }
 
-/* The same for windows: rows of the padded input as they are. */
+/* The same for windows: rows of the padded input without phases. */
 static bool measure_windows(bands *b) {
     const sni_window *w = &b->c->conv.window;
     b->down = b->across = 1;
@@ -69,7 +74,7 @@ static bool measure_windows(bands *b) {
     return true;
 }
 
-/* Rows of the padded input from `top` on, phase by phase, as bytes. */
+/* Gathers the rows of the padded input from `top` on, phase by phase, as bytes. */
 static void gather(const bands *b, const uint8_t *x, int64_t top, uint8_t *to) {
     const sni_window *w = &b->c->conv.window;
     int64_t down = b->down, across = b->across;
@@ -93,6 +98,7 @@ static void gather(const bands *b, const uint8_t *x, int64_t top, uint8_t *to) {
     }
 }
 
+/* x[tap] = where the elements under each tap begin. */
 static void place_taps(const bands *b, const float *from, const float **x) {
     const sni_window *w = &b->c->conv.window;
     for (int64_t h = 0; h < w->kernel[0]; h++)
@@ -103,7 +109,7 @@ static void place_taps(const bands *b, const float *from, const float **x) {
         }
 }
 
-/* Sums of `rows` output rows whose padded rows are gathered. */
+/* The sums of `rows` output rows from the gathered bytes. */
 static void sum_band(const bands *b, int64_t channel, int64_t rows, const uint8_t *bytes,
                      float *floats, const float *const *taps, int32_t *sums) {
     const sni_qconv *p = b->c->p;
@@ -122,12 +128,12 @@ static void sum_band(const bands *b, int64_t channel, int64_t rows, const uint8_
                              .n = w->out[1],
                              .y = sums,
                              .y_step = b->sum_step};
-        b->kernels->windows(&v);
+        b->windows->windows(&v);
         return;
     }
-    b->kernels->widen(bytes, b->phase * b->down * b->across, is_signed, (float)b->c->x_zero,
-                      floats);
-    b->kernels->taps(&(sni_int_taps){taps, p->taps_w + channel * p->taps, p->taps,
+    b->requantize->widen(bytes, b->phase * b->down * b->across, is_signed, (float)b->c->x_zero,
+                         floats);
+    b->windows->taps(&(sni_int_taps){taps, p->taps_w + channel * p->taps, p->taps,
                                      (rows - 1) * b->width + w->out[1], sums});
 }
 
@@ -155,7 +161,7 @@ static void run_plane(const bands *b, int64_t plane, float *floats, int32_t *sum
         gather(b, x, row * w->stride[0] - w->begin[0], bytes);
         sum_band(b, channel, block.rows, bytes, floats, taps, sums);
         block.y = y + (size_t)(row * w->out[1]) * width;
-        b->kernels->finish[c->kind](&block);
+        b->requantize->finish[c->kind](&block);
     }
 }
 
@@ -178,7 +184,10 @@ sn_status sni_qconv_run_taps(sni_kernel *k, const sni_qconv_call *c) {
     const sni_window *w = &c->conv.window;
     int64_t planes = c->conv.batch * c->p->w.n;
     int64_t parts = k->threads < 1 ? 1 : k->threads;
-    bands b = {.c = c, .kernels = sni_int_kernels_get()};
+    bands b = {.c = c,
+               .kernels = sni_int_kernels_get(),
+               .windows = sni_int_windows_kernels_get(),
+               .requantize = sni_requantize_kernels_get()};
     if (!(c->p->rows_w ? measure_windows(&b) : measure_phases(&b))) return k->node->op->ref(k);
     if (planes * w->out[0] * w->out[1] * c->p->taps < 1 << 15) parts = 1;
     b.parts = (int)(parts < planes ? parts : planes);

@@ -1,5 +1,5 @@
-/* qmatmul.c - products of matrices of bytes: QLinearMatMul, QGemm, MatMulInteger and what makes
- * floats of its sums. */
+/* qmatmul.c - matrix products of bytes with constant weights: QLinearMatMul, QGemm, MatMulInteger,
+ * MatMulIntegerToFloat and DynamicQuantizeMatMul. */
 #include "cpu/int8/integer.h"
 #include "ops/matmul/matmul.h"
 #include "ops/quant/qgemm.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Where the operator's inputs stand; -1: it has none. */
+/* The indices of the operator's inputs; -1: it has none. */
 typedef struct places {
     int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
 } places;
@@ -26,7 +26,7 @@ static bool is_scale(const sni_choice *c, int i) {
     return !sni_choice_given(c, i) || sni_choice_is(c, i, SN_FLOAT32);
 }
 
-/* True if B is a matrix that is part of the model, with scales and zero points by column. */
+/* True if B is a constant matrix, with one scale and zero point or one per column. */
 static bool accepts(const sni_choice *c, const places *p, bool transposed) {
     if (p->b >= c->n_in || !sni_int_is_bytes(c, p->b) || !c->constants[p->b]) return false;
     const sni_tensor *b = &c->constants[p->b]->tensor;
@@ -81,9 +81,9 @@ typedef struct call {
     sn_dtype a_type;
     int32_t a_zero;
     float a_scale, y_scale;
-    const sni_tensor *b_scale; /* NULL: sums are wanted */
+    const sni_tensor *b_scale; /* NULL: the result is the sums */
     const int32_t *added;      /* for each column; NULL: nothing */
-    const float *bias;         /* of floats; NULL: none */
+    const float *bias;         /* FLOATS; NULL: none */
     sni_int_kind kind;
     float zero, low;
 } call;
@@ -198,7 +198,7 @@ static sn_status to_float_prepare(const sni_choice *c, void **state, sn_error *e
     return prepare(c, &to_float, false, state, err);
 }
 
-/* A bias that does not fit is for the reference kernel to refuse. */
+/* A bias of the wrong shape is left to the reference kernel, which fails with a message. */
 static sn_status run_floats(sni_kernel *k, const places *at, call *c) {
     const sni_int_weights *w = k->state;
     const sni_tensor *bias = sni_in(k, at->bias);

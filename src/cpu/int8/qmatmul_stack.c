@@ -1,12 +1,12 @@
-/* qmatmul_stack.c - stacks of products of bytes where neither operand is part of the model: each
- * right operand is packed as unsigned bytes while it is multiplied. */
+/* qmatmul_stack.c - batches of matrix products of bytes where neither operand is constant: each
+ * right operand is packed while it is multiplied. */
 #include "base/threadpool.h"
 #include "cpu/int8/integer.h"
 #include "ops/matmul/matmul.h"
 #include "ops/core/tensor_util.h"
 #include "ops/core/wide.h"
 
-/* Where the operator's inputs stand; -1: it has none. */
+/* The indices of the operator's inputs; -1: it has none. */
 typedef struct places {
     int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero;
 } places;
@@ -41,7 +41,7 @@ typedef struct stack {
     sn_dtype a_type;
     uint8_t b_flip;
     int32_t a_zero, b_zero; /* after the flips */
-    sni_igemm g;            /* what all products have in common */
+    sni_igemm g;            /* what all products share */
     const int32_t *row_mul; /* minus a_zero, for each row */
     char *scratch;
     size_t part_bytes, rows_bytes; /* of one part; of its row terms */
@@ -52,7 +52,7 @@ static size_t round_64(size_t n) {
     return (n + 63) / 64 * 64;
 }
 
-/* What the zero points amount to in each row of A. */
+/* adds[i] = the contribution of the zero points to row i of A. */
 static void correct_rows(const stack *s, const uint8_t *a, int32_t *adds) {
     int64_t k = s->shape.k;
     uint8_t flip = sni_int_flip(s->a_type, true) ^ 0x80;
@@ -88,7 +88,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* Products on a thread each where there are enough of them. */
+/* One thread per product if there are enough of them; otherwise all threads on each product. */
 static sn_status run_stack(sni_kernel *k, stack *s) {
     void *row_mul;
     SN_TRY(sni_scratch_array(k, s->shape.m, sizeof(int32_t), &row_mul));

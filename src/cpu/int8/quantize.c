@@ -1,4 +1,5 @@
-/* quantize.c - floats to bytes and back with one scale, and sums and products of bytes. */
+/* quantize.c - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear with one scale,
+ * QLinearAdd and QLinearMul. */
 #include "base/threadpool.h"
 #include "cpu/int8/integer.h"
 #include "ops/core/elementwise.h"
@@ -9,7 +10,7 @@ enum { GRAIN = 32768 }; /* elements worth a thread */
 /* ---- Rows ---- */
 
 typedef struct row_job {
-    const sni_int_kernels *kernels;
+    const sni_requantize_kernels *kernels;
     const void *x;
     void *y;
     bool is_signed;
@@ -30,7 +31,7 @@ static void dequantize_piece(void *ctx, int64_t begin, int64_t end) {
 
 void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, float zero, float low,
                       uint8_t *out) {
-    row_job j = {.kernels = sni_int_kernels_get(),
+    row_job j = {.kernels = sni_requantize_kernels_get(),
                  .x = x->data,
                  .y = out,
                  .scale = scale,
@@ -39,13 +40,15 @@ void sni_int_quantize(const sni_kernel *k, const sni_tensor *x, float scale, flo
     if (x->count) sni_parallel_for(k->threads, x->count, GRAIN, quantize_piece, &j);
 }
 
-enum { PARTS = 64 }; /* pieces whose ranges are found one by one */
+enum {
+    PARTS = 64
+}; /* parts whose ranges are found separately; fixed, but the result is the same */
 
 typedef struct range_job {
-    const sni_int_kernels *kernels;
+    const sni_requantize_kernels *kernels;
     const float *x;
     int64_t n;
-    float ends[2 * PARTS]; /* least and greatest of each piece */
+    float ends[2 * PARTS]; /* minimum and maximum of each part */
 } range_job;
 
 static void range_piece(void *ctx, int64_t begin, int64_t end) {
@@ -58,7 +61,7 @@ static void range_piece(void *ctx, int64_t begin, int64_t end) {
 }
 
 sni_dynamic_scale sni_int_dynamic_scale(const sni_kernel *k, const sni_tensor *x) {
-    range_job j = {.kernels = sni_int_kernels_get(), .x = x->data, .n = x->count};
+    range_job j = {.kernels = sni_requantize_kernels_get(), .x = x->data, .n = x->count};
     if (x->count)
         sni_parallel_for(k->threads, PARTS, GRAIN * PARTS / x->count + 1, range_piece, &j);
     return sni_dynamic_scale_of(j.ends, 2 * PARTS);
@@ -94,7 +97,7 @@ static sn_status quantize_run(sni_kernel *k) {
 
 static sn_status dequantize_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
-    row_job j = {.kernels = sni_int_kernels_get(),
+    row_job j = {.kernels = sni_requantize_kernels_get(),
                  .x = x->data,
                  .y = sni_out(k, 0)->data,
                  .is_signed = x->dtype == SN_INT8,
@@ -126,7 +129,7 @@ static bool pair_accepts(const sni_choice *c) {
 
 static void pair_piece(const void *a, const void *b, void *y, int64_t n, int64_t sa, int64_t sb,
                        const void *params) {
-    sni_int_kernels_get()->pair(params, a, sa, b, sb, y, n);
+    sni_requantize_kernels_get()->pair(params, a, sa, b, sb, y, n);
 }
 
 static sn_status run_pair(sni_kernel *k, bool product) {

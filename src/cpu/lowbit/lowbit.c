@@ -16,32 +16,6 @@ enum {
     BLOCK_BYTES = 1 << 18 /* of panels that all rows meet before the next ones */
 };
 
-extern const sni_lowbit_kernels sni_lowbit_kernels_baseline;
-#ifdef SNI_X86
-extern const sni_lowbit_kernels sni_lowbit_kernels_avx2, sni_lowbit_kernels_avx512,
-    sni_lowbit_kernels_avx512vnni;
-#endif
-
-static const sni_lowbit_kernels *const tiers[SNI_ISA_COUNT] = {
-    [SNI_ISA_BASELINE] = &sni_lowbit_kernels_baseline,
-#ifdef SNI_X86
-    [SNI_ISA_AVX2] = &sni_lowbit_kernels_avx2,
-    [SNI_ISA_AVX512] = &sni_lowbit_kernels_avx512,
-    [SNI_ISA_AVX512VNNI] = &sni_lowbit_kernels_avx512vnni,
-    [SNI_ISA_AMX] = &sni_lowbit_kernels_avx512vnni,
-#endif
-};
-
-const sni_lowbit_kernels *sni_lowbit_kernels_of(sni_isa isa) {
-    return isa <= sni_cpu_best() ? tiers[isa] : NULL;
-}
-
-const sni_lowbit_kernels *sni_lowbit_kernels_get(void) {
-    const sni_lowbit_kernels *found = NULL;
-    for (int isa = (int)sni_cpu_isa(); isa >= 0 && !found; isa--) found = tiers[isa];
-    return found;
-}
-
 int sni_lowbit_height(int rows) {
     static const int heights[] = {1, 2, 4, 8, SNI_LOWBIT_ROWS};
     int i = 0;
@@ -117,7 +91,7 @@ static bool put_bytes(const sni_lowbit *w, const float *row, int r, const sni_lo
  * not overflow. */
 static float row_factor(const float *row, int64_t n) {
     bool huge = false;
-    for (int64_t i = 0; i < n; i++) huge |= fabsf(row[i]) > 0x1p100f && fabsf(row[i]) <= FLT_MAX;
+    for (int64_t i = 0; i < n; i++) huge |= fabsf(row[i]) > 0x1p60f && fabsf(row[i]) <= FLT_MAX;
     return huge ? 0x1p-40f : 1;
 }
 

@@ -65,10 +65,5 @@ static float quantize(const float *x, int64_t n, int8_t *q, int32_t *sum) {
     return scale;
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_lowbit_kernels PASTE(sni_lowbit_kernels_, TIER);
-
-const sni_lowbit_kernels PASTE(sni_lowbit_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_lowbit_kernels) = {
     .rows = ROWS, .bytes = tile_bytes, .floats = tile_floats, .quantize = quantize};

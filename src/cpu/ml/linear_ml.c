@@ -1,7 +1,8 @@
-/* linear_ml.c - LinearClassifier and LinearRegressor over float32 features: products with packed
- * coefficients; scores become labels and probabilities as in the reference kernels. */
+/* linear_ml.c - LinearClassifier and LinearRegressor over float32 features: a matrix product with
+ * packed coefficients. The reference kernels turn scores into labels and probabilities. */
 #include "ops/ml/linear_ml.h"
 
+#include "cpu/attention/attend.h"
 #include "cpu/gemm/dense.h"
 
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
     return sni_cpu_keep(&p, sizeof p, state, err);
 }
 
-/* Few rows and outputs: panels would be mostly zeros, and all of them read for little. */
+/* Few rows and outputs: dot products with the unpacked coefficients, as panels would be mostly
+ * zeros. False: not such a case. */
 static bool multiply_few(sni_kernel *k, int64_t rows, float *sums) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
     sni_linear_ml l;
@@ -32,8 +34,8 @@ static bool multiply_few(sni_kernel *k, int64_t rows, float *sums) {
         return false;
     const float *x = sni_in(k, 0)->data;
     for (int64_t r = 0; r < rows; r++)
-        kernels->dot_rows(x + r * l.features, l.coefficients, l.features, l.outputs, l.features,
-                          sums + r * l.outputs);
+        kernels->attend->dot_rows(x + r * l.features, l.coefficients, l.features, l.outputs,
+                                  l.features, sums + r * l.outputs);
     return true;
 }
 

@@ -1,6 +1,6 @@
-/* trees.c - tree ensembles over float32 features: nodes in the order they are walked in, many walks
- * at once, over rows of a batch or over the trees of a single row. Sums are those of the reference
- * kernel, in the same order. */
+/* trees.c - tree ensembles over float32 features. Many walks run at once: those of the rows of a
+ * batch through one tree or, for few rows, those of the trees of a row. Leaves are added in the
+ * order of the reference kernel, so that results have the same bits. */
 #include "ops/ml/forest.h"
 
 #include "base/threadpool.h"
@@ -14,10 +14,10 @@
 
 enum {
     LANES = SNI_TREE_LANES,
-    ROWS = LANES,                    /* rows that go through a tree before the next one */
-    LEAST_ROWS = 2 * SNI_TREE_GROUP, /* fewer go through all trees one after the other */
-    MOST_WIDE = 4,                   /* targets that are summed at once */
-    SPLIT_WALKS = 512                /* of a few rows: less is not worth a second thread */
+    ROWS = LANES,                    /* rows that walk through a tree before the next tree */
+    LEAST_ROWS = 2 * SNI_TREE_GROUP, /* fewer rows: the trees of each row are walked at once */
+    MOST_WIDE = 4,                   /* targets that are summed in registers */
+    SPLIT_WALKS = 512                /* walks of few rows that are worth a second thread */
 };
 
 typedef struct packed_forest {
@@ -25,12 +25,12 @@ typedef struct packed_forest {
     sni_tree_place *nodes;
     int32_t *roots;
     double *dense; /* (leaves, targets) if every leaf has a weight for each target in order */
-    bool ones;     /* every leaf has one weight, that of its own number */
+    bool ones;     /* every leaf has one weight, whose index is the leaf's number */
 } packed_forest;
 
 /* ---- Choosing ---- */
 
-/* The largest float whose comparison x <= it is that of the node; NaN: there is none. */
+/* The float s for which x <= s is the node's condition for every float x; NaN: there is none. */
 static float float_split(const sni_tree_node *n) {
     float below = (float)n->split;
     if ((double)below > n->split) below = nextafterf(below, -INFINITY);
@@ -53,12 +53,12 @@ static bool accepts(const sni_choice *c) {
     return true;
 }
 
-/* ---- Laying out ---- */
+/* ---- Packing ---- */
 
 typedef struct layout {
     const sni_forest *f;
     packed_forest *p;
-    int32_t *stack; /* nodes whose true side has been laid out; see put_tree */
+    int32_t *stack; /* nodes whose true side has been placed; see put_tree */
     bool too_large;
 } layout;
 
@@ -67,8 +67,8 @@ static void put_leaf(const layout *l, int32_t leaf) {
     p->nodes[p->n_nodes++] = sni_tree_leaf(leaf);
 }
 
-/* True sides follow their node; a node on the stack waits for its false side. Entries come in
- * pairs: the node of the forest, and where it was put. */
+/* Places a tree in preorder. A node on the stack waits for its false side; an entry is two numbers:
+ * the node of the forest, and its place. */
 static void put_tree(layout *l, int32_t root) {
     const sni_forest *f = l->f;
     packed_forest *p = l->p;
@@ -92,7 +92,7 @@ static void put_tree(layout *l, int32_t root) {
     }
 }
 
-/* Every leaf has one weight for each target, in order. */
+/* True if every leaf has one weight for each target, in order. */
 static bool is_dense(const sni_forest *f) {
     for (int32_t leaf = 0; leaf < f->n_leaves; leaf++) {
         int32_t first = f->leaf_weights[leaf];
@@ -146,7 +146,7 @@ static sn_status prepare(const sni_choice *c, void **state, sn_error *err) {
         p->dense[i] = f->weights[i].weight;
     p->ones = has_ones(f);
     free(l.stack);
-    if (l.too_large) { /* walked one by one */
+    if (l.too_large) { /* the reference kernel walks it */
         release(p);
         p = NULL;
     }
@@ -177,8 +177,8 @@ static void add_leaf(const walk_job *j, int32_t node, double *sums) {
         sums[f->weights[i].target] += f->weights[i].weight;
 }
 
-/* Dense leaves of one row, to `wide` targets from `first` on, which is a constant at every call:
- * the sums stay in registers from leaf to leaf. */
+/* Adds the dense leaves of one row to `wide` targets from `first` on. `wide` is a constant at every
+ * call, so that the sums stay in registers from leaf to leaf. */
 static inline __attribute__((always_inline)) void add_dense(const walk_job *j, const int32_t *nodes,
                                                             int32_t count, int64_t first, int wide,
                                                             double *sums) {
@@ -200,7 +200,7 @@ static void add_ones(const walk_job *j, const int32_t *nodes, int32_t count, dou
     }
 }
 
-/* The leaves of one row's walks, in their order. */
+/* Adds the leaves of one row's walks, in their order. */
 static void add_leaves(const walk_job *j, const int32_t *nodes, int32_t count, double *sums) {
     int64_t t = 0, targets = j->f->targets;
     if (!j->p->dense && j->p->ones) {
@@ -227,12 +227,12 @@ static void add_leaves(const walk_job *j, const int32_t *nodes, int32_t count, d
     }
 }
 
-/* How many walks a call of the kernel makes for n. */
+/* The number of walks, n rounded up, that a call of the kernel makes. */
 static int walks(int64_t n) {
     return n > LANES ? LANES : (int)((n + SNI_TREE_GROUP - 1) / SNI_TREE_GROUP * SNI_TREE_GROUP);
 }
 
-/* A few rows, one tree after the other; walks are rows. */
+/* Up to ROWS rows through one tree after the other: a walk per row. */
 static void walk_rows(const walk_job *j, int64_t first, int64_t rows) {
     int32_t from[ROWS], at[ROWS];
     int count = walks(rows);
@@ -245,12 +245,12 @@ static void walk_rows(const walk_job *j, int64_t first, int64_t rows) {
     }
 }
 
-/* Some trees of one row, whose walks are next to each other. */
+/* Consecutive trees of one row. */
 typedef struct run_of_trees {
     int32_t row, tree, count;
 } run_of_trees;
 
-/* What follows a run, in at most `most` walks. */
+/* The run after r, of at most `most` trees. */
 static run_of_trees next_run(run_of_trees r, int32_t n_trees, int32_t most) {
     r.tree += r.count;
     if (r.tree == n_trees) {
@@ -261,8 +261,8 @@ static run_of_trees next_run(run_of_trees r, int32_t n_trees, int32_t most) {
     return r;
 }
 
-/* Walks [begin, begin + used) of rows from `first` on, tree by tree and row by row, `used` being at
- * most LANES: their leaves. */
+/* at[l] = the leaves of walks [begin, begin + used) of the rows from `first` on, used <= LANES.
+ * Walks are counted row by row and within a row tree by tree. */
 static void walk_some(const walk_job *j, int64_t first, int64_t begin, int used,
                       int32_t at[LANES]) {
     const int32_t n = j->f->n_trees, end = j->p->n_nodes - 1; /* the last node is a leaf */
@@ -282,7 +282,7 @@ static void walk_some(const walk_job *j, int64_t first, int64_t begin, int used,
     j->kernels->walk(j->p->nodes, j->x + first * j->width, from, at, count);
 }
 
-/* Rows that are too few to keep all vectors busy with one tree; walks are the trees of one row
+/* Few rows, which would not fill the vectors with one tree: the walks are the trees of one row
  * after the other. */
 static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
     const int32_t n = j->f->n_trees;
@@ -298,7 +298,7 @@ static void walk_trees(const walk_job *j, int64_t first, int64_t rows) {
     }
 }
 
-/* The same by several threads: all walks, LANES at a time, and then the sums. */
+/* The same with several threads: all walks in parallel, then the sums in order. */
 typedef struct split_job {
     const walk_job *job;
     int32_t *leaves; /* of all walks */

@@ -1,8 +1,8 @@
-/* trees.h - decision trees laid out for walking many at once.
+/* trees.h - decision trees in a layout for walking many at once.
  *
- * Nodes of a tree follow each other so that the child of a true condition is the next one; the
- * other one lies `skip` nodes further on. A leaf's condition is never true and its skip is 0: a
- * walk that has arrived stays. */
+ * Nodes are in preorder: the child of a true condition is the next node, the other child is `skip`
+ * nodes further on. A leaf's condition is never true and its skip is 0, so that a walk that has
+ * arrived stays there. */
 #ifndef SNI_CPU_ML_TREES_H
 #define SNI_CPU_ML_TREES_H
 
@@ -18,10 +18,10 @@ enum {
     SNI_TREE_LEAF_BITS = 22
 };
 
-/* A node: both halves come from one line of the cache. */
+/* A node: 8 bytes, so that one gather loads both halves. */
 typedef struct sni_tree_place {
-    float split;  /* x <= split is true; NaN: a leaf, whose number is in the last bits */
-    int32_t link; /* feature, then skip, then whether a NaN feature counts as true */
+    float split;  /* the condition is x <= split; NaN: a leaf, with its number in the low bits */
+    int32_t link; /* from the low bits: feature, skip, whether a NaN feature makes it true */
 } sni_tree_place;
 
 static inline int32_t sni_tree_link(int32_t feature, int32_t skip, bool missing) {
@@ -43,9 +43,9 @@ static inline int32_t sni_tree_leaf_number(const sni_tree_place *n) {
 }
 
 struct sni_tree_kernels {
-    /* Walks `count` trees to their leaves, SNI_TREE_LANES at most and a multiple of SNI_TREE_GROUP:
-     * walk l sees the features at x + from[l], begins at node at[l], and ends with its leaf there.
-     */
+    /* Walks `count` trees to their leaves; count is a multiple of SNI_TREE_GROUP, at most
+     * SNI_TREE_LANES. Walk l reads the features at x + from[l] and begins at node at[l], which
+     * becomes its leaf. */
     void (*walk)(const sni_tree_place *nodes, const float *x, const int32_t *from, int32_t *at,
                  int count);
 };

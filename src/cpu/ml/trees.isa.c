@@ -1,4 +1,6 @@
-/* trees.isa.c - walks through decision trees for one instruction-set tier; see tier.isa.c. */
+/* trees.isa.c - walks through decision trees, for one tier. Up to four vectors of walks advance
+ * together, a gather per vector and step: a step waits for memory, and the steps of the other
+ * vectors fill the time. The last few walks of a group go on one by one. */
 #include "cpu/core/simd.h"
 #include "cpu/ml/trees.h"
 
@@ -8,7 +10,7 @@
 
 enum { FEATURE_MASK = (1 << SNI_TREE_FEATURE_BITS) - 1, SKIP_MASK = (1 << SNI_TREE_SKIP_BITS) - 1 };
 
-/* How far a walk goes, without a jump that could be guessed wrong. */
+/* The step of one walk, without a branch that could be mispredicted. */
 static inline int32_t step_of_one(const sni_tree_place *n, const float *x) {
     uint32_t link = (uint32_t)n->link;
     float v = x[link & FEATURE_MASK];
@@ -18,9 +20,9 @@ static inline int32_t step_of_one(const sni_tree_place *n, const float *x) {
 
 #if defined(__AVX2__)
 
-/* Some vectors of walks at once: a step waits for memory, and the others' steps fill the time. A
- * gathering instruction waits for what was in its register before, even if it replaces all of it:
- * each one gets a register of zeros, or the vectors would wait for each other. */
+/* A gather instruction depends on the old contents of its destination register even if it replaces
+ * all of them. Each gather therefore gets a register of zeros; otherwise the vectors would wait for
+ * each other. */
 #if defined(__AVX512F__)
 
 enum { WIDTH = 16 };
@@ -34,17 +36,19 @@ static inline void store_whole(int32_t *p, whole v) {
     _mm512_storeu_si512(p, v);
 }
 
-/* A bit for each element that is not 0. */
+/* A mask of the elements that are not 0. */
 static inline uint32_t not_zero(whole v) {
     return _mm512_test_epi32_mask(v, v);
 }
 
-/* How far each walk goes. */
+/* The step of each walk. */
 static inline whole step_of(const sni_tree_place *n, const float *x, whole row, whole here) {
     const whole even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const whole zero = _mm512_setzero_si512();
     __mmask16 all = 0xffff;
-    __asm__("" : "+k"(all)); /* a compiler that knows this mask leaves out the zeros */
+    __asm__(
+        ""
+        : "+k"(all)); /* hides from the compiler that the mask is full: it would drop the zeros */
     whole low =
         _mm512_mask_i32gather_epi64(zero, (__mmask8)all, _mm512_castsi512_si256(here), n, 8);
     whole high =
@@ -109,8 +113,8 @@ static inline whole add(whole a, whole b) {
 #endif
 
 enum {
-    VECTORS = 4, /* with what else is wanted, in the registers */
-    FEW = 6      /* walks that go on one by one, where a step takes a third of a vector's time */
+    VECTORS = 4, /* what fits the registers */
+    FEW = 6      /* so many walks go on one by one: a scalar step takes a third of a vector step */
 };
 
 static inline __attribute__((always_inline)) void
@@ -180,9 +184,4 @@ static void walk(const sni_tree_place *n, const float *x, const int32_t *from, i
 
 #endif
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_tree_kernels PASTE(sni_tree_kernels_, TIER);
-
-const sni_tree_kernels PASTE(sni_tree_kernels_, TIER) = {.walk = walk};
+SNI_DEFINE_TABLE(sni_tree_kernels) = {.walk = walk};

@@ -4,19 +4,6 @@
 #include "cpu/core/cpu_ep.h"
 #include "ops/core/kernel_hooks.h"
 
-extern const sni_moves sni_moves_baseline;
-#ifdef SNI_X86
-extern const sni_moves sni_moves_avx2, sni_moves_avx512;
-#endif
-
-const sni_moves *sni_moves_get(void) {
-#ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_moves_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_moves_avx2;
-#endif
-    return &sni_moves_baseline;
-}
-
 /* Whether an input's elements have a width of the tables. */
 static bool is_moved(const sni_choice *c, int i) {
     return i < c->n_in && c->in[i] && c->in[i]->kind == SN_KIND_TENSOR && c->in[i]->dtype &&

@@ -1,6 +1,9 @@
-/* A matrix of elements of type T turned in blocks of SIDE x SIDE, which vectors V of SIDE elements
- * hold. ZIP_LOW and ZIP_HIGH are indices of two vectors' elements in turns, of their first and of
- * their second halves. They are used up. */
+/* transpose_block.inc.c - template: transposes a matrix of elements of type T, named by SUFFIX, in
+ * blocks of SIDE x SIDE. Instances: moves.isa.c, one for each width of 1, 2, 4 and 8 bytes.
+ *   V                   a vector of SIDE elements
+ *   ZIP_LOW, ZIP_HIGH   indices that interleave the first, and the second, halves of two vectors
+ * A block takes log2(SIDE) rounds of SIDE shuffles in registers. All parameters are undefined
+ * again. */
 
 static inline __attribute__((always_inline)) void FN(transpose_block)(V r[SIDE]) {
     UNROLL

@@ -1,25 +1,25 @@
-/* axes.c - normalisation along any axes in float32, where the elements lie. */
+/* axes.c - normalisation along any axes in float32, in place: no transposition. */
 #include "base/threadpool.h"
 #include "cpu/core/hooks.h"
-#include "cpu/core/loops.h"
+#include "cpu/reduce/reduce.h"
 
 #include <math.h>
 
 enum {
-    COLUMNS = 256,     /* results at a time, where neighbours have different ones */
-    WIDEST = 16,       /* elements of a vector */
+    COLUMNS = 256,     /* results at a time where neighbouring elements have different ones */
+    WIDEST = 16,       /* the largest vector of any tier: what kernels may read beyond */
     AXES_GRAIN = 8192, /* elements worth a thread */
 };
 
 typedef struct axes_job {
-    const sni_loops *loops;
+    const sni_reduce_kernels *loops;
     const sni_axes *axes;
     const float *x;
     float *y;
     int64_t p; /* order of the norm; 0: mean and variance */
 } axes_job;
 
-/* Some neighbouring results, and what is done at each reduced position for them. */
+/* Some neighbouring results, and what is accumulated for them over the reduced positions. */
 typedef struct axes_walk {
     const axes_job *job;
     int64_t n; /* elements of a run that are theirs */
@@ -29,7 +29,7 @@ typedef struct axes_walk {
 
 static void add_up(void *ctx, int64_t at, int64_t rows, int64_t step) {
     const axes_walk *w = ctx;
-    const sni_loops *loops = w->job->loops;
+    const sni_reduce_kernels *loops = w->job->loops;
     const float *x = w->job->x + at;
     for (int64_t r = 0; r < rows; r++, x += step)
         if (w->job->axes->run_kept)
@@ -45,7 +45,7 @@ static void write_out(void *ctx, int64_t at, int64_t rows, int64_t step) {
         j->loops->measure(j->x + at, j->y + at, w->n, w->centers, w->sums, j->axes->run_kept);
 }
 
-/* What elements are multiplied by, from the sum of their terms. */
+/* The factor that elements are multiplied by, from the sum of their terms. */
 static double factor_of(const axes_job *j, double sum) {
     if (j->p == 0) return 1 / (sqrt(sum / (double)j->axes->count) + 1e-9);
     float norm = j->p == 1 ? (float)sum : sqrtf((float)sum);
@@ -62,10 +62,10 @@ static void axes_piece(void *ctx, int64_t begin, int64_t end) {
         int64_t n = width - column < COLUMNS ? width - column : COLUMNS;
         if (n > end - at) n = end - at;
         int64_t offset = sni_axes_offset(a, at / width) + column;
-        int64_t room = a->run_kept ? n + WIDEST : 1;
+        int64_t size = a->run_kept ? n + WIDEST : 1;
         axes_walk walk = {
             .job = j, .n = a->run_kept ? n : a->run, .centers = centers, .sums = sums};
-        for (int64_t i = 0; i < room; i++) centers[i] = sums[i] = 0;
+        for (int64_t i = 0; i < size; i++) centers[i] = sums[i] = 0;
         if (j->p == 0) {
             walk.term = SNI_TERM_SELF;
             sni_axes_walk(a, offset, add_up, &walk);
@@ -82,6 +82,6 @@ static void axes_piece(void *ctx, int64_t begin, int64_t end) {
 
 void sni_cpu_norm_axes(int threads, const sni_axes *axes, int64_t results, const float *x, float *y,
                        int64_t p) {
-    axes_job j = {.loops = sni_loops_get(), .axes = axes, .x = x, .y = y, .p = p};
+    axes_job j = {.loops = sni_reduce_kernels_get(), .axes = axes, .x = x, .y = y, .p = p};
     sni_parallel_for(threads, results, AXES_GRAIN / axes->count + 1, axes_piece, &j);
 }

@@ -1,5 +1,5 @@
-/* rnn.c - RNN, GRU and LSTM in float32 with weights that are part of the model: the input's part of
- * all gates is one matrix product, then each step is one pass over the packed recurrent weights. */
+/* rnn.c - RNN, GRU and LSTM in float32 with constant weights. The input's part of all gates is one
+ * matrix product for all steps; then each step is one pass over the packed recurrent weights. */
 #include "ops/nn/rnn_core.h"
 
 #include "base/checked.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum {
-    STEPS_AT_ONCE = 128,    /* between two looks whether the run was cancelled */
-    MACS_TO_SPLIT = 200000, /* of a step that is worth a second thread, even if it has to wake, */
-    MACS_TO_STAY = 50000,   /* or, once it is there, */
-    MACS_TO_WAKE = 2000000, /* for so many of all steps */
-    CHUNK_BYTES = 64 << 10  /* of recurrent weights: what is read in one direction */
+    STEPS_AT_ONCE = 128,    /* steps between two polls */
+    MACS_TO_SPLIT = 200000, /* multiply-adds of a step that are worth waking a second thread */
+    MACS_TO_STAY = 50000, /* the same for a thread that is still awake from the step before, ... */
+    MACS_TO_WAKE = 2000000, /* ... if all steps together have so many */
+    CHUNK_BYTES = 64 << 10  /* recurrent weights that are read in one direction */
 };
 
 typedef struct packed_rnn {
@@ -34,7 +34,7 @@ static bool is_weight(const sni_choice *c, int i) {
     return i < c->n_in && c->constants[i] && c->constants[i]->tensor.dtype == SN_FLOAT32;
 }
 
-/* The activations that the kernels have: those that ONNX's defaults name. */
+/* True for the activations that the kernels have: ONNX's defaults, and Relu for RNN. */
 static bool usual_activations(const sni_rnn_params *p, sni_cell cell) {
     static const sni_fn usual[][3] = {[SNI_CELL_RNN] = {SNI_FN_TANH},
                                       [SNI_CELL_GRU] = {SNI_FN_SIGMOID, SNI_FN_TANH},
@@ -73,7 +73,7 @@ static bool lstm_accepts(const sni_choice *c) {
 
 /* ---- Packing ---- */
 
-/* Row of W and R that lane `lane` of gate `gate` of a block is; -1: padding. */
+/* The row of W and R for lane `lane` of a gate of a block; -1: padding. */
 static int64_t unit_row(const packed_rnn *p, int64_t block, int64_t gate, int64_t lane) {
     int64_t unit = block * p->lanes + lane;
     return unit < p->hidden ? gate * p->hidden + unit : -1;
@@ -91,7 +91,8 @@ static void pack_recurrent(const packed_rnn *p, const float *r) {
                     }
 }
 
-/* Both biases together, but that of a GRU's late product, which stays by itself. */
+/* Adds up both biases, except that of a GRU's product before the reset gate (`late`), which is kept
+ * separately. */
 static void pack_bias(const packed_rnn *p, const float *b, bool late) {
     float *to = p->bias;
     int64_t wide = p->gates * p->hidden;
@@ -109,7 +110,7 @@ static void pack_bias(const packed_rnn *p, const float *b, bool late) {
                 }
 }
 
-/* W with its rows in the order of the gates' vectors, packed as a right operand. */
+/* Packs W as a right operand, with its rows in the order of the gates' vectors. */
 static sn_status pack_input(const packed_rnn *p, const float *w, sn_error *err) {
     int64_t wide = p->blocks * p->gates * p->lanes;
     size_t row_bytes = (size_t)p->input * sizeof(float), bytes;
@@ -190,7 +191,7 @@ typedef struct rnn_call {
     const sni_rnn_kernels *kernels;
     sni_rnn_place at;
     int threads;   /* of one step */
-    int64_t chunk; /* blocks that one thread takes at once */
+    int64_t chunk; /* blocks that are processed in one direction: CHUNK_BYTES */
     bool relu, early;
     int64_t wide, units;    /* vectors of all gates of a direction; units with padding */
     const float *gates_x;   /* (rows of X, dirs, wide) */
@@ -207,8 +208,8 @@ typedef struct step_job {
     bool back;
 } step_job;
 
-/* Blocks [begin, end) of a step one after the other, backwards in every other step: of weights a
- * little larger than the cache, what was read last is still there. */
+/* Blocks [begin, end) of a step, chunk by chunk, backwards in every other step: if the weights are
+ * a little larger than the cache, those that were read last are still in it. */
 static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     const step_job *j = ctx;
     int64_t chunks = (end - begin + j->chunk - 1) / j->chunk;
@@ -218,7 +219,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* All blocks of a step, each thread a run of them. */
+/* All blocks of a step, divided among the threads. */
 static void run_step(const rnn_call *c, sni_rnn_fn fn, const sni_rnn_step *s, bool back) {
     step_job job = {fn, *s, c->chunk, back};
     int64_t grain = (c->p->blocks + c->threads - 1) / c->threads;
@@ -258,7 +259,7 @@ static void run_rows(const rnn_call *c, int64_t d, int64_t b, int64_t rows, int6
     }
 }
 
-/* Sequences of different lengths go one by one; one that is over keeps its state. */
+/* Sequences of different lengths are processed one by one; one that has ended keeps its state. */
 static void run_ragged(const rnn_call *c, int64_t d, int64_t t) {
     for (int64_t b = 0; b < c->at.batch; b++) {
         int64_t from = (d * c->at.batch + b) * c->units;
@@ -269,7 +270,7 @@ static void run_ragged(const rnn_call *c, int64_t d, int64_t t) {
     }
 }
 
-/* The steps that are to be done now, of one direction. */
+/* Steps [step, step_end) of one direction. */
 static void run_direction(const rnn_call *c, int64_t d) {
     size_t bytes = (size_t)c->p->hidden * sizeof(float);
     for (int64_t t = c->step; t < c->step_end; t++) {
@@ -300,17 +301,17 @@ static sn_status all_steps(sni_kernel *k, rnn_call *c) {
     return SN_OK;
 }
 
-/* Room for states, padded with zeros, and the first ones. */
+/* Allocates the states, padded with zeros, and sets the initial ones. */
 static sn_status begin(sni_kernel *k, rnn_call *c) {
-    float **rooms[] = {&c->h[0], &c->h[1], &c->cell, &c->update, &c->reset};
+    float **states[] = {&c->h[0], &c->h[1], &c->cell, &c->update, &c->reset};
     int64_t rows = c->p->dirs * c->at.batch;
     bool lstm = c->p->cell == SNI_CELL_LSTM;
     bool wanted[] = {true, true, lstm, c->early, c->early};
     for (int i = 0; i < 5; i++) {
-        void *room = NULL;
-        if (wanted[i]) SN_TRY(sni_scratch_matrix(k, rows, c->units, sizeof(float), &room));
-        if (wanted[i] && rows) memset(room, 0, (size_t)(rows * c->units) * sizeof(float));
-        *rooms[i] = room;
+        void *state = NULL;
+        if (wanted[i]) SN_TRY(sni_scratch_matrix(k, rows, c->units, sizeof(float), &state));
+        if (wanted[i] && rows) memset(state, 0, (size_t)(rows * c->units) * sizeof(float));
+        *states[i] = state;
     }
     const sni_tensor *first[] = {sni_in(k, 5), lstm ? sni_in(k, 6) : NULL};
     for (int i = 0; i < 2; i++)
@@ -323,7 +324,7 @@ static sn_status begin(sni_kernel *k, rnn_call *c) {
     return SN_OK;
 }
 
-/* Final states to their outputs. */
+/* Copies the final states to their outputs. */
 static void end(const sni_kernel *k, const rnn_call *c) {
     sni_tensor *last[] = {sni_out(k, 1), c->cell ? sni_out(k, 2) : NULL};
     for (int i = 0; i < 2; i++)

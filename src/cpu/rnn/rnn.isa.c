@@ -1,21 +1,23 @@
-/* rnn.isa.c - the recurrent cells of one instruction-set tier; see tier.isa.c. */
+/* rnn.isa.c - the recurrent cells, for one tier. A tile is up to MOST_ROWS sequences by one block
+ * of hidden units (a vector) for all gates; its sums stay in registers over the state. Weights are
+ * read once per tile from beginning to end: one sequence is limited by reading them, several by
+ * multiply-adds. */
 #include "cpu/rnn/rnn.h"
-#include "cpu/core/simd.h"
-
-#include "cpu/core/math.inc.c"
+#include "cpu/core/simd_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
     MOST_GATES = 4,
-    MOST_ROWS = LANES == 16 ? 4 : 2, /* whose sums fit the registers with 4 gates */
-    SUMS = LANES == 16 ? 8 : 12      /* independent ones that arithmetic needs to be busy */
+    MOST_ROWS = LANES == 16 ? 4 : 2, /* rows whose sums fit the registers with 4 gates */
+    SUMS = LANES == 16 ? 8 : 12      /* independent sums that hide the latency of multiply-adds */
 };
 
 typedef vf gate_sums[MOST_ROWS][MOST_GATES];
 
-/* Sums of gates [from, from + count) of `gates` over the state, for `rows` rows from row b on. All
- * numbers but b are constants at every call. Short sums are split over the state's elements. */
+/* out = the state times the weights of gates [from, from + count) of `gates`, for `rows` rows from
+ * row b on. All numbers but b are constants at every call, so that it is inlined without its eight
+ * parameters. If there are few sums, each is split into `parts` over the state's elements. */
 INLINE void dot(const sni_rnn_step *s, const float *w, int64_t b, int rows, int gates, int from,
                 int count, gate_sums out) {
     const int parts = rows * count >= SUMS ? 1 : SUMS / (rows * count);
@@ -55,7 +57,7 @@ INLINE void dot(const sni_rnn_step *s, const float *w, int64_t b, int rows, int 
     }
 }
 
-/* The input's part of gate g of a block for row b. */
+/* The input's part of gate g of a block, for row b. */
 INLINE vf gate_x(const sni_rnn_step *s, int64_t b, int64_t block, int gates, int g) {
     return load(s->gates_x + b * s->gates_row + (block * gates + g) * LANES);
 }
@@ -66,7 +68,7 @@ INLINE const float *block_weights(const sni_rnn_step *s, int64_t block, int gate
 
 /* ---- Cells: one block, `rows` rows from row b on ---- */
 
-/* sigmoid_vf with fewer registers: the sums of several rows are in others meanwhile. */
+/* sigmoid_vf() with fewer registers: the others hold the sums of several rows. */
 static inline vf gate_vf(vf x) {
     return splat(1.0f) / (splat(1.0f) + exp_vf(-x));
 }
@@ -135,8 +137,7 @@ INLINE void rnn_rows(const sni_rnn_step *s, int64_t block, int64_t b, int rows) 
     }
 }
 
-/* ---- All blocks and rows: as many rows at once as fit, the weights of a block staying near ----
- */
+/* ---- All rows of a block, MOST_ROWS at a time, while its weights stay in the cache ---- */
 
 typedef void (*rows_fn)(const sni_rnn_step *s, int64_t block, int64_t b, int rows);
 
@@ -182,12 +183,7 @@ static void rnn(const sni_rnn_step *s, int64_t first, int64_t last) {
     all_rows(s, first, last, rnn_rows);
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER);
-
-const sni_rnn_kernels PASTE(sni_rnn_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_rnn_kernels) = {
     .lanes = LANES,
     .rnn = rnn,
     .lstm = lstm,

@@ -1,4 +1,6 @@
-/* merge.inc.c - sorting entries of type E by merging; BEFORE(a, b) says whether a goes first. */
+/* merge.inc.c - template: a stable merge sort of entries of type E, named by SUFFIX, from runs that
+ * are sorted by insertion. Instances: topk.c, for keys of 32 and of 64 bits. BEFORE(a, b)   whether
+ * a goes before b All parameters are undefined again. */
 
 enum { SNI_PASTE(RUN, SUFFIX) = 12 };
 

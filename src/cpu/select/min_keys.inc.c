@@ -1,7 +1,7 @@
-/* min_keys.inc.c - loops of min_keys.h over keys of a type K; SNI_MIN_KEYS_CHUNK keys
- * are compared at once. */
-
-#define FN(name) SNI_PASTE(name, SUFFIX)
+/* min_keys.inc.c - template: the functions of sni_min_key_fns for keys of type K, named by SUFFIX.
+ * Instances: min_keys.isa.c, for int32_t and int64_t.
+ *   MASK(k, most)   a bit for each of SNI_MIN_KEYS_CHUNK keys that is at most `most`
+ * All parameters are undefined again. */
 
 static void FN(fold)(const void *keys, int64_t n, int64_t groups, void *least) {
     const K *restrict k = keys;
@@ -48,7 +48,6 @@ static int64_t FN(find)(const void *keys, int64_t n, int64_t limit, int64_t *fro
     return found;
 }
 
-#undef FN
 #undef K
 #undef SUFFIX
 #undef MASK

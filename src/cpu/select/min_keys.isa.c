@@ -1,6 +1,6 @@
-/* min_keys.isa.c - loops over keys, compiled with a tier's flags; everything but the table is
- * static.
- */
+/* min_keys.isa.c - keys of TopK, for one tier. The plain loops vectorise by themselves; only
+ * `find`, which turns comparisons into positions, needs intrinsics (MASK). All are limited by
+ * memory. */
 #include "cpu/select/min_keys.h"
 
 #include "cpu/core/simd.h"
@@ -9,41 +9,42 @@
 /* ---- Keys ---- */
 
 static void keys_i32(const void *x, int64_t n, bool largest, void *keys) {
-    const int32_t *v = x, transpose = largest ? -1 : 0;
+    const int32_t *v = x, flip = largest ? -1 : 0;
     int32_t *k = keys;
-    for (int64_t i = 0; i < n; i++) k[i] = v[i] ^ transpose;
+    for (int64_t i = 0; i < n; i++) k[i] = v[i] ^ flip;
 }
 
 static void keys_i64(const void *x, int64_t n, bool largest, void *keys) {
-    const int64_t *v = x, transpose = largest ? -1 : 0;
+    const int64_t *v = x, flip = largest ? -1 : 0;
     int64_t *k = keys;
-    for (int64_t i = 0; i < n; i++) k[i] = v[i] ^ transpose;
+    for (int64_t i = 0; i < n; i++) k[i] = v[i] ^ flip;
 }
 
-/* The bits of a float rise with it as those of an integer do, if those after a sign are turned. */
+/* The bits of a non-negative float rise with its value as an integer's do; those of a negative one
+ * fall, so all but its sign are inverted. */
 static void keys_f32(const void *x, int64_t n, bool largest, void *keys) {
     const float *v = x;
-    const int32_t transpose = largest ? -1 : 0;
+    const int32_t flip = largest ? -1 : 0;
     int32_t *k = keys;
     for (int64_t i = 0; i < n; i++) {
         float value = v[i] + 0.0f;
         int32_t bits;
         memcpy(&bits, &value, sizeof bits);
         bits ^= (bits >> 31) & INT32_MAX;
-        k[i] = (value != value ? INT32_MAX : bits) ^ transpose;
+        k[i] = (value != value ? INT32_MAX : bits) ^ flip;
     }
 }
 
 static void keys_f64(const void *x, int64_t n, bool largest, void *keys) {
     const double *v = x;
-    const int64_t transpose = largest ? -1 : 0;
+    const int64_t flip = largest ? -1 : 0;
     int64_t *k = keys;
     for (int64_t i = 0; i < n; i++) {
         double value = v[i] + 0.0;
         int64_t bits;
         memcpy(&bits, &value, sizeof bits);
         bits ^= (bits < 0 ? -1 : 0) & INT64_MAX;
-        k[i] = (value != value ? INT64_MAX : bits) ^ transpose;
+        k[i] = (value != value ? INT64_MAX : bits) ^ flip;
     }
 }
 
@@ -103,9 +104,7 @@ static inline uint32_t mask_64(const int64_t *k, int64_t most) {
 #define MASK mask_64
 #include "cpu/select/min_keys.inc.c"
 
-extern const sni_min_keys SNI_PASTE(sni_min_keys, TIER);
-
-const sni_min_keys SNI_PASTE(sni_min_keys, TIER) = {
+SNI_DEFINE_TABLE(sni_min_keys) = {
     .keys = {[SN_FLOAT32] = keys_f32,
              [SN_FLOAT64] = keys_f64,
              [SN_INT32] = keys_i32,

@@ -1,5 +1,6 @@
-/* nms.c - NonMaxSuppression: scores sorted by their bits, and each box compared only with those of
- * the boxes taken before that can reach it from left to right, many at once. */
+/* nms.c - NonMaxSuppression. Scores are radix sorted by their bits. Selected boxes are kept in
+ * cells along x, so that each box is compared only with the selected ones that can reach it, a
+ * vector at a time. */
 #include "ops/nn/nms.h"
 
 #include "base/checked.h"
@@ -13,16 +14,17 @@
 enum {
     MOST_CELLS = 4096,
     BOXES_OF_CELL = 32,
-    FEW = 128, /* boxes that are compared sooner than sorted into cells */
+    FEW = 128, /* selected boxes that are compared faster than sorted into cells */
     POLL = 1024
 };
 
-/* Cells along x: a box belongs to that of its left side. Boxes that were taken lie cell by cell. */
+/* Cells along x. A box belongs to the cell of its left side; selected boxes are stored cell by
+ * cell. */
 typedef struct cells {
     double start, scale; /* cell of x: (x - start) * scale */
     double widest;
     int64_t n;
-    int64_t *first, *taken; /* place of a cell's first box, number of its boxes so far */
+    int64_t *first, *taken; /* where a cell's boxes begin, and their number so far */
     float *fields[5];       /* y1, x1, y2, x2, area */
 } cells;
 
@@ -44,7 +46,7 @@ static int64_t cell_of(const cells *c, double x) {
     return at < (double)(c->n - 1) ? (int64_t)at : c->n - 1;
 }
 
-/* Boxes that can overlap another one; all others are left out of the cells. */
+/* False for empty boxes, which are left out of the cells. */
 static bool can_overlap(const sni_nms_box *b) {
     return b->area > 0;
 }
@@ -76,7 +78,7 @@ static void lay_out_one(int64_t most, cells *c) {
         memset(c->fields[f], 0, (size_t)(most + SNI_NMS_PAD) * sizeof(float));
 }
 
-/* Places for the boxes of every cell, should all be taken. */
+/* Reserves places in every cell for all boxes that may be selected. */
 static void lay_out(const sni_nms *j, const uint64_t *keys, int64_t n, cells *c) {
     int64_t at = 0;
     memset(c->first, 0, (size_t)(c->n + 1) * sizeof *c->first);
@@ -99,8 +101,7 @@ static void take(cells *c, const sni_nms_box *b) {
     for (int f = 0; f < 5; f++) c->fields[f][at] = fields[f];
 }
 
-/* Whether a box that was taken overlaps b too much. One cell more on either side covers rounding.
- */
+/* Whether a selected box overlaps b too much. One more cell on either side covers rounding. */
 static bool is_covered(const sni_nms *j, const cells *c, const sni_nms_kernels *kernels,
                        const sni_nms_box *b) {
     const float box[] = {b->y1, b->x1, b->y2, b->x2, b->area};
@@ -116,7 +117,7 @@ static bool is_covered(const sni_nms *j, const cells *c, const sni_nms_kernels *
     return false;
 }
 
-/* ---- The choice ---- */
+/* ---- Selection ---- */
 
 static sn_status select_boxes(sni_kernel *k, const sni_nms *j, void *memory, int64_t *selected,
                               int64_t *n_selected) {

@@ -1,5 +1,5 @@
-/* nms.isa.c - a box against many for one instruction-set tier; see tier.isa.c. Compiled without
- * fused multiply-adds, so that every tier decides alike. */
+/* nms.isa.c - a box against many, for one tier: LANES boxes per step, and a division only where a
+ * lane overlaps at all. Compiled without fused multiply-adds, so that every tier decides alike. */
 #include "cpu/select/nms.h"
 #include "cpu/core/simd.h"
 
@@ -38,9 +38,4 @@ static bool overlaps(const sni_nms_taken *t, int64_t from, int64_t to, const flo
     return false;
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_nms_kernels PASTE(sni_nms_kernels_, TIER);
-
-const sni_nms_kernels PASTE(sni_nms_kernels_, TIER) = {.overlaps = overlaps};
+SNI_DEFINE_TABLE(sni_nms_kernels) = {.overlaps = overlaps};

@@ -1,4 +1,5 @@
-/* keys.c - sorting 64-bit keys by their upper halves, digit by digit. */
+/* radix_sort.c - LSD radix sort of 64-bit keys by their upper halves, in three passes of 11 bits.
+ */
 #include "cpu/select/radix_sort.h"
 
 enum { DIGIT = 11, DIGITS = 1 << DIGIT, PASSES = 3 };
@@ -7,7 +8,7 @@ static int digit_of(uint64_t key, int pass) {
     return (int)(key >> (32 + pass * DIGIT) & (DIGITS - 1));
 }
 
-/* Counts become places. True if all keys have the same digit: nothing is to be done. */
+/* Turns counts into positions. True if all keys have the same digit: the pass can be skipped. */
 static bool place(uint32_t *counts, int64_t n) {
     uint32_t at = 0;
     for (int d = 0; d < DIGITS; d++) {

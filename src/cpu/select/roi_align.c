@@ -1,5 +1,5 @@
-/* roi_align.c - RoiAlign of float32: the images are turned so that a pixel's channels lie side by
- * side, and a sample is a weighted sum, or the largest, of four runs of channels. */
+/* roi_align.c - RoiAlign of float32. Images are transposed so that a pixel's channels are
+ * contiguous; a sample is then a weighted sum, or the maximum, of four rows of channels. */
 #include "ops/nn/roi_align.h"
 
 #include "base/threadpool.h"
@@ -11,9 +11,9 @@
 #include <math.h>
 
 enum {
-    CHANNELS = 64, /* at a time */
-    PIXELS = 64,   /* results at a time, before they are turned back */
-    TAPS = 256     /* at a time; a multiple of 4 */
+    CHANNELS = 64, /* channels at a time */
+    PIXELS = 64,   /* results at a time, before they are transposed back */
+    TAPS = 256     /* taps at a time; a multiple of 4 */
 };
 
 typedef struct roi_job {
@@ -27,11 +27,11 @@ typedef struct roi_job {
     float *y;
     int64_t channels, h, w, out_h, out_w, ratio, blocks;
     float scale;
-    bool half, largest;
+    bool half, largest;      /* half-pixel coordinates; max pooling */
     const sni_kernel *watch; /* NULL unless a region takes long */
 } roi_job;
 
-/* The regions' places and steps, in pixels of the image. */
+/* A region's origin and step per result, in pixels of the image. */
 typedef struct region {
     float x0, y0, step_x, step_y;
     int64_t nx, ny; /* samples of one result */
@@ -59,7 +59,8 @@ static bool find_region(const roi_job *j, int64_t r, region *out) {
     return true;
 }
 
-/* The two elements around a coordinate and the weight of the second; false if it lies outside. */
+/* The two elements around a coordinate and the weight of the second; false if it is outside the
+ * image. */
 static bool around(float v, int64_t n, int64_t *low, int64_t *high, float *part) {
     if (!(v >= -1 && v <= (float)n)) return false;
     if (v < 0) v = 0;
@@ -73,6 +74,7 @@ static bool around(float v, int64_t n, int64_t *low, int64_t *high, float *part)
     return true;
 }
 
+/* Adds the taps collected so far to the sums. */
 static void flush(const roi_job *j, taps *t, const float *image, int64_t n, float *sums,
                   bool *add) {
     (j->largest ? j->loops->most_places : j->loops->weigh_places)(t->weight, t->at, t->count, image,
@@ -81,12 +83,12 @@ static void flush(const roi_job *j, taps *t, const float *image, int64_t n, floa
     t->count = 0;
 }
 
-/* The n channels from `image` on of one result. */
+/* One result for the n channels from `image` on. */
 static void pool_pixel(const roi_job *j, const region *g, int64_t pixel, const float *image,
                        int64_t n, float *sums) {
     taps t = {.count = 0};
     bool add = false, some = g->nx > 0 && g->ny > 0;
-    int64_t inside = 0; /* samples; those outside count as 0 */
+    int64_t inside = 0; /* samples inside the image; the others count as 0 */
     float top = g->y0 + (float)(pixel / j->out_w) * g->step_y;
     float left = g->x0 + (float)(pixel % j->out_w) * g->step_x;
     float share = j->largest || !some ? 1 : 1 / (float)(g->nx * g->ny);
@@ -124,7 +126,7 @@ static void pool_piece(void *ctx, int64_t begin, int64_t end) {
         const float *image = j->x + j->batch[r] * j->h * j->w * j->channels + c;
         float *out = j->y + (r * j->channels + c) * pixels;
         region g;
-        if (!find_region(j, r, &g)) continue; /* seen before */
+        if (!find_region(j, r, &g)) continue; /* roi_run() has checked it */
         for (int64_t at = 0; at < pixels; at += PIXELS) {
             int64_t m = pixels - at < PIXELS ? pixels - at : PIXELS;
             for (int64_t i = 0; i < m; i++)
@@ -174,10 +176,10 @@ static sn_status roi_run(sni_kernel *k) {
         double samples = g.nx > 0 && g.ny > 0 ? (double)g.nx * (double)g.ny : 0;
         most = samples > most ? samples : most;
     }
-    void *room = NULL;
-    SN_TRY(sni_scratch_matrix(k, 1, x->count, sizeof(float), &room));
-    j.transposed = room;
-    j.x = room;
+    void *transposed = NULL;
+    SN_TRY(sni_scratch_matrix(k, 1, x->count, sizeof(float), &transposed));
+    j.transposed = transposed;
+    j.x = transposed;
     j.blocks = (j.channels + CHANNELS - 1) / CHANNELS;
     int64_t runs = (j.h * j.w + PIXELS - 1) / PIXELS;
     sni_parallel_for(k->threads, x->dims[0] * runs, sni_cpu_grain(PIXELS * j.channels),

@@ -14,7 +14,7 @@ static bool nonzero_accepts(const sni_choice *c) {
     return false;
 }
 
-/* Bits of element i that make it other than 0; a float's sign is none of them. */
+/* The bits of element i; it is not 0 if any is set. `mask` hides the sign of floats. */
 static inline uint64_t bits_of(const void *data, int64_t i, int width, uint64_t mask) {
     if (width == 1) return ((const uint8_t *)data)[i];
     if (width == 4) return ((const uint32_t *)data)[i] & mask;
@@ -27,7 +27,8 @@ static inline int64_t count_row(const void *data, int64_t n, int width, uint64_t
     return found;
 }
 
-/* Positions of the elements [from, from + n) that are not 0, counted from 0. */
+/* Writes the positions, less `from`, of the elements [from, from + n) that are not 0; returns their
+ * number. */
 static inline int64_t find_row(const void *data, int64_t from, int64_t n, int width, uint64_t mask,
                                int64_t *out) {
     int64_t found = 0;
@@ -58,7 +59,7 @@ static int64_t find(const sni_tensor *x, int64_t from, int64_t n, uint64_t mask,
     }
 }
 
-/* Row by row of the last axis: the other coordinates of a row are the same for all of it. */
+/* Rows of the last axis one by one: the other coordinates are the same for a whole row. */
 static sn_status nonzero_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
     if (x->rank == 0) return k->node->op->ref(k);
@@ -85,7 +86,7 @@ const sni_impl sni_cpu_nonzero = {
     .run = nonzero_run,
 };
 
-/* ---- GatherND by one index each: rows of the first axis ---- */
+/* ---- GatherND with indices of one number: rows of the first axis ---- */
 
 static bool rows_accepts(const sni_choice *c) {
     const sni_gather_nd_params *p = c->params;
@@ -103,7 +104,7 @@ typedef struct rows_job {
     _Atomic bool outside; /* an index is out of range */
 } rows_job;
 
-/* Copies rows of `bytes`, a constant where the call says so; false: an index is out of range. */
+/* Copies rows of `bytes`, which is a constant at most calls; false if an index is out of range. */
 static inline bool copy_rows(const rows_job *j, int64_t begin, int64_t end, size_t bytes) {
     char *y = j->y + (size_t)begin * bytes;
     for (int64_t i = begin; i < end; i++, y += bytes) {
@@ -136,14 +137,14 @@ static void some_rows(void *ctx, int64_t begin, int64_t end) {
 static sn_status rows_run(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0), *index = sni_in(k, 1);
     sni_tensor *y = sni_out(k, 0);
-    if (y->count == 0) return k->node->op->ref(k); /* indices are checked all the same */
+    if (y->count == 0) return k->node->op->ref(k); /* which checks the indices */
     rows_job j = {.x = x->data,
                   .y = y->data,
                   .index = index->data,
                   .rows = x->dims[0],
                   .bytes = (size_t)(y->count / index->count) * sni_dtype_width(x->dtype)};
     sni_share(k->threads, index->count, (int64_t)j.bytes, some_rows, &j);
-    return j.outside ? k->node->op->ref(k) : SN_OK; /* which says what is wrong */
+    return j.outside ? k->node->op->ref(k) : SN_OK; /* which fails with a message */
 }
 
 const sni_impl sni_cpu_gather_rows = {

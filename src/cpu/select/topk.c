@@ -1,5 +1,5 @@
-/* topk.c - TopK: a limit that not many more elements pass than are wanted, those elements, and a
- * sort of them alone. */
+/* topk.c - TopK: finds a limit that only a few more elements pass than are wanted, collects those
+ * elements, and sorts them alone. */
 #include "ops/math/topk.h"
 
 #include "base/threadpool.h"
@@ -11,29 +11,17 @@
 #include "ops/core/tensor_util.h"
 
 enum {
-    SHORT = 24,    /* elements that are sorted as they are */
-    GROUPS = 64,   /* at least */
-    SPREAD = 3,    /* groups for each element that is wanted, ... */
-    MEMBERS = 4,   /* ... of so many elements, or there are none */
-    DIGITS = 700,  /* entries from which on digits sort quicker than merging */
-    GRAIN = 16384, /* elements worth a thread */
-    TURNED = 16,   /* lanes of another than the last axis that are laid out together */
+    SHORT = 24,      /* up to so many elements are sorted directly */
+    GROUPS = 64,     /* least number of groups */
+    SPREAD = 3,      /* groups per wanted element */
+    MEMBERS = 4,     /* least elements of a group; otherwise there are no groups */
+    DIGITS = 700,    /* entries from which on radix sort is faster than merging */
+    GRAIN = 16384,   /* elements worth a thread */
+    TRANSPOSED = 16, /* lanes of an axis that is not the last that are transposed together */
 };
 
-extern const sni_min_keys sni_min_keys_baseline;
-#ifdef SNI_X86
-extern const sni_min_keys sni_min_keys_avx2, sni_min_keys_avx512;
-#endif
-
-const sni_min_keys *sni_min_keys_get(void) {
-#ifdef SNI_X86
-    if (sni_cpu_isa() >= SNI_ISA_AVX512) return &sni_min_keys_avx512;
-    if (sni_cpu_isa() >= SNI_ISA_AVX2) return &sni_min_keys_avx2;
-#endif
-    return &sni_min_keys_baseline;
-}
-
-/* A key of 64 bits and its position; those of 32 bits stand above their position in 64. */
+/* A key of 64 bits and its position. A key of 32 bits and its position are one number of 64 bits.
+ */
 typedef struct entry {
     int64_t key, at;
 } entry;
@@ -60,16 +48,16 @@ typedef struct topk_job {
     bool largest;
 } topk_job;
 
-/* What one part works with. */
+/* The buffers of one part. */
 typedef struct topk_room {
     entry *entries, *others;   /* cap */
     int64_t *keys, *least;     /* n, and n / MEMBERS + 1 */
     int32_t *at;               /* cap */
-    unsigned char *transposed; /* TURNED lanes */
+    unsigned char *transposed; /* TRANSPOSED lanes */
 } topk_room;
 
 static int64_t room_bytes(const topk_job *j) {
-    int64_t lanes = j->inner > 1 ? TURNED : 0;
+    int64_t lanes = j->inner > 1 ? TRANSPOSED : 0;
     int64_t words = 4 * j->cap + j->n + j->n / MEMBERS + 1 + j->cap / 2 + 1;
     return (words + lanes * j->n) * (int64_t)sizeof(int64_t);
 }
@@ -85,12 +73,13 @@ static topk_room room_of(const topk_job *j, int64_t part) {
     return r;
 }
 
-/* A limit that at least `take` keys do not exceed. */
+/* A limit that at least `take` keys do not exceed, by bisection. If there are many keys, it bisects
+ * the minima of groups: `take` groups with a small minimum have `take` small keys. */
 static int64_t limit_of(const topk_job *j, const topk_room *r) {
     const void *keys = r->keys;
     int64_t n = j->n, groups = GROUPS, low, high;
     while (groups < SPREAD * j->take) groups *= 2;
-    if (n > SHORT && n >= MEMBERS * groups) { /* as many groups have such a key as there are such */
+    if (n > SHORT && n >= MEMBERS * groups) {
         j->fns->fold(keys, n, groups, r->least);
         keys = r->least;
         n = groups;
@@ -110,8 +99,8 @@ static int64_t limit_of(const topk_job *j, const topk_room *r) {
     return high;
 }
 
-/* Sorts the entries of `n` positions; the first of them become those at r->at. Returns the key of
- * the last that is taken. */
+/* Sorts n found positions at r->at by key; the first `take` stay there. Returns the key of the last
+ * of those. */
 static int64_t sort_found(const topk_job *j, topk_room *r, int64_t n) {
     if (j->width == sizeof(int32_t)) {
         const int32_t *keys = (const int32_t *)r->keys;
@@ -129,7 +118,7 @@ static int64_t sort_found(const topk_job *j, topk_room *r, int64_t n) {
     return e[j->take - 1].key;
 }
 
-/* The positions of a lane's best elements, in order, at r->at. */
+/* r->at = the positions of a lane's first `take` elements, in order. */
 static void best_of(const topk_job *j, const void *lane, topk_room *r) {
     j->make_keys(lane, j->n, j->largest, r->keys);
     int64_t limit = limit_of(j, r), from = 0, found = 0;
@@ -137,7 +126,7 @@ static void best_of(const topk_job *j, const void *lane, topk_room *r) {
     for (;;) {
         found += j->fns->find(r->keys, j->n, limit, &from, r->at + found, j->cap - found);
         int64_t last = sort_found(j, r, found);
-        if (from == j->n || last == least) return; /* of equal ones the first stay */
+        if (from == j->n || last == least) return; /* among equal keys the first positions win */
         limit = last - 1;
         found = j->take;
     }
@@ -155,7 +144,7 @@ static void put_lane(const topk_job *j, const void *lane, const int32_t *at, int
     }
 }
 
-/* Parts of the lanes. */
+/* Processes parts of the lanes. */
 static void topk_piece(void *ctx, int64_t begin, int64_t end) {
     const topk_job *j = ctx;
     topk_room r = room_of(j, begin);
@@ -170,7 +159,7 @@ static void topk_piece(void *ctx, int64_t begin, int64_t end) {
             ready--;
         } else {
             int64_t columns = j->inner - column < last - i ? j->inner - column : last - i;
-            if (columns > TURNED) columns = TURNED;
+            if (columns > TRANSPOSED) columns = TRANSPOSED;
             sni_move_transpose(j->width,
                                sni_element(j->x, outer * j->n * j->inner + column, j->width),
                                j->inner, j->n, columns, r.transposed, j->n);

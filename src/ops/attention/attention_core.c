@@ -99,7 +99,7 @@ static sn_status weigh(sni_kernel *k, sni_attention *a, int64_t n) {
     return modify(k, a, a->mods->prob);
 }
 
-/* A place for results that nobody asked for: scores or caches may still be wanted. */
+/* Scratch for results that nothing reads: scores or caches may still be wanted. */
 static sn_status unwanted_results(sni_kernel *k, sni_attention *a) {
     int64_t heads = a->batches * a->q_heads, rows;
     void *place;
@@ -316,14 +316,14 @@ sn_status sni_attention_join(sni_kernel *k, const sni_attention *a, const sni_ca
     for (int64_t b = 0; b < a->batches; b++) {
         void *target = sni_element(all, b * joined.batch, width);
         if (used[b] > 0)
-            sni_copy_box(k, 3, (int64_t[]){a->kv_heads, used[b], size}, target, to,
-                         sni_element(c->past, b * old.batch, width), (int64_t[]){old.head, size, 1},
-                         width);
+            sni_copy_box(k, &(sni_box){3, (int64_t[]){a->kv_heads, used[b], size}, target, to,
+                                       sni_element(c->past, b * old.batch, width),
+                                       (int64_t[]){old.head, size, 1}, width});
         if (fresh > 0) /* else there may be nothing behind the cache to point to */
-            sni_copy_box(k, 3, (int64_t[]){a->kv_heads, fresh, size},
-                         sni_element(target, used[b] * size, width), to,
-                         sni_element(h->data, b * h->batch, width), (int64_t[]){h->head, h->row, 1},
-                         width);
+            sni_copy_box(k, &(sni_box){3, (int64_t[]){a->kv_heads, fresh, size},
+                                       sni_element(target, used[b] * size, width), to,
+                                       sni_element(h->data, b * h->batch, width),
+                                       (int64_t[]){h->head, h->row, 1}, width});
         clear_rows(target, a->kv_heads, used[b] + fresh, c->rows, size, width);
     }
     *h = joined;
@@ -331,13 +331,12 @@ sn_status sni_attention_join(sni_kernel *k, const sni_attention *a, const sni_ca
 }
 
 sn_status sni_attention_join_tensors(sni_kernel *k, const sni_attention *a, const sni_tensor *past,
-                                     sni_tensor *present, int64_t rows, const int64_t *used,
-                                     int64_t fresh, int64_t size, sni_heads *h) {
-    sni_cache c = {.past_rows = past ? past->dims[2] : 0, .rows = rows};
+                                     sni_tensor *present, const sni_append *append, sni_heads *h) {
+    sni_cache c = {.past_rows = past ? past->dims[2] : 0, .rows = append->rows};
     if (!past && !present) return SN_OK;
     SN_TRY(sni_in_as(k, past, a->dtype, &c.past));
     SN_TRY(sni_out_as(k, present, a->dtype, &c.present));
-    SN_TRY(sni_attention_join(k, a, &c, used, fresh, size, h));
+    SN_TRY(sni_attention_join(k, a, &c, append->used, append->fresh, append->size, h));
     sni_out_done(k, present, a->dtype, c.present);
     return SN_OK;
 }

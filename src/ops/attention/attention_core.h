@@ -43,8 +43,8 @@ typedef struct sni_attention {
     void *kept;                          /* (batches, q_heads, q_length, total); NULL: not wanted */
     sni_attention_step keep;
     const sni_score_mods *mods; /* NULL: none */
-    /* Set by sni_attend: room for a chunk of heads, its first head over all batches, and what is
-     * being done with its rows. */
+    /* Set by sni_attend(): buffers for a chunk of heads, the first head of the chunk over all
+     * batches, and what is done with its rows. */
     void *scores, *bias;
     int64_t first;
     int stages;
@@ -74,10 +74,18 @@ typedef struct sni_cache {
 sn_status sni_attention_join(sni_kernel *k, const sni_attention *a, const sni_cache *c,
                              const int64_t *used, int64_t fresh, int64_t size, sni_heads *h);
 
-/* The same with tensors: output `present` if it is wanted. Nothing if there is neither. */
+/* What is appended to a cache: `fresh` rows of `size` elements after used[b] of the past ones, for
+ * each batch b. The present cache has `rows` rows. */
+typedef struct sni_append {
+    int64_t rows;
+    const int64_t *used;
+    int64_t fresh, size;
+} sni_append;
+
+/* sni_attention_join() with tensors: `past` may be NULL, and so may `present`, an output. Does
+ * nothing if both are. */
 sn_status sni_attention_join_tensors(sni_kernel *k, const sni_attention *a, const sni_tensor *past,
-                                     sni_tensor *present, int64_t rows, const int64_t *used,
-                                     int64_t fresh, int64_t size, sni_heads *h);
+                                     sni_tensor *present, const sni_append *append, sni_heads *h);
 
 /* For a cache of *past rows that are all in use, *rows becomes those with `fresh` new ones. If
  * `given` (one element) tells how many are in use, *past becomes that, and *rows the rows there

@@ -1,3 +1,6 @@
+/* attention_core.inc.c - template by type (typed.h): the reference kernel of attention: scores,
+ * masks, softmax. Instances: attention_core.c, for float and double. */
+
 /* Scores to probabilities for one type. */
 
 /* What masks add to the scores of one query: bias (total) for image b, head h, query q. */

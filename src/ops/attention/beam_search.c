@@ -152,7 +152,7 @@ static sn_status choose(sni_kernel *k, beam_search *b, int64_t batch) {
     return SN_OK;
 }
 
-/* A batch that is done goes on with padding, which nobody looks at. */
+/* A batch that is finished goes on with padding, which is never read. */
 static void pad_batch(beam_search *b, int64_t batch, int32_t pad) {
     for (int64_t r = batch * b->g.beams; r < (batch + 1) * b->g.beams; r++) {
         b->next[r] = pad;

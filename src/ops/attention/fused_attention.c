@@ -1,5 +1,5 @@
-/* Attention and QAttention of com.microsoft: queries, keys and values are the products of one input
- * with weights that stand side by side; then attention with a mask of padding and a cache. */
+/* Attention and QAttention of com.microsoft: one product of the input with concatenated weights
+ * gives queries, keys and values; then attention with a padding mask and a cache. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/core/compute.h"
@@ -169,7 +169,7 @@ static void start_rows(sn_dtype dtype, void *out, int64_t rows, int64_t columns,
     }
 }
 
-/* (rows, K) times weights that lie as w (K, columns) does. */
+/* (rows, K) times weights with the layout of w (K, columns). */
 static sni_gemm product_of(const sni_tensor *w, int64_t rows, const void *from, const void *weights,
                            void *to) {
     int64_t depth = w->dims[0], columns = w->dims[1];

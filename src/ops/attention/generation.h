@@ -45,7 +45,7 @@ sn_status sni_generation_float(sni_kernel *k, int i, float otherwise, float *out
 
 /* Sequences under way. Memory is the kernel's scratch but for what the feeds hold. */
 typedef struct sni_generation {
-    int64_t batches, beams, rows; /* rows: sequences, beams of a batch one after the other */
+    int64_t batches, beams, rows; /* rows: sequences; the beams of a batch are consecutive */
     int64_t length, max_length;   /* tokens so far, and at the most */
     int64_t vocabulary;           /* tokens to choose from; 0 before the first step */
     int32_t *tokens;              /* (rows, max_length) */

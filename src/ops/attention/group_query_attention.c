@@ -114,7 +114,7 @@ static sn_status check_lists(sni_infer *c, sni_dim batch, sni_dim length) {
     return SN_OK;
 }
 
-/* Bias (batch or 1, heads or 1, queries, keys): at least as many keys as there are. */
+/* Bias (batch or 1, heads or 1, queries, keys); it may have more keys than the call. */
 static sn_status check_bias(sni_infer *c, const sni_dim scores[4]) {
     if (!sni_infer_shaped(c, SCORE_BIAS)) return SN_OK;
     if (sni_infer_rank(c, SCORE_BIAS) != 4)
@@ -192,7 +192,7 @@ static sn_status read_fill(sni_kernel *k, sni_attention *a, int64_t past_rows, f
     return SN_OK;
 }
 
-/* Where queries and new keys and values lie. */
+/* The layout of queries and of new keys and values. */
 static sn_status read_inputs(sni_kernel *k, sni_attention *a) {
     const sni_tensor *q = sni_in(k, QUERY);
     size_t width = sni_dtype_width(a->dtype);
@@ -306,10 +306,11 @@ static sn_status gqa_ref(sni_kernel *k) {
     a.scale = p->scale != 0 ? (double)p->scale : 1 / sqrt((double)a.head_size);
     SN_TRY(apply_rotary(k, &a, &f));
     int64_t rows = past && past->dims[2] > a.total ? past->dims[2] : a.total;
-    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, PRESENT_KEY), rows, a.before,
-                                      a.q_length, a.head_size, &a.k));
-    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE), rows,
-                                      a.before, a.q_length, a.v_size, &a.v));
+    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, PRESENT_KEY),
+                                      &(sni_append){rows, a.before, a.q_length, a.head_size},
+                                      &a.k));
+    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
+                                      &(sni_append){rows, a.before, a.q_length, a.v_size}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));
     SN_TRY(read_sink(k, &a));
     SN_TRY(sni_out_as(k, kept, a.dtype, &a.kept));

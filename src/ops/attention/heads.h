@@ -1,10 +1,10 @@
-/* heads.h - where the heads of queries, keys and values lie. */
+/* heads.h - the layout of the heads of queries, keys and values. */
 #ifndef SNI_OPS_ATTENTION_HEADS_H
 #define SNI_OPS_ATTENTION_HEADS_H
 
 #include "ops/core/op.h"
 
-/* Element (b, h, s, i) lies at b * batch + h * head + s * row + i, in elements. */
+/* Element (b, h, s, i) is at b * batch + h * head + s * row + i, in elements. */
 typedef struct sni_heads {
     const void *data;
     int64_t batch, head, row;

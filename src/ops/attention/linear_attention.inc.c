@@ -1,3 +1,6 @@
+/* linear_attention.inc.c - template by type (typed.h): the steps of linear attention for one head.
+ * Instances: linear_attention.c, for float and double. */
+
 /* The recurrence of one head of keys and values for one type. */
 static void FN(head_steps)(const linear *l, int64_t b, int64_t h) {
     int64_t dk = l->dk, dv = l->dv, group = l->q_heads / l->kv_heads;

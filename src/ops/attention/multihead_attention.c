@@ -1,5 +1,5 @@
-/* MultiHeadAttention of com.microsoft: attention of queries, keys and values that come apart or
- * packed, with a bias on them, a mask of padding, a bias on the scores and a cache. */
+/* MultiHeadAttention of com.microsoft: queries, keys and values are separate or packed in one
+ * tensor. It may have a bias on them, a padding mask, a bias on the scores and a cache. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/core/compute.h"
@@ -122,7 +122,7 @@ static sn_status check_bias(sni_infer *c, const mha_shape *s, int64_t heads) {
     return SN_OK;
 }
 
-/* The number of keys in the cache, and how many it has room for. */
+/* The number of keys in the cache, and its capacity. */
 static sn_status read_past(sni_infer *c, const mha_shape *s, int64_t heads, sni_dim *past,
                            sni_dim *room) {
     sni_dim rows, v_rows;
@@ -170,7 +170,7 @@ static sn_status mha_infer(sni_infer *c) {
 
 /* ---- Running ---- */
 
-/* Where query, key and value lie, in `a->dtype`, without bias; and the number of new keys. */
+/* The layout of query, key and value in `a->dtype`, without bias; and the number of new keys. */
 static sn_status read_inputs(sni_kernel *k, sni_attention *a, int64_t *fresh) {
     const sni_tensor *q = sni_in(k, QUERY), *key = sni_in(k, KEY), *v = sni_in(k, VALUE);
     size_t width = sni_dtype_width(a->dtype);
@@ -217,8 +217,8 @@ static sn_status add_bias(sni_kernel *k, const sni_attention *a, int64_t length,
     sni_heads to = sni_heads_inner(out, length, row, size);
     int64_t dims[4] = {a->batches, a->q_heads, length, size};
     if (rows && row)
-        sni_copy_box(k, 4, dims, out, (int64_t[]){to.batch, to.head, to.row, 1}, h->data,
-                     (int64_t[]){h->batch, h->head, h->row, 1}, width);
+        sni_copy_box(k, &(sni_box){4, dims, out, (int64_t[]){to.batch, to.head, to.row, 1}, h->data,
+                                   (int64_t[]){h->batch, h->head, h->row, 1}, width});
     for (int64_t i = 0; i < rows * row; i++) {
         if (a->dtype == SN_FLOAT64)
             ((double *)out)[i] += ((const double *)bias)[i % row];
@@ -262,10 +262,10 @@ static sn_status mha_ref(sni_kernel *k) {
     a.total = past + fresh;
     a.scale = p->scale != 0 ? (double)p->scale : 1 / sqrt((double)a.head_size);
     SN_TRY(sni_same_i64(k, a.batches, past, &a.before));
-    SN_TRY(sni_attention_join_tensors(k, &a, old, sni_out(k, PRESENT_KEY), room, a.before, fresh,
-                                      a.head_size, &a.k));
-    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE), room,
-                                      a.before, fresh, a.v_size, &a.v));
+    SN_TRY(sni_attention_join_tensors(k, &a, old, sni_out(k, PRESENT_KEY),
+                                      &(sni_append){room, a.before, fresh, a.head_size}, &a.k));
+    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
+                                      &(sni_append){room, a.before, fresh, a.v_size}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));
     SN_TRY(sni_attention_padding(k, &a, sni_in(k, PADDING), p->mask_filter_value));
     SN_TRY(sni_out_as(k, kept, a.dtype, &a.kept));

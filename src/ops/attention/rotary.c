@@ -1,5 +1,5 @@
-/* RotaryEmbedding, of ai.onnx and, with other inputs, of com.microsoft: pairs of elements of each
- * head turned by angles that grow with the position. */
+/* RotaryEmbedding (RoPE) of ai.onnx and, with other inputs, of com.microsoft: rotates pairs of
+ * elements of each head by angles that grow with the position. */
 #include "ops/attention/rotary.h"
 
 #include "base/checked.h"

@@ -1,4 +1,5 @@
-/* rotary.h - pairs of elements of each head turned by angles that grow with the position. */
+/* rotary.h - rotary embedding: pairs of elements of each head are rotated by angles that grow with
+ * the position. */
 #ifndef SNI_OPS_ATTENTION_ROTARY_H
 #define SNI_OPS_ATTENTION_ROTARY_H
 
@@ -18,7 +19,7 @@ typedef struct sni_rotary {
     const void *cosines, *sines; /* (rows, rotated / 2) */
     const int64_t *ids; /* row of those for each position of each batch; NULL: its number */
     int64_t batches, heads, length, size;
-    int64_t rotated; /* elements of a head that are turned; the others are copied */
+    int64_t rotated; /* elements of a head that are rotated; the others are copied */
     bool interleaved;
     sni_rotate_fn lent; /* for FLOAT32; NULL: none */
 } sni_rotary;
@@ -26,7 +27,7 @@ typedef struct sni_rotary {
 /* All of `dtype`, which is FLOAT32 or FLOAT64. */
 void sni_rotate(int threads, sn_dtype dtype, const sni_rotary *r);
 
-/* SN_BAD_DATA if one of n positions lies outside a cache of `rows`. */
+/* SN_BAD_DATA if one of n positions is outside a cache of `rows`. */
 sn_status sni_rotary_check(sni_kernel *k, const int64_t *ids, int64_t n, int64_t rows);
 
 #endif

@@ -1,3 +1,6 @@
+/* rotary.inc.c - template by type (typed.h): rotation of the pairs of a head. Instances: rotary.c,
+ * for float and double. */
+
 /* Rotates heads for one type. */
 static void FN(rotate_head)(const sni_rotary *r, const T *x, const T *cosines, const T *sines,
                             T *y) {

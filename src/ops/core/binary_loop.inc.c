@@ -1,6 +1,7 @@
-/* A sni_binary_fn called OP for type T: y = EXPR, an expression of u and v (T, the first and the
- * second operand) and, where PARAMS is defined as a type, of p (a pointer to the node's
- * parameters). R, if defined, is the type of y. OP and EXPR are used up. */
+/* binary_loop.inc.c - template: a sni_binary_fn called OP for type T: y = EXPR, an expression of u
+ * and v (T, the first and the second operand) and, where PARAMS is defined as a type, of p (a
+ * pointer to the node's parameters). R, if defined, is the type of y. Instances: every family of
+ * binary operators. OP and EXPR are undefined again. */
 #ifndef R
 #define R T
 #define R_IS_T 1

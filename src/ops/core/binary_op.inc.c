@@ -1,14 +1,10 @@
-/* An operator of two tensors, broadcast and computed element by element, from
- *   NAME         its name
- *   VERSIONS     its opset versions
- *   TYPES        the types of its inputs
- *   FNS          entries of its table of sni_binary_fn
- * and, where defined,
- *   TO_BOOL      the output is bool instead of the inputs' type
- *   ATTRIBUTES   its sni_param entries, for the parameter struct PARAMS
- *   UPGRADE      its upgrade function
- *   INFER        its inference, instead of sni_infer_broadcast
- * All but PARAMS are used up. */
+/* binary_op.inc.c - template: an operator of two tensors, broadcast and computed element by
+ * element, from NAME         its name VERSIONS     its opset versions TYPES        the types of its
+ * inputs FNS          entries of its table of sni_binary_fn and, where defined, TO_BOOL      the
+ * output is bool instead of the inputs' type ATTRIBUTES   its sni_param entries, for the parameter
+ * struct PARAMS UPGRADE      its upgrade function INFER        its inference, instead of
+ * sni_infer_broadcast Instances: arithmetic.c, compare.c, logic.c and others. All but PARAMS are
+ * undefined again. */
 static sn_status SNI_PASTE(NAME, ref)(sni_kernel *k) {
     static const sni_binary_fn fns[SNI_DTYPE_COUNT] = {FNS};
     return sni_map_binary(k, fns);

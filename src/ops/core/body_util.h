@@ -16,8 +16,8 @@ typedef struct sni_body {
     const sni_type **out; /* n_out types, filled by sni_body_infer */
 } sni_body;
 
-/* Room for a body's types, and a check that it has `n_in` inputs and at least `lead_out` +
- * `n_state` outputs, `n_out` in all. */
+/* Allocates room for a body's types, and a check that it has `n_in` inputs and at least `lead_out`
+ * + `n_state` outputs, `n_out` in all. */
 sn_status sni_body_init(sni_infer *c, sni_body *body);
 
 /* Infers the body. Afterwards body->in holds, for carried values, types that are true in every

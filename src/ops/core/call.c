@@ -11,7 +11,7 @@ sn_status sni_call_kernel(sni_kernel *k) {
     return k->node->op->ref(k);
 }
 
-/* ---- Types of values at hand ---- */
+/* ---- Types of values ---- */
 
 void sni_datum_describe(const sni_datum *d, sni_type *type, sni_type *inner) {
     *type = (sni_type){.kind = SN_KIND_NONE};

@@ -1,25 +1,25 @@
-/* call.h - running one node outside a plan: shapes from contents, memory of its own. */
+/* call.h - running one node outside a plan: shapes come from the inputs, outputs get new memory. */
 #ifndef SNI_OPS_CORE_CALL_H
 #define SNI_OPS_CORE_CALL_H
 
 #include "ops/core/op.h"
 
-/* May name another to run the call than the reference kernel, and set k->state for it. `in` are the
- * types of the inputs at hand; NULL entries: left out. */
+/* Chooses what runs a call. *run is the reference kernel and may be replaced, with k->state set for
+ * it. `in` are the types of the inputs; NULL entries: left out. */
 typedef sn_status (*sni_choose_fn)(sni_kernel *k, const sni_type *const *in,
                                    sn_status (**run)(sni_kernel *k));
 
-/* Infers the outputs of k->node from the contents of its inputs, gives every wanted output (NONE so
- * far) memory, and runs the kernel, or what `choose` (may be NULL) names. `arena` serves the
- * inference and may be reset afterwards. On failure outputs may hold values; the caller clears them
- * either way. */
+/* Infers the outputs of k->node from the contents of its inputs, allocates every wanted output
+ * (which must be NONE), and runs the kernel, or what `choose` (may be NULL) chooses. `arena` serves
+ * the inference and may be reset afterwards. The caller clears the outputs, also after a failure.
+ */
 sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_choose_fn choose);
 
-/* Type and shape of a value at hand (NULL: kind NONE). `inner` has room for the type of a
+/* *type = the type and shape of a value (NULL: kind NONE). `inner` is room for the type of a
  * sequence's elements. Dimensions are borrowed from the value. */
 void sni_datum_describe(const sni_datum *d, sni_type *type, sni_type *inner);
 
-/* sni_host.alloc: memory of its own, charged to the call's budget. */
+/* As sni_host.alloc: new memory, charged to the call's budget. */
 sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims);
 
 /* Checks and runs the kernel of a call whose outputs are ready. */

@@ -1,5 +1,5 @@
-/* compute.h - tensors in the type a kernel computes in: narrow floats as float32, mixed types as
- * one. What needs no conversion is used where it lies. */
+/* compute.h - tensors in the type that a kernel computes in: narrow floats as float32, mixed types
+ * as one type. A tensor that needs no conversion is used in place. */
 #ifndef SNI_OPS_CORE_COMPUTE_H
 #define SNI_OPS_CORE_COMPUTE_H
 
@@ -10,12 +10,12 @@ static inline sn_dtype sni_compute_dtype(sn_dtype dtype) {
     return sni_dtype_get(dtype)->cls == SNI_CLASS_S ? SN_FLOAT32 : dtype;
 }
 
-/* The elements of `t` as `dtype`, converted in scratch where the types differ. A NULL tensor gives
- * NULL. */
+/* *out = the elements of `t` as `dtype`: the tensor's own memory, or scratch with converted
+ * elements. NULL for a NULL tensor. */
 sn_status sni_in_as(sni_kernel *k, const sni_tensor *t, sn_dtype dtype, const void **out);
 
-/* Memory for the elements of output `t` as `dtype`, to be carried into the tensor by
- * sni_out_done() when filled. A NULL tensor gives NULL. */
+/* *out = memory for the elements of output `t` as `dtype`: the tensor's own, or scratch, from which
+ * sni_out_done() converts them into the tensor. To be called in pairs. NULL for a NULL tensor. */
 sn_status sni_out_as(sni_kernel *k, sni_tensor *t, sn_dtype dtype, void **out);
 void sni_out_done(sni_kernel *k, sni_tensor *t, sn_dtype dtype, const void *elements);
 

@@ -4,13 +4,8 @@
 
 #define BODY "ops/core/convert.inc.c"
 #include "ops/core/each_number.inc.h"
-#define T uint8_t
-#define SUFFIX b8
-#define T_BOOL 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_BOOL
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
 #undef BODY
 
 enum { BLOCK = 256 }; /* elements carried at a time */
@@ -53,8 +48,8 @@ bool sni_convertible(sn_dtype from, sn_dtype to) {
     return carrier_of(from) >= 0 && carrier_of(to) >= 0;
 }
 
-/* Rounds to odd: the float between which and its neighbour d lies, with the last bit set when d is
- * not exact, so that rounding it once more to fewer bits is the same as rounding d. */
+/* d as a float rounded to odd: truncated, with the last bit set if d is not exact. Rounding that
+ * once more to fewer bits gives the same result as rounding d. */
 static float f64_to_odd_f32(double d) {
     float f = (float)d;
     if ((double)f == d || d != d) return f;

@@ -1,5 +1,5 @@
-/* Loads of T into the carrier of its class, and stores of every carrier into T. T_BOOL marks the
- * pass for bool. */
+/* convert.inc.c - template: loads of type T into the carrier of its class, and stores of every
+ * carrier into T. Instances: convert.c, for all numbers and bool. */
 #if defined(T_FLOAT)
 #define CARRIER T
 #elif defined(T_SIGNED)

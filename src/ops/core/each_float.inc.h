@@ -1,22 +1,5 @@
-/* each_float.inc.h - includes BODY once for float and double. The user undefines BODY. */
-#include "ops/core/typed.h"
-
-#define T float
-#define SUFFIX f32
-#define MATH(name) name##f
-#define T_FLOAT 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef MATH
-#undef T_FLOAT
-
-#define T double
-#define SUFFIX f64
-#define MATH(name) name
-#define T_FLOAT 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef MATH
-#undef T_FLOAT
+/* each_float.inc.h - BODY for float and double (typed.h). The user undefines BODY. */
+#define TYPE SNI_TYPE_F32
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_F64
+#include "ops/core/one_type.inc.h"

@@ -1,3 +1,3 @@
-/* each_int.inc.h - includes BODY once for the eight integer types. The user undefines BODY. */
+/* each_int.inc.h - BODY for the eight integer types (typed.h). The user undefines BODY. */
 #include "ops/core/each_sint.inc.h"
 #include "ops/core/each_uint.inc.h"

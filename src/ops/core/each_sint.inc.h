@@ -1,35 +1,9 @@
-/* each_sint.inc.h - includes BODY once for the four signed integer types. The user undefines
- * BODY. */
-#include "ops/core/typed.h"
-
-#define T int8_t
-#define SUFFIX i8
-#define T_SIGNED 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_SIGNED
-
-#define T int16_t
-#define SUFFIX i16
-#define T_SIGNED 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_SIGNED
-
-#define T int32_t
-#define SUFFIX i32
-#define T_SIGNED 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_SIGNED
-
-#define T int64_t
-#define SUFFIX i64
-#define T_SIGNED 1
-#include BODY
-#undef T
-#undef SUFFIX
-#undef T_SIGNED
+/* each_sint.inc.h - BODY for the four signed integer types (typed.h). The user undefines BODY. */
+#define TYPE SNI_TYPE_I8
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_I16
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_I32
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_I64
+#include "ops/core/one_type.inc.h"

@@ -15,13 +15,13 @@ enum {
 
 typedef struct job {
     const sni_elementwise *map;
-    int rank; /* of the merged axes; at least 1 */
+    int rank; /* number of merged axes, at least 1 */
     int64_t dims[SN_MAX_RANK];
     int64_t strides[3][SN_MAX_RANK]; /* in elements */
     bool converts;
 } job;
 
-/* Where a piece stands: a position on the merged axes and the operands' offsets there. */
+/* The position of a part on the merged axes, and the operands' offsets there. */
 typedef struct cursor {
     int64_t position[SN_MAX_RANK];
     int64_t offset[3];

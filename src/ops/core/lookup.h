@@ -1,4 +1,4 @@
-/* lookup.h - from a key to its position in a list of keys, by hash. */
+/* lookup.h - a hash index from keys to their positions in a list. */
 #ifndef SNI_OPS_CORE_LOOKUP_H
 #define SNI_OPS_CORE_LOOKUP_H
 

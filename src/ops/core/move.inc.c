@@ -1,4 +1,5 @@
-/* n elements from one place to another; strides in elements. */
+/* move.inc.c - template: copies n elements of type T with strides in elements. Instances:
+ * tensor_util.c, one for each width of 1, 2, 4, 8 and 16 bytes. SUFFIX is the width. */
 static void FN(move)(void *to, int64_t to_stride, const void *from, int64_t from_stride,
                      int64_t n) {
     T *dst = to;

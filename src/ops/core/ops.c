@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SNI_OP(symbol) extern const sni_op symbol;
+#define SNI_OP(symbol, file) extern const sni_op symbol;
 #include "ops/core/ops.def"
 #undef SNI_OP
 
 /* In order of domain and name once `sort_once` has run. */
 static const sni_op *table[] = {
-#define SNI_OP(symbol) &symbol,
+#define SNI_OP(symbol, file) &symbol,
 #include "ops/core/ops.def"
 #undef SNI_OP
 };

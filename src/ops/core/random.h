@@ -1,5 +1,5 @@
-/* random.h - a Mersenne Twister (MT19937) seeded and read as numpy's RandomState is, so that a seed
- * gives the numbers that ONNX's own reference gives. */
+/* random.h - a Mersenne Twister (MT19937) seeded and read as numpy's RandomState is: a seed gives
+ * the same numbers as in ONNX's reference implementation. */
 #ifndef SNI_OPS_CORE_RANDOM_H
 #define SNI_OPS_CORE_RANDOM_H
 

@@ -1,4 +1,5 @@
-/* The functions of scalar_math.h for one float type. */
+/* scalar_math.inc.c - template: the functions of scalar_math.h for float type T. Instances: float
+ * and double, in every file that includes scalar_math.h. */
 
 /* exp only of what is not above 0: it never overflows, and both tails keep their precision. */
 static inline T FN(sni_sigmoid)(T v) {

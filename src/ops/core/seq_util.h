@@ -5,13 +5,13 @@
 
 #include "ops/core/op.h"
 
-/* Hands a value over to output i, or drops it if that is not wanted; `d` is NONE afterwards. */
+/* Moves a value to output i, or clears it if nothing reads that output; `d` is NONE afterwards. */
 void sni_out_give(sni_kernel *k, int i, sni_datum *d);
 
-/* Output i becomes a holder of the same value. */
+/* Output i becomes another reference to the same value. */
 sn_status sni_out_share(sni_kernel *k, int i, const sni_datum *value);
 
-/* `n` values that are NONE, until the kernel returns; the caller clears what they come to hold. */
+/* *out = n values that are NONE, in scratch; the caller clears what they come to hold. */
 sn_status sni_datum_array(sni_kernel *k, int n, sni_datum **out);
 void sni_datum_clear_all(sni_datum *array, int n);
 

@@ -283,7 +283,8 @@ static void box_rows(const box *b, int64_t begin, int64_t end) {
         int64_t to = outer ? b->to[outer - 1] * width : 0;
         int64_t from = outer ? b->from[outer - 1] * width : 0;
         bool again = from == 0 && b->to[outer] == 1 && to == b->dims[outer] * width;
-        if (again) { /* the same row side by side: what there is of it is doubled */
+        if (again) { /* the same row again and again: what has been written is copied to double it
+                      */
             sni_copy_strided(dst, 1, src, b->from[outer], b->dims[outer], b->width);
             for (int64_t done = 1; done < run; done *= 2)
                 memcpy(dst + done * to, dst,
@@ -394,22 +395,20 @@ static void box_tiles(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
-                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
-                  size_t width) {
-    for (int i = 0; i < rank; i++)
-        if (dims[i] == 0) return;
-    box b = {.dst = dst, .src = src, .width = width, .hooks = k->hooks};
-    box_merge(&b, rank, dims, dst_strides, src_strides);
+void sni_copy_box(sni_kernel *k, const sni_box *given) {
+    for (int i = 0; i < given->rank; i++)
+        if (given->dims[i] == 0) return;
+    box b = {.dst = given->dst, .src = given->src, .width = given->width, .hooks = k->hooks};
+    box_merge(&b, given->rank, given->dims, given->dst_strides, given->src_strides);
     int64_t rows = 1;
     for (int i = 0; i < b.rank - 1; i++) rows *= b.dims[i];
-    int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)width;
+    int64_t row_bytes = b.dims[b.rank - 1] * (int64_t)b.width;
     if (box_transpose(&b)) {
         int64_t length = b.dims[b.rank - 2], most = tile_rows(&b), tiles = (length - 1) / most + 1;
         sni_share(k->threads, rows / length * tiles, most * row_bytes, box_tiles, &b);
         return;
     }
-    sni_share(k->threads, rows * b.dims[b.rank - 1], (int64_t)width, box_elements, &b);
+    sni_share(k->threads, rows * b.dims[b.rank - 1], (int64_t)b.width, box_elements, &b);
 }
 
 /* The two axes, outer and the rest, that a part of one axis is a box of. */
@@ -435,12 +434,12 @@ void sni_put_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, 
                   int64_t length) {
     if (whole->count == 0) return;
     part p = part_of(whole, axis, at, length);
-    sni_copy_box(k, 2, p.dims, p.first, p.whole, from, p.dense, p.width);
+    sni_copy_box(k, &(sni_box){2, p.dims, p.first, p.whole, from, p.dense, p.width});
 }
 
 void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, void *to,
                   int64_t length) {
     if (whole->count == 0) return;
     part p = part_of(whole, axis, at, length);
-    sni_copy_box(k, 2, p.dims, to, p.dense, p.first, p.whole, p.width);
+    sni_copy_box(k, &(sni_box){2, p.dims, to, p.dense, p.first, p.whole, p.width});
 }

@@ -1,4 +1,5 @@
-/* tensor_util.h - what many kernels need: indices, strides, walks over positions, copies. */
+/* tensor_util.h - helpers of kernels: indices, strides, walks over positions, copies. Unless a
+ * comment says otherwise, counts may be 0 and pointers may then be NULL. */
 #ifndef SNI_OPS_CORE_TENSOR_UTIL_H
 #define SNI_OPS_CORE_TENSOR_UTIL_H
 
@@ -12,16 +13,17 @@ static inline int64_t sni_index_at(const sni_tensor *t, int64_t i) {
 /* Element i of any tensor of numbers or bools, as a double (64-bit integers are rounded). */
 double sni_number_at(const sni_tensor *t, int64_t i);
 
-/* An axis or index that may be negative, brought to [0, n); SN_BAD_DATA if outside. */
+/* *out = an axis or index in [0, n) for one that may be negative. SN_BAD_DATA if it is out of
+ * range; the message names `what`. */
 sn_status sni_wrap_index(sni_kernel *k, const char *what, int64_t index, int64_t n, int64_t *out);
 
-/* Scratch for `count` integers; SN_NO_MEMORY or SN_LIMIT when there is none. */
+/* Scratch (sni_scratch) for `count` integers. Fails with SN_NO_MEMORY or SN_LIMIT. */
 sn_status sni_scratch_i64(sni_kernel *k, int64_t count, int64_t **out);
 
-/* Row-major strides in elements. */
+/* Row-major strides, in elements, of a dense tensor. */
 void sni_strides(int rank, const int64_t *dims, int64_t *strides);
 
-/* Strides of `t` seen as a tensor of the (broadcast) shape `dims`: 0 along repeated axes. */
+/* Strides of `t` broadcast to the shape `dims`: 0 along repeated axes. t's shape must broadcast. */
 void sni_broadcast_strides(const sni_tensor *t, int rank, const int64_t *dims, int64_t *strides);
 
 /* A walk over all positions of a shape in row-major order with up to 4 running offsets:
@@ -30,7 +32,8 @@ void sni_broadcast_strides(const sni_tensor *t, int rank, const int64_t *dims, i
  *     sni_walk_init(&w, rank, dims, 2, (const int64_t *[]){sa, sb});
  *     do { ... w.offset[0] ... w.offset[1] ... } while (sni_walk_next(&w));
  *
- * Not for shapes without elements. */
+ * The shape must have elements. Positions go through the axes as an odometer does; each operand has
+ * its own strides. */
 typedef struct sni_walk {
     int rank, operands;
     int64_t dims[SN_MAX_RANK];
@@ -42,39 +45,49 @@ void sni_walk_init(sni_walk *w, int rank, const int64_t *dims, int operands,
                    const int64_t *const *strides);
 bool sni_walk_next(sni_walk *w);
 
-/* To move one element by its index takes as long as to copy so many bytes. */
+/* Moving one element by its index takes about as long as copying so many bytes (sni_share). */
 enum { SNI_ELEMENT_COST = 8 };
 
-/* sni_parallel_for over n items of `bytes` each that are copied, filled
- * or moved about: as many pieces as there are threads, or a multiple of that, each of them worth
- * a thread. What moves elements is shared out here and nowhere else. */
+/* sni_parallel_for() over n items of `bytes` each that are copied, filled or moved. Uses as many
+ * parts as there are threads, or a multiple, and fewer threads where a part would be too small to
+ * be worth one. All operators that move elements share their work through this function. */
 void sni_share(int threads, int64_t n, int64_t bytes,
                void (*fn)(void *ctx, int64_t begin, int64_t end), void *ctx);
 
-/* Copies n elements of `width` bytes with a stride (in elements) on both sides. */
+/* Copies n elements of `width` bytes (1, 2, 4, 8 or 16) with a stride in elements on both sides. */
 void sni_copy_strided(void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n,
                       size_t width);
 
-/* Copies every element of a box of shape `dims` between two places with their own strides (in
- * elements, of any sign; 0 repeats a source). `width` is 1, 2, 4, 8 or 16. `dst` and `src` point
- * to the box's first element and must not overlap. Uses the kernel's threads. */
-void sni_copy_box(sni_kernel *k, int rank, const int64_t *dims, void *dst,
-                  const int64_t *dst_strides, const void *src, const int64_t *src_strides,
-                  size_t width);
+/* A box of elements that is copied between two arrays with strides of their own: in elements, of
+ * any sign; a source stride of 0 repeats. dst and src point to the box's first element and must not
+ * overlap. */
+typedef struct sni_box {
+    int rank;
+    const int64_t *dims;
+    void *dst;
+    const int64_t *dst_strides;
+    const void *src;
+    const int64_t *src_strides;
+    size_t width; /* bytes of an element: 1, 2, 4, 8 or 16 */
+} sni_box;
 
-/* Positions [at, at + length) of one axis of `whole`, which must lie inside it: written from, or
- * read to, the dense tensor at `from` or `to`. */
+/* Copies all elements of a box with the kernel's threads: merges axes, and transposes in tiles
+ * where the two sides have different fastest axes. */
+void sni_copy_box(sni_kernel *k, const sni_box *box);
+
+/* Copies positions [at, at + length) of one axis of `whole`, which must be in range, from the dense
+ * tensor at `from`, or to the one at `to`. */
 void sni_put_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, const void *from,
                   int64_t length);
 void sni_get_part(sni_kernel *k, const sni_tensor *whole, int axis, int64_t at, void *to,
                   int64_t length);
 
-/* Fills n elements with the one at `value`. */
+/* Fills n elements of `width` bytes with the one at `value`. */
 void sni_fill(void *dst, const void *value, int64_t n, size_t width);
 /* The same on several threads. */
 void sni_fill_shared(int threads, void *dst, const void *value, int64_t n, size_t width);
 
-/* Element number i of `data`. */
+/* The address of element i of an array with elements of `width` bytes. */
 static inline void *sni_element(const void *data, int64_t i, size_t width) {
     return (unsigned char *)(uintptr_t)data + i * (int64_t)width;
 }
@@ -99,7 +112,7 @@ static inline void sni_copy_element(void *dst, const void *src, size_t width) {
     }
 }
 
-/* memmove that takes nothing from NULL, and does nothing where both are the same. */
+/* memmove() that accepts NULL for 0 bytes, and does nothing where both are the same. */
 static inline void sni_copy_bytes(void *dst, const void *src, size_t bytes) {
     if (bytes && dst != src) memmove(dst, src, bytes);
 }

@@ -1,6 +1,7 @@
-/* A sni_unary_fn called OP for type T: y = EXPR, an expression of v (a T) and, where PARAMS is
- * defined as a type, of p (a pointer to the node's parameters). R, if defined, is the type of y.
- * OP and EXPR are used up. */
+/* unary_loop.inc.c - template: a sni_unary_fn called OP for type T: y = EXPR, an expression of v
+ * (T) and, where PARAMS is defined as a type, of p (a pointer to the node's parameters). R, if
+ * defined, is the type of y. Instances: every family of unary operators. OP and EXPR are undefined
+ * again. */
 #ifndef R
 #define R T
 #define R_IS_T 1

@@ -1,4 +1,4 @@
-/* An operator of one tensor computed element by element, from
+/* unary_op.inc.c - template: an operator of one tensor, computed element by element, from
  *   NAME         its name
  *   VERSIONS     its opset versions
  *   TYPES        the types of its input
@@ -8,7 +8,7 @@
  *   ATTRIBUTES   its sni_param entries, for the parameter struct PARAMS
  *   UPGRADE      its upgrade function
  *   INFER        its inference, instead of sni_infer_same
- * All but PARAMS are used up. */
+ * Instances: unary_math.c, activations.c and others. All but PARAMS are undefined again. */
 static sn_status SNI_PASTE(NAME, ref)(sni_kernel *k) {
     static const sni_unary_fn fns[SNI_DTYPE_COUNT] = {FNS};
     return sni_map_unary(k, fns);

@@ -1,5 +1,5 @@
-/* wide.h - float tensors seen as float or double, for kernels that work on whole tensors: narrow
- * floats are widened to float32 in scratch before, and narrowed after. */
+/* wide.h - float tensors as float or double, for kernels that work on whole tensors: narrow floats
+ * are widened to float32 in scratch before the computation, and narrowed afterwards. */
 #ifndef SNI_OPS_CORE_WIDE_H
 #define SNI_OPS_CORE_WIDE_H
 
@@ -23,19 +23,20 @@ void sni_wide_done(sni_tensor *t, const void *data);
 sn_status sni_as_f32(sni_kernel *k, const sni_tensor *t, const float **data);
 sn_status sni_as_f64(sni_kernel *k, const sni_tensor *t, const double **data);
 
-/* For weighted sums of numbers of any type: *type is what to compute in (double where float would
- * lose digits), and the elements in that type. */
+/* For weighted sums of numbers of any type: *type is the type to compute in (double where float
+ * would lose digits), and *data the elements in that type. */
 sn_status sni_blend_in(sni_kernel *k, const sni_tensor *x, sn_dtype *type, const void **data);
-/* Memory for results of that type: the output's own if it is of it; otherwise scratch, which
- * sni_store_numbers() brings to the output. */
+/* Memory for results of that type: the output's own if it has the type, otherwise scratch, from
+ * which sni_store_numbers() fills the output. */
 sn_status sni_blend_out(sni_kernel *k, sni_tensor *y, sn_dtype type, void **data);
 
-/* Writes y->count computed numbers (`type` is float32 or float64) into a tensor of numbers or
- * bools. Integers saturate; they are cut towards 0, or with `round` rounded to even. Elements of
- * other types are left alone. */
+/* Converts y->count numbers of `type` (float32 or float64) into a tensor of numbers or bools.
+ * Integers saturate; they are truncated, or with `round` rounded to nearest even. Tensors of other
+ * types are left as they are. */
 void sni_store_numbers(sni_tensor *y, sn_dtype type, const void *data, bool round);
 
-/* `count` elements of `size` bytes of scratch; SN_NO_MEMORY or SN_LIMIT when there is none. */
+/* Scratch (sni_scratch) for `count` elements of `size` bytes. Fails with SN_NO_MEMORY or SN_LIMIT.
+ */
 sn_status sni_scratch_array(sni_kernel *k, int64_t count, size_t size, void **out);
 
 #endif

@@ -1,5 +1,6 @@
-/* Loops of sums, differences and products for type T. Integers are computed without sign, so that
- * they wrap. */
+/* wrap.inc.c - template: sums, differences and products for type T. Integers are computed as
+ * uint64_t, so that they wrap. Instances: arithmetic.c and cpu/elementwise/compare.isa.c, for all
+ * numbers. */
 #ifdef T_FLOAT
 #define WRAP(x) (x)
 #else

@@ -22,7 +22,7 @@ typedef enum sni_fn {
     SNI_FN_SOFTSIGN,
     SNI_FN_SOFTPLUS,
     SNI_FN_PARAMETRIC_SOFTPLUS,
-    SNI_FN_CLIP, /* alpha is the least value, beta the greatest */
+    SNI_FN_CLIP, /* alpha is the minimum, beta the maximum */
     SNI_FN_HARD_SWISH,
     SNI_FN_SILU,
     SNI_FN_GELU,

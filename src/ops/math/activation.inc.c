@@ -1,3 +1,6 @@
+/* activation.inc.c - template by type (typed.h): sni_activation_of_SUFFIX(), an activation of one
+ * number. Instances: activation.h, for float and double. */
+
 /* Activation functions of one number of a float type. */
 
 static inline T FN(sni_activation_of)(const sni_activation *f, T v) {

@@ -1,3 +1,6 @@
+/* activation_run.inc.c - template by type (typed.h): an activation over a row. Instances:
+ * activation.c, for float and double. */
+
 /* Activation of a row for one float type. `kind` is a constant where it is called, so that each
  * loop holds one function only. */
 

@@ -1,4 +1,5 @@
-/* Loops of the activation functions for float type T. */
+/* activations.inc.c - template by type (typed.h): loops of the activation functions for float type
+ * T. Instances: activations.c, for float and double. */
 #define OP affine
 #define EXPR (p->alpha * v + p->beta)
 #include "ops/core/unary_loop.inc.c"

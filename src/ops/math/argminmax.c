@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 enum {
-    ARG_COLUMNS = 256, /* elements side by side at a time */
+    ARG_COLUMNS = 256, /* columns at a time */
     ARG_LANES = 32,    /* of a row at once */
     GRAIN = 32768      /* elements worth a thread */
 };

@@ -1,4 +1,5 @@
-/* Positions of extremes for one type; NaN counts as one. Of equal ones the first, or the last. */
+/* argminmax.inc.c - template by type (typed.h): positions of extremes. NaN counts as one. Among
+ * equal ones the first or the last wins. Instances: argminmax.c, for all numbers. */
 #define OP argmax
 #define BEATS(v, most) ((v) > (most))
 #include "ops/math/argminmax_op.inc.c"

@@ -1,7 +1,6 @@
-/* OP for type T, where BEATS says which of two elements goes before the other. Both are used up.
- *
- * For each of `width` elements side by side, at most ARG_COLUMNS, the position among n rows that
- * lie `step` apart. */
+/* argminmax_op.inc.c - template: OP for type T, where BEATS tells which of two elements comes
+ * first. For each of `width` <= ARG_COLUMNS columns, finds the position among n rows that are
+ * `step` apart. Instances: argminmax.inc.c, ArgMax and ArgMin. OP and BEATS are undefined again. */
 #ifdef T_FLOAT
 #define IS_NAN(v) ((v) != (v))
 #else

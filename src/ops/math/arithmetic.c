@@ -14,8 +14,8 @@ static double quick_fmod(double u, double v) {
     return fmod(u, v);
 }
 
-/* Exact: the quotient of two floats is further from a whole number than doubles below 2^28 are from
- * each other, unless it is one, and its product with v has at most 52 bits. */
+/* Exact: unless the quotient of two floats is an integer, its distance from the next integer is
+ * more than the spacing of doubles below 2^28; and its product with v has at most 52 bits. */
 static float quick_fmodf(float u, float v) {
     double q = (double)u / (double)v;
     if (!(fabs(q) < 268435456.0) || !isfinite(v)) return fmodf(u, v);

@@ -1,4 +1,5 @@
-/* Loops of the arithmetic operators for type T. */
+/* arithmetic.inc.c - template by type (typed.h): loops of the arithmetic operators for type T.
+ * Instances: arithmetic.c, for all numbers. */
 #include "ops/core/wrap.inc.c"
 
 static T FN(quotient)(T u, T v) {

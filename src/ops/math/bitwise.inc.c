@@ -1,4 +1,5 @@
-/* Loops of the operators on bits for integer type T; shifts where T is unsigned. */
+/* bitwise.inc.c - template by type (typed.h): loops of the operators on bits for integer type T;
+ * shifts where T is unsigned. Instances: logic.c, for the integers. */
 #define OP bitwise_and
 #define EXPR (u & v)
 #include "ops/core/binary_loop.inc.c"

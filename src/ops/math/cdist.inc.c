@@ -1,3 +1,6 @@
+/* cdist.inc.c - template by type (typed.h): distances between the rows of two matrices. Instances:
+ * cdist.c, for float and double. */
+
 /* Squares of the distances of row `a` to all rows of b, for one float type. */
 static void FN(distances)(const void *a, const void *b, void *y, int64_t rows, int64_t n,
                           bool root) {

@@ -1,3 +1,6 @@
+/* clip.inc.c - template by type (typed.h): Clip, and the widest range of T. Instances: clip.c, for
+ * all numbers. */
+
 /* y = x in [low, high] for type T; params is low and high. NaN stays NaN. */
 static T FN(clamp)(T v, T low, T high) {
     if (v < low) v = low;

@@ -3,15 +3,9 @@
 
 #define BODY "ops/math/compare.inc.c"
 #include "ops/core/each_number.inc.h"
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
 #undef BODY
-
-#define T uint8_t
-#define SUFFIX b8
-#define T_BOOL 1
-#include "ops/math/compare.inc.c"
-#undef T
-#undef SUFFIX
-#undef T_BOOL
 
 #define R uint8_t
 #define T sni_str

@@ -1,4 +1,6 @@
-/* Loops of the comparisons for type T; y is bool. Bools (T_BOOL) are equal or not, no more. */
+/* compare.inc.c - template by type (typed.h): the comparisons; y is bool. Bools (T_BOOL) have
+ * equality only. Instances: compare.c, for all numbers and bool; cpu/elementwise/compare.isa.c,
+ * for all numbers and bool. */
 #define R uint8_t
 #define OP equal
 #ifdef T_BOOL

@@ -16,7 +16,7 @@ typedef struct cum_params {
 typedef void (*cum_fn)(const void *from, void *to, int64_t n, int64_t step, bool exclusive);
 typedef void (*rows_fn)(const void *from, void *to, int64_t n, int64_t step, int64_t width);
 
-enum { NARROW = 4 }; /* elements side by side that are not worth going by rows */
+enum { NARROW = 4 }; /* so few columns are not worth going row by row */
 
 static sn_status cum_infer(sni_infer *c) {
     sni_list axis;

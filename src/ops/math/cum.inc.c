@@ -1,3 +1,6 @@
+/* cum.inc.c - template by type (typed.h): running sums and products. Instances: cum.c, for all
+ * numbers. */
+
 /* Running sums or products of n rows of `width` elements, one row added to the next; y may be x. */
 static void FN(cumsum_rows)(const void *from, void *to, int64_t n, int64_t step, int64_t width) {
     const T *x = from;
@@ -27,7 +30,7 @@ static void FN(cumprod_rows)(const void *from, void *to, int64_t n, int64_t step
         }
 }
 
-/* Running sum or product of n elements that lie `step` apart, forwards or (step < 0) backwards. */
+/* Running sum or product of n elements that are `step` apart, forwards or (step < 0) backwards. */
 static void FN(cumsum)(const void *from, void *to, int64_t n, int64_t step, bool exclusive) {
     const T *x = from;
     T *y = to, sum = 0;

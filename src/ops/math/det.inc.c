@@ -1,3 +1,6 @@
+/* det.inc.c - template by type (typed.h): determinants by elimination with pivots. Instances:
+ * det.c, for float and double. */
+
 /* Determinants of square matrices for one type. */
 static T FN(determinant)(T *m, int64_t n) {
     T product = 1;

@@ -1,4 +1,5 @@
-/* Loops of Max and Min of two operands for type T. NaN wins. */
+/* largest.inc.c - template by type (typed.h): loops of Max and Min of two operands for type T. NaN
+ * wins. Instances: cpu/elementwise/compare.isa.c, for all numbers. */
 #ifdef T_FLOAT
 #define IS_NAN(x) ((x) != (x))
 #else

@@ -10,11 +10,10 @@ typedef struct shift_params {
 #include "ops/core/each_int.inc.h"
 #undef BODY
 
-#define T uint8_t
-#define SUFFIX b8
-#include "ops/math/logic.inc.c"
-#undef T
-#undef SUFFIX
+#define BODY "ops/math/logic.inc.c"
+#define TYPE SNI_TYPE_B8
+#include "ops/core/one_type.inc.h"
+#undef BODY
 
 #define NAME And
 #define VERSIONS 1, 7

@@ -1,4 +1,5 @@
-/* Loops of the operators on bools, as type T. */
+/* logic.inc.c - template by type (typed.h): the operators on bools. Instances: logic.c, for bool;
+ * cpu/elementwise/compare.isa.c, for bool. */
 #define OP and
 #define EXPR (u != 0 && v != 0)
 #include "ops/core/binary_loop.inc.c"

@@ -44,8 +44,8 @@ static int64_t integer_power(int64_t base, int64_t exponent) {
 #undef T
 #undef SUFFIX
 
-/* Exponents of 64 bits without sign. Odd bases have the same power again after 2^62 steps and even
- * ones give 0 long before: bit 62 stands for all that lies above. */
+/* Unsigned exponents of 64 bits. The powers of odd bases repeat after 2^62 steps, and those of even
+ * bases are 0 long before: bit 62 stands for all higher bits. */
 static void power_u64(const void *a, const void *b, void *y, int64_t n, int64_t sa, int64_t sb,
                       const void *params) {
     (void)params;

@@ -1,4 +1,5 @@
-/* y = x where x is not below 0, x * slope elsewhere. */
+/* prelu.inc.c - template by type (typed.h): y = x where x is not below 0, x * slope elsewhere.
+ * Instances: prelu.c, for all numbers. */
 #define OP prelu
 #if defined(T_FLOAT)
 #define EXPR (u < 0 ? u * v : u)

@@ -134,7 +134,7 @@ static void finish(const reduce_job *j, const void *acc, int64_t at, int64_t n) 
     sni_narrow(j->y->dtype, block, y, (size_t)n, true);
 }
 
-/* Whether results are those of rows that lie one after the other. */
+/* True if the reduced elements of each result are contiguous, one result after the other. */
 static bool plain_rows(const reduce_job *j) {
     const sni_axes *a = &j->axes;
     return !j->narrow && !a->run_kept && a->count > 0 && a->red_rank == 0 &&

@@ -1,9 +1,8 @@
-/* The reductions of one element type. Floats are summed in double; integers modulo 2^64, which
- * gives their own wrapped sum, or in double where a root or logarithm is taken at the end.
- *
- * SUMS: there are sum_row() and its relatives of cpu/reduce/sums.inc.c and most_row() and
- * least_row() of cpu/reduce/extremes.inc.c, for floats. EXTREMES: only the greatest and the least,
- * of integers. */
+/* reduce.inc.c - template: the reductions of one element type T. Floats are summed in double.
+ * Integers are summed modulo 2^64, which gives the wrapped sum of their own width, or in double
+ * where a root or logarithm follows. SUMS: floats use the kernels of cpu/reduce/reduce.isa.c
+ * (sum_row(), most_row() and others). EXTREMES: only maximum and minimum, of integers. Instances:
+ * cpu/reduce/reduce.isa.c, six types in each tier. */
 
 #ifdef T_FLOAT
 #define SUM double

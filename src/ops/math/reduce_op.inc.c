@@ -1,9 +1,10 @@
-/* One reduction of one element type from OP (its name), ACC, EMPTY, STEP and RESULT, which are
- * undefined again. Long rows go to SNI_REDUCE_LANES accumulators at once. SELECTS: a step picks one
- * of its operands, so accumulators are joined by a step too; otherwise by adding or multiplying.
- * ROW and COLS: functions that give the sum of a row, and add up rows as sni_reducer.cols does.
- * PICK: a function that selects from a row, or says that it cannot. EXTREMES: compilers make
- * vectors of the plain loop. */
+/* reduce_op.inc.c - template: one reduction of type T from OP (its name), ACC (the accumulator's
+ * type), EMPTY (its initial value), STEP and RESULT. Long rows use SNI_REDUCE_LANES accumulators at
+ * once. SELECTS: a step selects one of its operands, and accumulators are combined by a step, too;
+ * otherwise by adding or multiplying. ROW and COLS: functions that sum a row, and add rows as
+ * sni_reducer.cols does. PICK: a function that selects from a row, or says that it cannot.
+ * EXTREMES: the plain loop, which compilers vectorise. Instances: reduce.inc.c, nine. All
+ * parameters are undefined again. */
 #define OP_FN(part) FN(SNI_PASTE(OP, part))
 #ifdef SELECTS
 #define OP_JOIN(a, b) STEP(a, b)

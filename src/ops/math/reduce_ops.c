@@ -1,6 +1,6 @@
 /* ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceMax, ReduceMean, ReduceMin, ReduceProd,
- * ReduceSum, ReduceSumSquare. Results of the empty set are those of the mathematical definition:
- * 0 for sums, 1 for the product, the least value for the maximum, and so on. Integer sums wrap. */
+ * ReduceSum, ReduceSumSquare. Results of the empty set follow the mathematical definition: 0 for
+ * sums, 1 for the product, the lowest value for the maximum, and so on. Integer sums wrap. */
 #include "ops/math/reduce.h"
 
 #include <math.h>

@@ -1,3 +1,6 @@
+/* topk.inc.c - template by type (typed.h): the reference kernel of TopK for one lane. Instances:
+ * topk.c, for all numbers. */
+
 /* True if element a of the lane goes before b in the result: NaN counts as the largest, equal
  * elements keep their order. */
 static inline bool FN(before)(const T *v, int64_t a, int64_t b, bool largest) {

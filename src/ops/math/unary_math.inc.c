@@ -1,4 +1,5 @@
-/* Loops of the mathematical functions for type T; those of floats where T_FLOAT is defined. */
+/* unary_math.inc.c - template by type (typed.h): loops of the mathematical functions for type T;
+ * those of floats where T_FLOAT is defined. Instances: unary_math.c, for all numbers. */
 #define OP sign
 #if defined(T_UNSIGNED)
 #define EXPR (v != 0)

@@ -1,4 +1,5 @@
-/* Loops of Max, Min and Sum of two operands for type T, and Mean's division. NaN wins. */
+/* variadic.inc.c - template by type (typed.h): loops of Max, Min and Sum of two operands for type
+ * T, and Mean's division. NaN wins. Instances: variadic.c, for all numbers. */
 #include "ops/math/largest.inc.c"
 
 #ifdef T_FLOAT

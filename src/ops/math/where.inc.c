@@ -1,3 +1,6 @@
+/* where.inc.c - template by type (typed.h): selection (sni_ternary_fn). Instances: where.c, for
+ * the unsigned integers and wide. */
+
 /* z = c ? x : y for elements of type T, which any type of the same width may stand on. */
 static void FN(choose)(const void *const x[3], const int64_t stride[3], void *out, int64_t n,
                        const void *params) {

@@ -1,6 +1,6 @@
-/* Einsum: products of tensors summed over labelled axes, by Einstein's convention. Operands are
- * taken in one after the other: each step brings two of them to stacks of matrices, multiplies
- * those, and keeps the labels that the rest of the equation still needs. */
+/* Einsum: products of tensors summed over labelled axes (Einstein's convention). Operands are
+ * contracted pairwise from left to right: each step transposes two of them to batches of matrices,
+ * multiplies those, and keeps the labels that the rest of the equation needs. */
 #include "base/checked.h"
 #include "ops/core/compute.h"
 #include "ops/matmul/matmul_core.h"
@@ -235,7 +235,7 @@ static sn_status arrange(sni_kernel *k, const equation *e, const view *v,
     if (dense) return SN_OK;
     void *copy = NULL;
     SN_TRY(sni_scratch_array(k, count, width, &copy));
-    sni_copy_box(k, rank, dims, copy, to, v->data, from, width);
+    sni_copy_box(k, &(sni_box){rank, dims, copy, to, v->data, from, width});
     *out = copy;
     return SN_OK;
 }
@@ -353,7 +353,7 @@ static sn_status einsum_ref(sni_kernel *k) {
     for (int a = 0; a < e.out.rank; a++) from[a] = all.stride[e.out.label[a]];
     sni_strides(e.out.rank, y->dims, to);
     SN_TRY(sni_out_as(k, y, dtype, &out));
-    sni_copy_box(k, e.out.rank, y->dims, out, to, all.data, from, width);
+    sni_copy_box(k, &(sni_box){e.out.rank, y->dims, out, to, all.data, from, width});
     sni_out_done(k, y, dtype, out);
     return SN_OK;
 }

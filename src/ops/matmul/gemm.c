@@ -7,40 +7,28 @@
 
 #define BODY "ops/matmul/gemm.inc.c"
 #include "ops/core/each_float.inc.h"
-#define T int32_t
-#define SUFFIX i32
 #define LOW (double)INT32_MIN
 #define HIGH (double)INT32_MAX
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_I32
+#include "ops/core/one_type.inc.h"
 #undef LOW
 #undef HIGH
-#define T uint32_t
-#define SUFFIX u32
 #define LOW 0.0
 #define HIGH (double)UINT32_MAX
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_U32
+#include "ops/core/one_type.inc.h"
 #undef LOW
 #undef HIGH
-#define T int64_t
-#define SUFFIX i64
 #define LOW (double)INT64_MIN
 #define HIGH 9223372036854774784.0 /* the largest double below 2^63 */
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_I64
+#include "ops/core/one_type.inc.h"
 #undef LOW
 #undef HIGH
-#define T uint64_t
-#define SUFFIX u64
 #define LOW 0.0
 #define HIGH 18446744073709549568.0 /* the largest double below 2^64 */
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_U64
+#include "ops/core/one_type.inc.h"
 #undef LOW
 #undef HIGH
 #undef BODY

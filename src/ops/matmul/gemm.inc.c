@@ -1,3 +1,7 @@
+/* gemm.inc.c - template by type (typed.h): the end of Gemm: alpha * y + beta * c. LOW and HIGH are
+ * the range of an integer T. Instances: gemm.c, for float, double, int32_t, uint32_t, int64_t and
+ * uint64_t. */
+
 /* y = alpha * y + beta * c over one row; c moves by `step` (0 or 1) for each element. */
 static void FN(finish)(void *y, const void *c, int64_t step, int64_t n, float alpha, float beta) {
     T *dst = y;

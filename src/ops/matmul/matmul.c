@@ -1,5 +1,5 @@
-/* MatMul: matrix product of stacks of matrices; FusedMatMul and its relatives, whose operands may
- * be turned and whose product is scaled. */
+/* MatMul: products of batches of matrices. FusedMatMul and its relatives: operands may be
+ * transposed and the product is scaled. */
 #include "base/checked.h"
 #include "ops/core/compute.h"
 #include "ops/nn/fused.h"
@@ -9,7 +9,7 @@
 typedef struct operand {
     int stack; /* axes before the matrix */
     sni_dim rows, columns;
-    sni_dim dims[SN_MAX_RANK]; /* all axes, turned ... */
+    sni_dim dims[SN_MAX_RANK]; /* all axes, transposed ... */
     int axes[SN_MAX_RANK];     /* ... and which each of them was */
 } operand;
 
@@ -174,7 +174,7 @@ static int64_t matmul_macs(const sni_infer *c) {
     return sni_matmul_macs(c, 0, 1);
 }
 
-/* y = f(alpha * a b), with both operands turned. */
+/* y = f(alpha * a b), with both operands transposed. */
 static sn_status run_matmul(sni_kernel *k, sni_transposition transpose_a,
                             sni_transposition transpose_b, float alpha, const sni_activation *f) {
     const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 1);

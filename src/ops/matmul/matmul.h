@@ -10,11 +10,12 @@ typedef struct sni_gemm_params { /* of Gemm */
     int64_t trans_a, trans_b;
 } sni_gemm_params;
 
-/* Sets output 0 to the shape of A B + C, which stand at these inputs (C may be left out). */
+/* Sets output 0 to the shape of input a times input b; the second variant for transposed inputs. */
 sn_status sni_infer_gemm(sni_infer *c, const int in[3], bool trans_a, bool trans_b);
 
-/* How an operand's axes are turned before it is multiplied: `batch` takes its first axis behind the
- * axes of the stack, so that it counts the rows; then `trans` swaps the last two. Vectors stay. */
+/* How an operand's axes are permuted before it is multiplied: `batch` moves its first axis behind
+ * the batch axes, so that it counts the rows; then `trans` swaps the last two. Vectors stay as they
+ * are. */
 typedef struct sni_transposition {
     bool trans, batch;
 } sni_transposition;

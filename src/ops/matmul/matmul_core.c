@@ -14,17 +14,16 @@ enum {
     POLL_MACS = 1 << 30, /* ... after which the run may be told to stop */
 };
 
-#define T float
-#define SUFFIX f32
-#include "ops/matmul/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
+#define BODY "ops/matmul/matmul_core.inc.c"
+#define TYPE SNI_TYPE_F32
+#include "ops/core/one_type.inc.h"
+#undef BODY
 
 #include "ops/matmul/matmul_types.inc.c"
 
 static const sni_gemm_core *core_of(const sni_kernel *k, sn_dtype dtype) {
-    const sni_gemm_core *lent = k->hooks && k->hooks->core ? k->hooks->core(dtype) : NULL;
-    if (lent) return lent;
+    const sni_gemm_core *hooked = k->hooks && k->hooks->core ? k->hooks->core(dtype) : NULL;
+    if (hooked) return hooked;
     switch (dtype) {
     case SN_FLOAT32:
         return &gemm_core_f32;

@@ -18,7 +18,7 @@ typedef struct sni_gemm {
     int64_t a_row, a_col;
     const void *b; /* not used when `fill` is set */
     int64_t b_row, b_col;
-    sni_panel_fn fill; /* makes B piece by piece instead of reading it from memory */
+    sni_panel_fn fill; /* makes B panel by panel instead of reading it from memory */
     const void *fill_ctx;
     int64_t product; /* for `fill`; set by sni_gemm_batch */
     void *c;

@@ -1,5 +1,7 @@
-/* A block of a matrix product for one element type; T is float, double, uint32_t or uint64_t. Tiles
- * have MR rows of TILE_VECTORS vectors of TILE_BYTES. */
+/* matmul_core.inc.c - template by type (typed.h): A block of a matrix product for one element
+ * type; T is float, double, uint32_t or uint64_t. Tiles have MR rows of TILE_VECTORS vectors of
+ * TILE_BYTES. Instances: matmul_core.c, for float; matmul_types.inc.c, for double, uint32_t and
+ * uint64_t. */
 #define NR (TILE_VECTORS * TILE_BYTES / (int)sizeof(T)) /* columns of a tile */
 
 typedef T FN(vector) __attribute__((vector_size(TILE_BYTES), aligned(sizeof(T)), may_alias));

@@ -1,19 +1,11 @@
-/* matmul_types.inc.c - the loops of the matrix product for every type but float, which tiers have a
- * kernel of their own for. Integers are unsigned: products and sums wrap. */
-#define T double
-#define SUFFIX f64
-#include "ops/matmul/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-
-#define T uint32_t
-#define SUFFIX u32
-#include "ops/matmul/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
-
-#define T uint64_t
-#define SUFFIX u64
-#include "ops/matmul/matmul_core.inc.c"
-#undef T
-#undef SUFFIX
+/* matmul_types.inc.c - instances of matmul_core.inc.c for every type but float, which tiers have
+ * kernels of their own for. Included by matmul_core.c and, with the tier's flags and tiles, by
+ * cpu/core/loops.isa.c. Integers are computed as unsigned: products and sums wrap. */
+#define BODY "ops/matmul/matmul_core.inc.c"
+#define TYPE SNI_TYPE_F64
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_U32
+#include "ops/core/one_type.inc.h"
+#define TYPE SNI_TYPE_U64
+#include "ops/core/one_type.inc.h"
+#undef BODY

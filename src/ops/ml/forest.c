@@ -215,7 +215,7 @@ static sn_status fill_weights(const sni_tree_lists *l, const node_index *x, cons
     return SN_OK;
 }
 
-/* Nodes and leaves that are nobody's child are roots. */
+/* Nodes and leaves that are no child of another are roots. */
 static void find_roots(const sni_tree_lists *l, const uint8_t *modes, const int32_t *place,
                        const int32_t *parent, const uint8_t *owned, sni_forest *f) {
     f->n_trees = 0;

@@ -35,7 +35,7 @@ typedef struct sni_forest {
     int32_t *leaf_weights; /* leaf i has weights [leaf_weights[i], leaf_weights[i + 1]) */
     const double *members;
     int32_t n_nodes, n_trees, n_leaves, n_weights;
-    int64_t features; /* a row needs at least so many */
+    int64_t features; /* the least number of features of a row */
     int64_t targets;
 } sni_forest;
 

@@ -1,3 +1,6 @@
+/* imputer.inc.c - template by type (typed.h): Imputer. Instances: ml_features.c, for float, double
+ * and the signed integers. */
+
 /* Elements equal to the replaced value (NaN equals NaN) become the imputed value of their column;
  * n of those, or 1 for all. x may be y. */
 static void FN(impute)(const imputer_params *p, const void *x, void *y, int64_t count, int64_t n) {

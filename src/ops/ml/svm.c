@@ -118,7 +118,7 @@ static int64_t pairs_of(int64_t classes) {
     return classes * (classes - 1) / 2;
 }
 
-/* Scores of a row before the last transform, and as they are written. */
+/* Scores of a row before the last transform, and the final ones. */
 static int64_t raw_width(const svm_params *p) {
     int64_t classes = class_count(p);
     return vector_count(p) > 0 && p->prob_a.n == 0 ? pairs_of(classes) : classes;

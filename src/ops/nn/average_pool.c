@@ -73,7 +73,9 @@ static sn_status linear_ref(sni_kernel *k) {
     SN_TRY(sni_scratch_array(k, y->count, sizeof(float), &out));
     sni_channels_first(x, layout, &x_shape);
     sni_channels_first(y, layout, &y_shape);
-    SN_TRY(sni_pool_planes(k, average_f32, false, &x_shape, in, &y_shape, out, NULL));
+    SN_TRY(sni_pool_run_planes(
+        k,
+        &(sni_pool_planes){.fn = average_f32, .x = &x_shape, .y = &y_shape, .in = in, .out = out}));
     qy.zero_first = true; /* as ONNX Runtime has it */
     sni_quantize_into(k, out, &qy, layout, y);
     return SN_OK;

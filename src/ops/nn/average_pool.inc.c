@@ -1,4 +1,5 @@
-/* Means over windows for one type. */
+/* average_pool.inc.c - template: means over windows for type T. Instances: average_pool.c for
+ * floats, cpu/reduce/pool.isa.c for float. */
 
 /* y[o] += x[o * stride] for n outputs. */
 static inline void FN(add_row)(T *restrict y, const T *restrict x, int64_t n, int64_t stride) {

@@ -54,10 +54,10 @@ static sn_status run_axes(sni_kernel *k, const bool *along, int64_t p) {
         return SN_OK;
     }
     SN_TRY(sni_scratch_array(k, x->count, width, &job.work));
-    sni_copy_box(k, rank, dims, job.work, inside, data, outside, width);
+    sni_copy_box(k, &(sni_box){rank, dims, job.work, inside, data, outside, width});
     sni_parallel_for(k->threads, x->count / job.n, 8192 / job.n + 1,
                      dtype == SN_FLOAT64 ? rows_f64 : rows_f32, &job);
-    sni_copy_box(k, rank, dims, out, outside, job.work, inside, width);
+    sni_copy_box(k, &(sni_box){rank, dims, out, outside, job.work, inside, width});
     sni_out_done(k, y, dtype, out);
     return SN_OK;
 }

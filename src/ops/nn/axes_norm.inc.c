@@ -1,3 +1,6 @@
+/* axes_norm.inc.c - template by type (typed.h): LpNormalization and MeanVarianceNormalization.
+ * Instances: axes_norm.c, for float and double. */
+
 /* Normalisation of rows for one type. */
 
 /* x / norm; 0 where the norm is. */

@@ -1,3 +1,6 @@
+/* batch_norm.inc.c - template by type (typed.h): BatchNormalization, also in training mode.
+ * Instances: batch_norm.c, for float and double. */
+
 /* Batch normalisation of one channel for one type. */
 
 /* Mean and (population) variance of channel c over batch and plane. */

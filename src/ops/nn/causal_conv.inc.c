@@ -1,3 +1,6 @@
+/* causal_conv.inc.c - template by type (typed.h): the taps of CausalConvWithState. Instances:
+ * causal_conv.c, for float and double. */
+
 /* Channels of a causal depthwise convolution for one type. */
 static void FN(channels)(void *ctx, int64_t begin, int64_t end) {
     const causal *c = ctx;

@@ -5,9 +5,9 @@
 
 #include "ops/nn/sliding.h"
 
-/* image (w->in...) += columns (taps, w->out...): element (tap, position) is added where that tap of
- * the window at that position lies, unless that is padding. Integers wrap; bools are joined
- * by "or". */
+/* image (w->in...) += columns (taps, w->out...): element (tap, position) is added at the place of
+ * that tap of the window at that position, unless that is padding. Integers wrap; bools are
+ * combined by "or". */
 typedef void (*sni_scatter_fn)(const sni_window *w, const void *columns, void *image);
 
 /* By element type; narrow floats have no entry. */

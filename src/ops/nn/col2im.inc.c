@@ -1,3 +1,7 @@
+/* col2im.inc.c - template by type (typed.h): Col2Im: overlapping windows added to an image.
+ * Instances: col2im.c, for float, double, the unsigned integers, float _Complex, double _Complex
+ * and bool. */
+
 /* image += columns for one type. */
 static void FN(scatter)(const sni_window *w, const void *columns, void *image) {
     const T *src = columns;

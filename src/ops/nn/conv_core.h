@@ -1,5 +1,5 @@
 /* conv_core.h - convolution as a matrix product whose right operand is gathered from the input
- * piece by piece. */
+ * panel by panel (implicit im2col). */
 #ifndef SNI_OPS_NN_CONV_CORE_H
 #define SNI_OPS_NN_CONV_CORE_H
 

@@ -1,3 +1,6 @@
+/* deform_conv.inc.c - template by type (typed.h): samples of DeformConv. Instances: deform_conv.c,
+ * for float and double. */
+
 /* The gathered operand of a deformable convolution for one type. */
 
 /* Multilinear interpolation of a plane at `at`; elements outside it are 0. */

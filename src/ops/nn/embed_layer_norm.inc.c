@@ -1,3 +1,6 @@
+/* embed_layer_norm.inc.c - template by type (typed.h): sums of embeddings. Instances:
+ * embed_layer_norm.c, for float and double. */
+
 /* Sums of embeddings for one type. */
 
 /* Words [begin, end), counted over all batches. */

@@ -1,3 +1,6 @@
+/* global_average.inc.c - template by type (typed.h): means of whole planes. Instances:
+ * average_pool.c, for float and double. */
+
 /* The mean of a whole plane for one type. */
 
 static void FN(global_average)(const sni_pool_window *pool, int64_t plane, int64_t row) {

@@ -166,7 +166,7 @@ static void copy_point(const grid_job *j, const taps *t, int64_t image, int64_t 
     }
 }
 
-/* ---- Many points of float32 by a lent loop ---- */
+/* ---- Many points of float32, by a kernel hook ---- */
 
 enum { BLOCK = 128, FEW = 16 }; /* points at a time, and taps of each at most */
 

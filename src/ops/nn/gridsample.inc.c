@@ -1,3 +1,6 @@
+/* gridsample.inc.c - template by type (typed.h): a sample of GridSample. Instances: gridsample.c,
+ * for float and double. */
+
 /* One point of every channel of an image. */
 static void FN(blend_point)(const grid_job *j, const taps *t, int64_t image, int64_t point) {
     T weight[TAPS];

@@ -1,3 +1,6 @@
+/* group_norm.inc.c - template by type (typed.h): GroupNormalization and its relatives. Instances:
+ * group_norm.c, for float and double. */
+
 /* Normalisation of groups of channels for one type. */
 
 static void FN(normalize_groups)(void *ctx, int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
-/* ImageDecoder: the pixels of an encoded picture, (height, width, channels). Bytes that cannot be
- * decoded give a picture without pixels; a kind of picture that this build cannot decode, or one
- * that is too large, is an error. */
+/* ImageDecoder: the pixels of an encoded image, (height, width, channels). Bytes that cannot be
+ * decoded give an image without pixels, as the specification demands. A format that this build
+ * cannot decode, or an image that is too large, is an error. */
 #include "codecs/image.h"
 
 #include "ops/core/tensor_util.h"
@@ -59,7 +59,7 @@ static void to_grey(const uint8_t *rgb, uint8_t *grey, int64_t pixels) {
         grey[i] = (uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);
 }
 
-/* The spec's answer to bytes that are no picture: one without pixels, in the memory there is. */
+/* The result for bytes that are no image: one without pixels, in the memory there is. */
 static sn_status give_none(sni_kernel *k) {
     int64_t dims[3] = {0, 0, channels(k->params)};
     if (k->out[0]->kind == SN_KIND_TENSOR && sni_out(k, 0)->buffer)

@@ -129,7 +129,7 @@ static sn_status crop_ref(sni_kernel *k) {
     size_t width = sni_dtype_width(x->dtype);
     const void *corner =
         sni_element(x->data, p->border.v[1] * from[2] + p->border.v[0] * from[3], width);
-    sni_copy_box(k, 4, y->dims, y->data, to, corner, from, width);
+    sni_copy_box(k, &(sni_box){4, y->dims, y->data, to, corner, from, width});
     return SN_OK;
 }
 

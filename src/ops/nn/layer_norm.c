@@ -58,8 +58,8 @@ static sn_status layer_norm_infer(sni_infer *c) {
     return sni_infer_same(c);
 }
 
-/* Scale or shift `t` for rows of x from `axis` on: as it is if it covers exactly one row, else
- * repeated to x's whole shape. */
+/* Scale or shift `t` for rows of x from `axis` on: used in place if it covers exactly one row,
+ * otherwise repeated to x's whole shape. */
 static sn_status spread_out(sni_kernel *k, const sni_tensor *t, const sni_tensor *x, int axis,
                             sn_dtype dtype, sni_spread *out) {
     const void *data;
@@ -77,7 +77,7 @@ static sn_status spread_out(sni_kernel *k, const sni_tensor *t, const sni_tensor
     SN_TRY(sni_scratch_array(k, x->count, sni_dtype_width(dtype), &all));
     sni_broadcast_strides(t, x->rank, x->dims, from);
     sni_strides(x->rank, x->dims, to);
-    sni_copy_box(k, x->rank, x->dims, all, to, data, from, sni_dtype_width(dtype));
+    sni_copy_box(k, &(sni_box){x->rank, x->dims, all, to, data, from, sni_dtype_width(dtype)});
     *out = (sni_spread){all, sni_tensor_span(x, axis, x->rank)};
     return SN_OK;
 }

@@ -1,3 +1,6 @@
+/* layer_norm.inc.c - template by type (typed.h): layer normalisation of a row. Instances:
+ * layer_norm.c, for float and double. */
+
 /* Normalisation of rows for one type. */
 
 static void FN(normalize_rows)(void *ctx, int64_t begin, int64_t end) {

@@ -1,6 +1,9 @@
+/* lp_pool.inc.c - template by type (typed.h): LpPool. Instances: lp_pool.c, for float and double.
+ */
+
 /* Norms over windows for one type. */
 
-/* |v|^p for p of at least 1, without pow for the usual ones. */
+/* |v|^p for p >= 1, without pow() for the usual ones. */
 static T FN(power)(T v, int64_t p) {
     v = MATH(fabs)(v);
     return p == 1 ? v : p == 2 ? v * v : MATH(pow)(v, (T)p);

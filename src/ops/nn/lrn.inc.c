@@ -1,3 +1,5 @@
+/* lrn.inc.c - template by type (typed.h): LRN. Instances: lrn.c, for float and double. */
+
 /* Local response normalisation of images for one type. */
 static void FN(images)(void *ctx, int64_t begin, int64_t end) {
     const lrn *l = ctx;

@@ -1,4 +1,4 @@
-/* MaxPool and GlobalMaxPool: the largest element under each window, and where it lies. */
+/* MaxPool and GlobalMaxPool: the maximum under each window, and its index. */
 #include "base/threadpool.h"
 #include "ops/nn/pool.h"
 #include "ops/core/typed.h"
@@ -15,18 +15,12 @@ enum { PLACE_GRAIN = 16384 }; /* indices worth a thread */
 #undef IS_NAN
 #define IS_NAN(v) false
 #define LOWEST INT8_MIN
-#define T int8_t
-#define SUFFIX i8
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_I8
+#include "ops/core/one_type.inc.h"
 #undef LOWEST
 #define LOWEST 0
-#define T uint8_t
-#define SUFFIX u8
-#include BODY
-#undef T
-#undef SUFFIX
+#define TYPE SNI_TYPE_U8
+#include "ops/core/one_type.inc.h"
 #undef LOWEST
 #undef IS_NAN
 #undef BODY

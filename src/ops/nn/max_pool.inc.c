@@ -1,5 +1,6 @@
-/* Maxima over windows for one type. LOWEST is what no element is below; IS_NAN tells. A
- * NaN counts only where there is nothing else. */
+/* max_pool.inc.c - template: maxima over windows for type T. LOWEST is the lowest value; IS_NAN(v)
+ * tells NaN. A NaN counts only where a window has nothing else. Instances: max_pool.c for four
+ * types, cpu/reduce/pool.isa.c for float. */
 
 /* y[o] = max(y[o], x[o * stride]) for n outputs. */
 static inline void FN(raise_row)(T *restrict y, const T *restrict x, int64_t n, int64_t stride) {
@@ -11,7 +12,7 @@ static inline void FN(raise_row)(T *restrict y, const T *restrict x, int64_t n, 
         for (int64_t o = 0; o < n; o++) y[o] = x[o * stride] > y[o] ? x[o * stride] : y[o];
 }
 
-/* Every element of a window asked whether it takes the place of the largest so far. */
+/* Asks of every element of a window whether it replaces the maximum so far. */
 static void FN(find_taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
                           const sni_pool_span *s, int64_t stride, int64_t first) {
     for (int64_t o = s->lo; o < s->hi; o++) {
@@ -23,7 +24,7 @@ static void FN(find_taps)(T *restrict y, int64_t *restrict at, const T *restrict
 }
 
 #ifdef T_FLOAT
-/* The same without a branch, where a NaN and what is as low as nothing are never taken. */
+/* The same without a branch. A NaN, and an element that equals LOWEST, is never selected. */
 static void FN(raise_taps)(T *restrict y, int64_t *restrict at, const T *restrict x,
                            const sni_pool_span *s, int64_t stride, int64_t first) {
     for (int64_t o = s->lo; o < s->hi; o++) {
@@ -35,7 +36,8 @@ static void FN(raise_taps)(T *restrict y, int64_t *restrict at, const T *restric
 }
 #endif
 
-/* One output row and where its elements lie, by one of these; false: some have no place. */
+/* One output row and the indices of its elements, by one of the two functions above; false if some
+ * element has no index. */
 static bool FN(find_row)(const sni_pool_window *pool, const T *x, int64_t row, T *restrict y,
                          int64_t *restrict at,
                          void (*taps)(T *restrict y, int64_t *restrict at, const T *restrict x,

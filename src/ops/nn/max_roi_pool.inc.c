@@ -1,3 +1,6 @@
+/* max_roi_pool.inc.c - template by type (typed.h): MaxRoiPool. Instances: max_roi_pool.c, for
+ * float and double. */
+
 /* Maxima over the bins of a region for one type. A NaN counts only where there is nothing else. */
 
 /* line[i] = max(line[i], x[i]). */

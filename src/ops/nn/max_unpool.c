@@ -51,8 +51,8 @@ static sn_status unpool_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, rank, asked);
 }
 
-/* Puts n elements of a width, a constant at every call, to their places below `count`; false if one
- * lies outside. */
+/* Stores n elements of a width, which is a constant at every call, at their places below `count`;
+ * false if a place is out of range. */
 static inline __attribute__((always_inline)) bool put(const void *x, const int64_t *at, int64_t n,
                                                       int64_t count, void *y, size_t width) {
     for (int64_t i = 0; i < n; i++) {

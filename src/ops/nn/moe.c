@@ -97,17 +97,16 @@ static bool is_fused(const moe *m) {
     return m->p->activation == SWIGLU && m->p->fusion != SEPARATE;
 }
 
-/* Checks a layer's weights (input `at`) and bias (input `bias`). */
-static sn_status read_layer(sni_kernel *k, const moe *m, layer *l, const char *what, int at,
-                            int bias, int64_t n, int64_t depth, int64_t pack) {
+/* Checks a layer's weights and bias, which may be NULL, and converts the bias. `what` names the
+ * weights in messages; `pack` of their elements are stored in one. */
+static sn_status read_layer(sni_kernel *k, const moe *m, layer *l, const char *what, int64_t pack) {
     const void *data;
-    *l = (layer){.w = sni_in(k, at), .bias = sni_in(k, bias), .n = n, .k = depth};
     if (!l->w) return SN_OK;
-    if (depth % pack)
-        return SNI_KERNEL_FAIL(k, "rows of %lld elements do not fill bytes", (long long)depth);
-    SN_TRY(expect_shape(k, l->w, what, 3, (int64_t[]){m->experts, n, depth / pack}));
+    if (l->k % pack)
+        return SNI_KERNEL_FAIL(k, "rows of %lld elements do not fill bytes", (long long)l->k);
+    SN_TRY(expect_shape(k, l->w, what, 3, (int64_t[]){m->experts, l->n, l->k / pack}));
     if (!l->bias) return SN_OK;
-    SN_TRY(expect_shape(k, l->bias, "a bias", 2, (int64_t[]){m->experts, n}));
+    SN_TRY(expect_shape(k, l->bias, "a bias", 2, (int64_t[]){m->experts, l->n}));
     SN_TRY(sni_in_as(k, l->bias, SN_FLOAT32, &data));
     l->bias_data = data;
     return SN_OK;
@@ -122,7 +121,7 @@ static void softmax(const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] /= sum;
 }
 
-/* The k likeliest experts of a token; of equal ones the last. `probs` is used up. */
+/* The k most likely experts of a token; among equal ones the last. `probs` is overwritten. */
 static void choose(const moe *m, float *probs, const float *mixing, int64_t *expert,
                    float *weight) {
     float sum = 0;
@@ -280,9 +279,14 @@ static sn_status read_layers(sni_kernel *k, moe *m, const int at[6], int64_t pac
     int64_t wide;
     if (!sni_mul_i64(m->inter, is_fused(m) ? 2 : 1, &wide))
         return SNI_KERNEL_FAIL(k, "the layers are too large");
-    SN_TRY(read_layer(k, m, &m->fc1, "FC1", at[0], at[1], wide, m->hidden, pack));
-    SN_TRY(read_layer(k, m, &m->fc2, "FC2", at[2], at[3], m->hidden, m->inter, pack));
-    SN_TRY(read_layer(k, m, &m->fc3, "FC3", at[4], at[5], m->inter, m->hidden, pack));
+    m->fc1 = (layer){.w = sni_in(k, at[0]), .bias = sni_in(k, at[1]), .n = wide, .k = m->hidden};
+    m->fc2 =
+        (layer){.w = sni_in(k, at[2]), .bias = sni_in(k, at[3]), .n = m->hidden, .k = m->inter};
+    m->fc3 =
+        (layer){.w = sni_in(k, at[4]), .bias = sni_in(k, at[5]), .n = m->inter, .k = m->hidden};
+    SN_TRY(read_layer(k, m, &m->fc1, "FC1", pack));
+    SN_TRY(read_layer(k, m, &m->fc2, "FC2", pack));
+    SN_TRY(read_layer(k, m, &m->fc3, "FC3", pack));
     if (m->p->activation == SWIGLU && is_fused(m) == (m->fc3.w != NULL))
         return SNI_KERNEL_FAIL(k, "swiglu_fusion is %lld %s FC3", (long long)m->p->fusion,
                                m->fc3.w ? "with" : "without");

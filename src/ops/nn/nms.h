@@ -50,7 +50,7 @@ static inline sni_nms_box sni_nms_get(const sni_nms *j, int64_t i) {
 typedef struct sni_nms_way {
     /* Bytes of memory that one choice needs; SIZE_MAX if that is too much. */
     size_t (*room)(const sni_nms *j);
-    /* Writes the boxes to `selected` (room for `most`), the best first. */
+    /* Writes the boxes to `selected` (which holds `most`), the best first. */
     sn_status (*select)(sni_kernel *k, const sni_nms *j, void *room, int64_t *selected,
                         int64_t *n_selected);
 } sni_nms_way;

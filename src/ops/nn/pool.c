@@ -108,10 +108,13 @@ static sn_status run_job(sni_kernel *k, pool_job *job, bool global, const sni_te
     return sni_long_for(k, x->dims[0] * x->dims[1] * p->out_rows, grain, row, pool_piece, job);
 }
 
-sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
-                          const void *in, const sni_tensor *y, void *out, int64_t *indices) {
-    pool_job job = {.pool = {.params = k->params, .x = in, .y = out, .indices = indices}, .fn = fn};
-    return run_job(k, &job, global, x, y);
+sn_status sni_pool_run_planes(sni_kernel *k, const sni_pool_planes *planes) {
+    pool_job job = {.pool = {.params = k->params,
+                             .x = planes->in,
+                             .y = planes->out,
+                             .indices = planes->indices},
+                    .fn = planes->fn};
+    return run_job(k, &job, planes->global, planes->x, planes->y);
 }
 
 sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn, bool means) {
@@ -139,8 +142,13 @@ sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], 
         SN_TRY(sni_out_as(k, y, dtype, &out));
     else
         SN_TRY(sni_scratch_array(k, shape->count, sni_dtype_width(dtype), &out));
-    SN_TRY(sni_pool_planes(k, table[dtype], global, x, in, shape, out,
-                           indices ? indices->data : NULL));
+    SN_TRY(sni_pool_run_planes(k, &(sni_pool_planes){.fn = table[dtype],
+                                                     .global = global,
+                                                     .x = x,
+                                                     .y = shape,
+                                                     .in = in,
+                                                     .out = out,
+                                                     .indices = indices ? indices->data : NULL}));
     if (y && y->count) sni_out_done(k, y, dtype, out);
     return SN_OK;
 }

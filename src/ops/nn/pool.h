@@ -12,8 +12,8 @@ typedef struct sni_pool_params {
     int64_t channels_last;     /* operators of com.microsoft on 8-bit tensors */
 } sni_pool_params;
 
-/* Outputs [lo, hi) of a row under which a tap lies inside the input: output o reads element
- * o * stride + shift of the row. */
+/* Outputs [lo, hi) of a row for which a tap is inside the input: output o reads element o * stride
+ * + shift of the row. */
 typedef struct sni_pool_span {
     int64_t lo, hi, shift;
 } sni_pool_span;
@@ -33,7 +33,7 @@ typedef struct sni_pool_window {
     const sni_kernel *watch; /* NULL unless a row takes long: whether to stop is asked tap by tap */
 } sni_pool_window;
 
-/* Whether the rest of a row is not wanted any more. */
+/* True if the run should stop: the rest of a row may be left undone. */
 static inline bool sni_pool_stopping(const sni_pool_window *pool) {
     return pool->watch && sni_stopping(pool->watch);
 }
@@ -51,10 +51,19 @@ sn_status sni_pool_run_rows(sni_kernel *k, sni_pool_rows_fn fn, bool means);
 /* Output 0 from input 0 by the function of their type, float32's for narrow floats. */
 sn_status sni_pool_run(sni_kernel *k, const sni_pool_fn table[SNI_DTYPE_COUNT], bool global);
 
-/* `fn` over all planes: x and y tell the shapes (channels first) of the elements at `in` and `out`,
- * which are of the function's type. `indices` may be NULL. */
-sn_status sni_pool_planes(sni_kernel *k, sni_pool_fn fn, bool global, const sni_tensor *x,
-                          const void *in, const sni_tensor *y, void *out, int64_t *indices);
+/* A pool of elements in memory: x and y give the shapes (channels first) of the elements at `in`
+ * and `out`, which are of fn's type. */
+typedef struct sni_pool_planes {
+    sni_pool_fn fn;
+    bool global; /* the window is the whole plane */
+    const sni_tensor *x, *y;
+    const void *in;
+    void *out;
+    int64_t *indices; /* may be NULL */
+} sni_pool_planes;
+
+/* Calls fn for all rows of all planes, with the parameters of k (sni_pool_params). */
+sn_status sni_pool_run_planes(sni_kernel *k, const sni_pool_planes *planes);
 
 /* (N, C, 1, ...): `.infer` of global pools. */
 sn_status sni_infer_global_pool(sni_infer *c);

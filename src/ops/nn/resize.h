@@ -45,14 +45,15 @@ typedef struct sni_resize_axis {
     double start, end; /* region of interest, SNI_RESIZE_CROP */
 } sni_resize_axis;
 
-/* Loops that an implementation lends (ops/core/kernel_hooks.h). Places are below 2^31; their lists,
- * and those of weights, go on to a multiple of `lanes` entries. */
+/* Kernel hooks (ops/core/kernel_hooks.h). Places are below 2^31; lists of places and weights have a
+ * multiple of `lanes` entries. */
 typedef struct sni_resize_hooks {
     int lanes;
     /* y[i] = x[at[i]] for n elements of four bytes, out of `in`. */
     void (*pick)(const float *x, int64_t in, const int32_t *at, int64_t n, float *y);
-    /* y[i] = sum over t of w[t * step + i] x[at[t * step + i]], weights of 0 left out. Places of a
-     * tap rise or fall, as those of `pick` do; those of `sample` lie anywhere. */
+    /* y[i] = sum over t of w[t * step + i] x[at[t * step + i]], ignoring weights of 0. The places
+     * of a tap rise or fall, as those of `pick` do; those of `sample` are in any order. Leaf
+     * kernels, called once per row: eight parameters stay in registers. */
     void (*sample)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,
                    int64_t step, int64_t n, float *y);
     void (*spread)(const float *x, int64_t in, const int32_t *at, const float *w, int64_t taps,

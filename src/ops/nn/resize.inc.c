@@ -1,3 +1,6 @@
+/* resize.inc.c - template by type (typed.h): weighted sums of Resize. Instances: resize_run.c, for
+ * float and double. */
+
 /* Weighted sums along one axis, elements of weight 0 left out: rows [begin, end) of the (outer *
  * out) rows of `inner` elements. */
 static void FN(blend)(void *ctx, int64_t begin, int64_t end) {

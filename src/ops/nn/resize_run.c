@@ -48,7 +48,8 @@ static double to_range(double x, double low, double high) {
     return x > low ? (x < high ? x : high) : low;
 }
 
-/* Coordinates that come of a float scale are rounded to float first, so that 1 / (1/3) is 3. */
+/* Coordinates that are computed with a float scale are rounded to float first, so that 1 / (1/3) is
+ * 3. */
 static int64_t nearest(const sni_resize_params *p, const sni_resize_axis *a, double exact) {
     double x = (double)(float)exact;
     switch ((sni_resize_round)p->round) {
@@ -142,7 +143,7 @@ static sn_status make_table(sni_kernel *k, const sni_resize_params *p, const sni
     return SN_OK;
 }
 
-/* ---- Tables for lent loops ---- */
+/* ---- Tables for kernel hooks ---- */
 
 /* A table by taps: rows of `step` positions, whole vectors. */
 typedef struct lane_table {
@@ -205,8 +206,7 @@ static void gather_row(const gather_job *j, const unsigned char *src, unsigned c
     }
 }
 
-/* `count` rows of so many bytes that are copied as they are, row i from src + index[i] * bytes on.
- */
+/* Copies `count` rows of so many bytes: row i from src + index[i] * bytes. */
 static void copy_rows(const unsigned char *src, const int64_t *index, int64_t count, size_t bytes,
                       unsigned char *dst) {
     if (bytes == 64) /* channels side by side */
@@ -282,7 +282,7 @@ typedef struct blend_job {
 #include "ops/core/each_float.inc.h"
 #undef BODY
 
-/* The same of float32 by lent loops, for inner elements one or many. */
+/* The same for float32 by kernel hooks, for one or many inner elements. */
 static void blend_lanes(void *ctx, int64_t begin, int64_t end) {
     enum { FEW = 32 };
     const blend_job *j = ctx;

@@ -31,7 +31,7 @@ typedef struct rnn {
 #include "ops/core/each_float.inc.h"
 #undef BODY
 
-/* Weights, and with those that are not the inputs' the input in bytes, and room for the state. */
+/* The weights; if they are not the inputs', also the input in bytes and a buffer for the state. */
 static sn_status read_weights(sni_kernel *k, rnn *r, const sni_rnn_weights *weights) {
     const sni_tensor *x = sni_in(k, 0);
     void *rounded = NULL;

@@ -1,3 +1,6 @@
+/* rnn_core.inc.c - template by type (typed.h): the reference kernels of RNN, GRU and LSTM.
+ * Instances: rnn_core.c, for float and double. */
+
 /* Recurrent cells for one type. Rows of gates are (gates, hidden). */
 
 /* Clips, then applies. */

@@ -1,7 +1,10 @@
+/* roi_align.inc.c - template by type (typed.h): samples of RoiAlign. Instances: roi_align.c, for
+ * float and double. */
+
 /* Regions sampled for one type. */
 
 /* One coordinate of a sample: the two elements around it and the weight of the second. False if it
- * lies outside. */
+ * is outside the image. */
 static bool FN(split)(T v, int64_t n, int64_t *low, int64_t *high, T *part) {
     if (!(v >= -1 && v <= (T)n)) return false;
     if (v < 0) v = 0;

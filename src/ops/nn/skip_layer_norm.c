@@ -9,7 +9,7 @@ typedef struct skip_params {
     float epsilon;
 } skip_params;
 
-/* y = x + skip + bias, row by row; the rows of skip start again when they are used up. */
+/* y = x + skip + bias, row by row; the rows of skip repeat. */
 typedef struct skip_sum {
     const void *x, *skip, *bias; /* bias: (n), or NULL */
     void *y;

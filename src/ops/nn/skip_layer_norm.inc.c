@@ -1,3 +1,6 @@
+/* skip_layer_norm.inc.c - template by type (typed.h): sums of SkipLayerNormalization. Instances:
+ * skip_layer_norm.c, for float and double. */
+
 /* Sums of rows for one type. */
 
 /* Rows [begin, end) of input + skip + bias. */

@@ -173,7 +173,7 @@ int64_t sni_window_in_row(const sni_window *w, const int64_t *origin, const int6
     return row;
 }
 
-/* The least o >= 0 with o * stride >= v. */
+/* The smallest o >= 0 with o * stride >= v. */
 static int64_t first_at_least(int64_t v, int64_t stride) {
     return v <= 0 ? 0 : (v - 1) / stride + 1;
 }
@@ -187,7 +187,7 @@ void sni_window_span(const sni_window *w, int64_t tap, int64_t *lo, int64_t *hi,
     if (*lo > *hi) *lo = *hi;
 }
 
-/* Taps [from, to) of `count` that lie in [low, high) when the first one lies at `start`. */
+/* Taps [from, to) of `count` that are in [low, high) when the first one is at `start`. */
 static void taps_within(int64_t start, int64_t step, int64_t count, int64_t low, int64_t high,
                         int64_t *from, int64_t *to) {
     *from = first_at_least(low - start, step);

@@ -30,8 +30,8 @@ typedef struct sni_window_params {
 #define SNI_WINDOW_CEIL(S, w) \
     { "ceil_mode", SNI_ATTR_INT, offsetof(S, w.ceil_mode) }
 
-/* A window over `rank` spatial axes. Every field is checked to lie in [0, 2^31), stride, dilation
- * and kernel above 0, so that sums and products of two of them do not overflow. */
+/* A window over `rank` spatial axes. Every field is in [0, 2^31), and stride, dilation and kernel
+ * are above 0, so that sums and products of two of them do not overflow. */
 typedef struct sni_window {
     int rank;
     int64_t kernel[SN_MAX_RANK]; /* -1: not known */
@@ -72,14 +72,14 @@ int64_t sni_window_tap_rows(const sni_window *w);
 void sni_window_origin(const sni_window *w, int64_t out_row, int64_t *origin);
 /* The next tap row in order: adds 1 to the coordinates `tap`, which start at 0. */
 void sni_window_next_tap(const sni_window *w, int64_t *tap);
-/* The input row under a tap row; -1 if it lies in the padding. */
+/* The input row under a tap row; -1 if it is in the padding. */
 int64_t sni_window_in_row(const sni_window *w, const int64_t *origin, const int64_t *tap);
 
-/* Outputs [lo, hi) along the last axis whose tap number `tap` lies inside the input; output o then
- * reads element o * stride + *shift of the row. */
+/* Outputs [lo, hi) along the last axis for which tap `tap` is inside the input; output o then reads
+ * element o * stride + *shift of the row. */
 void sni_window_span(const sni_window *w, int64_t tap, int64_t *lo, int64_t *hi, int64_t *shift);
 
-/* Taps [from, to) along the last axis that lie inside the input for some output. */
+/* Taps [from, to) along the last axis that are inside the input for some output. */
 void sni_window_last_taps(const sni_window *w, int64_t *from, int64_t *to);
 
 /* A walk over the input rows under one output row, padding left out:
@@ -94,7 +94,8 @@ typedef struct sni_window_rows {
 bool sni_window_rows_first(const sni_window *w, sni_window_rows *r, int64_t out_row);
 bool sni_window_rows_next(const sni_window *w, sni_window_rows *r);
 
-/* Taps of output o along an axis that lie in the input, or in the input and its padding. */
+/* The number of taps of output o along an axis that are in the input, or in the input and its
+ * padding. */
 int64_t sni_window_taps(const sni_window *w, int axis, int64_t o, bool padding);
 
 /* `.infer` of pools: output `o` is (N, C, sizes) for input 0. Any number of outputs. */

@@ -35,7 +35,7 @@ static void lane_piece(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* Lends the lanes of a job to cores, which know Softmax and its logarithm. */
+/* Computes the lanes of a job by a kernel hook, which exists for Softmax and its logarithm. */
 static void run_hooks(const sni_kernel_hooks *hooks, int threads, const lane_job *j, int64_t count,
                       sn_dtype dtype) {
     sni_lanes lanes = {.dtype = dtype,

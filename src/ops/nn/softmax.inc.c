@@ -1,4 +1,5 @@
-/* Softmax, its logarithm and Hardmax along n elements that lie `step` apart, for one type. */
+/* softmax.inc.c - template: Softmax, its logarithm and Hardmax along n elements that are `step`
+ * apart, for float type T. Instances: softmax.c. */
 
 static T FN(largest)(const T *x, int64_t n, int64_t step) {
     T most = x[0];

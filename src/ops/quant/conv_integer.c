@@ -20,19 +20,23 @@ static sn_status centered_weights(sni_kernel *k, const sni_tensor *w, const sni_
     return SN_OK;
 }
 
-static sn_status run_integer(sni_kernel *k, const sni_tensor *x, const sni_tensor *x_zero,
-                             const sni_tensor *w, const sni_tensor *w_zero, const sni_tensor *bias,
-                             const sni_tensor *y, void *acc) {
-    sni_conv conv = {.x_dtype = x->dtype,
-                     .x = x->data,
-                     .x_zero = sni_zero_of(x_zero),
+/* A convolution of bytes; zero points and bias may be NULL. */
+typedef struct byte_conv {
+    const sni_tensor *x, *x_zero, *w, *w_zero, *bias;
+} byte_conv;
+
+/* The int32 sums of a convolution whose output has the shape of y, to `acc`. */
+static sn_status run_integer(sni_kernel *k, const byte_conv *c, const sni_tensor *y, void *acc) {
+    sni_conv conv = {.x_dtype = c->x->dtype,
+                     .x = c->x->data,
+                     .x_zero = sni_zero_of(c->x_zero),
                      .y = acc,
-                     .add = bias != NULL};
-    SN_TRY(sni_conv_init(k, &conv, x, w, y));
-    SN_TRY(centered_weights(k, w, w_zero, &conv.w));
-    if (bias && y->count)
-        sni_fill_channels(acc, bias->data, y->dims[0], y->dims[1], sni_tensor_span(y, 2, y->rank),
-                          sizeof(int32_t));
+                     .add = c->bias != NULL};
+    SN_TRY(sni_conv_init(k, &conv, c->x, c->w, y));
+    SN_TRY(centered_weights(k, c->w, c->w_zero, &conv.w));
+    if (c->bias && y->count)
+        sni_fill_channels(acc, c->bias->data, y->dims[0], y->dims[1],
+                          sni_tensor_span(y, 2, y->rank), sizeof(int32_t));
     return sni_conv_run(k, &conv);
 }
 
@@ -46,7 +50,9 @@ static int64_t integer_macs(const sni_infer *c) {
 
 static sn_status integer_ref(sni_kernel *k) {
     sni_tensor *y = sni_out(k, 0);
-    return run_integer(k, sni_in(k, 0), sni_in(k, 2), sni_in(k, 1), sni_in(k, 3), NULL, y, y->data);
+    const byte_conv conv = {
+        .x = sni_in(k, 0), .x_zero = sni_in(k, 2), .w = sni_in(k, 1), .w_zero = sni_in(k, 3)};
+    return run_integer(k, &conv, y, y->data);
 }
 
 static sn_status linear_infer(sni_infer *c) {
@@ -89,7 +95,12 @@ static sn_status linear_ref(sni_kernel *k) {
             return SNI_KERNEL_FAIL(k, "input %d has %lld elements", i, (long long)n);
     }
     SN_TRY(sni_scratch_array(k, y->count, sizeof(int32_t), &acc));
-    SN_TRY(run_integer(k, sni_in(k, 0), sni_in(k, 2), w, sni_in(k, 5), sni_in(k, 8), y, acc));
+    const byte_conv conv = {.x = sni_in(k, 0),
+                            .x_zero = sni_in(k, 2),
+                            .w = w,
+                            .w_zero = sni_in(k, 5),
+                            .bias = sni_in(k, 8)};
+    SN_TRY(run_integer(k, &conv, y, acc));
     if (y->count == 0) return SN_OK;
     store_job job = {.acc = acc,
                      .y = y->data,

@@ -4,9 +4,9 @@
 
 #include "ops/core/op.h"
 
-/* v rounded to even plus an integer `shift`, in [low, high]; NaN gives low. For ranges of up to 16
- * bits. Adding and taking away 1.5 * 2^23 rounds what is this small; what lies beyond the limit
- * lies outside every range, whatever the shift. */
+/* v rounded to nearest even plus an integer `shift`, in [low, high]; NaN gives low. For ranges of
+ * up to 16 bits. Adding and subtracting 1.5 * 2^23 rounds small numbers; larger ones are outside
+ * every range, whatever the shift. */
 static inline float sni_round_shift(float v, float shift, float low, float high) {
     const float limit = 200000, magic = 12582912;
     float q = v > -limit ? v : -limit;

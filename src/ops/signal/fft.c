@@ -137,7 +137,7 @@ static sn_status make_plan(sni_kernel *k, int64_t n, plan *p) {
 typedef struct line_job {
     const sni_fft_job *job;
     const plan *p;
-    double *memory; /* per piece: n complex numbers of buffer, m of work */
+    double *memory; /* per part: n complex numbers of buffer, m of work */
     int64_t pieces;
     int64_t first, last; /* the lines to transform now */
 } line_job;

@@ -126,15 +126,19 @@ static void weave_rows(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-/* `lanes` numbers of every pixel from `from` on, which may run on in the next block of channels,
- * `plane` floats farther, after `first` of them; zeros fill the rest of the pixel. */
-static void spread_lanes(const float *from, int64_t plane, int64_t first, int64_t lanes, float *to,
-                         int64_t count, int64_t step, int64_t block) {
-    for (int64_t i = 0; i < count; i++, from += block, to += step * block) {
+/* How the lanes of an output pixel are taken from input pixels: `first` of `lanes` from the pixel
+ * itself, the others from the next block of channels, `plane` floats away. Zeros fill the rest of
+ * the block. Output pixels are `step` pixels apart. */
+typedef struct lane_run {
+    int64_t plane, first, lanes, step, block;
+} lane_run;
+
+static void spread_lanes(const lane_run *r, const float *from, float *to, int64_t count) {
+    for (int64_t i = 0; i < count; i++, from += r->block, to += r->step * r->block) {
         int64_t l = 0;
-        for (; l < first; l++) to[l] = from[l];
-        for (; l < lanes; l++) to[l] = from[plane + l - block];
-        for (; l < block; l++) to[l] = 0;
+        for (; l < r->first; l++) to[l] = from[l];
+        for (; l < r->lanes; l++) to[l] = from[r->plane + l - r->block];
+        for (; l < r->block; l++) to[l] = 0;
     }
 }
 
@@ -153,10 +157,11 @@ static void weave_channels(void *ctx, int64_t begin, int64_t end) {
         int64_t lanes = sni_min(block, p->channels - at);
         for (int64_t b = 0; b < across; b++) {
             int64_t channel = (h % down * across + b) * p->channels + at, lane = channel % block;
-            spread_lanes(from + (image * x->dims[1] + channel / block) * plane + h / down * line +
+            const lane_run run = {plane, sni_min(lanes, block - lane), lanes, across, block};
+            spread_lanes(&run,
+                         from + (image * x->dims[1] + channel / block) * plane + h / down * line +
                              lane,
-                         plane, sni_min(lanes, block - lane), lanes,
-                         to + (row * y->dims[3] + b) * block, x->dims[3], across, block);
+                         to + (row * y->dims[3] + b) * block, x->dims[3]);
         }
     }
 }

@@ -1,7 +1,7 @@
-/* Group of ai.sinter: nodes that the optimiser put together so that one pass over memory computes
- * them all. They are the body, a graph whose inputs and outputs are the node's. The body is part of
- * the description, not a subgraph that is run: inference asks its nodes' operators one after the
- * other, and the reference kernel calls their kernels. */
+/* Group of ai.sinter: elementwise nodes that the optimiser put together so that one pass over
+ * memory computes them all. They form the body, a graph whose inputs and outputs are the node's.
+ * The body is part of the description, not a subgraph that is run: inference calls its nodes'
+ * operators one after the other, and the reference kernel calls their kernels. */
 #include "ops/sinter/group.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-/* Concat: tensors one after the other along an axis. */
+/* Concat: concatenation of tensors along an axis. */
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"
 

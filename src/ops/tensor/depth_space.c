@@ -9,7 +9,7 @@ typedef struct depth_space_params {
     int32_t column_first; /* DepthToSpace: mode CRD */
 } depth_space_params;
 
-/* Rank 4 and a block of at least 1; *shaped tells whether the input's shape is known. */
+/* Checks for rank 4 and a block of at least 1; *shaped tells whether the input's shape is known. */
 static sn_status check_block(sni_infer *c, bool *shaped) {
     const depth_space_params *p = c->params;
     if (p->block < 1 || p->block > INT32_MAX)
@@ -53,9 +53,11 @@ static void move_blocks(sni_kernel *k, const sni_tensor *wide, const sni_tensor 
     if (wide->count == 0) return;
     size_t width = sni_dtype_width(wide->dtype);
     if (to_wide)
-        sni_copy_box(k, 6, dims, wide->data, wide_strides, deep->data, deep_strides, width);
+        sni_copy_box(
+            k, &(sni_box){6, dims, wide->data, wide_strides, deep->data, deep_strides, width});
     else
-        sni_copy_box(k, 6, dims, deep->data, deep_strides, wide->data, wide_strides, width);
+        sni_copy_box(
+            k, &(sni_box){6, dims, deep->data, deep_strides, wide->data, wide_strides, width});
 }
 
 static sn_status depth_to_space_infer(sni_infer *c) {

@@ -26,8 +26,8 @@ static void put_shifted(sni_kernel *k, const sni_tensor *x, sni_tensor *y, const
         src += skip * from[i];
         dst += start * to[i];
     }
-    sni_copy_box(k, x->rank, dims, sni_element(y->data, dst, width), to,
-                 sni_element(x->data, src, width), from, width);
+    sni_copy_box(k, &(sni_box){x->rank, dims, sni_element(y->data, dst, width), to,
+                               sni_element(x->data, src, width), from, width});
 }
 
 /* ---- Pad ---- */
@@ -108,7 +108,7 @@ static int64_t mirrored(int32_t mode, int64_t i, int64_t n) {
     return i < n ? i : period - i;
 }
 
-/* Elements [start, end) of an axis of y lie as in the input, from its element `skip` on. */
+/* Elements [start, end) of an axis of y are those of the input from its element `skip` on. */
 typedef struct axis_part {
     int64_t start, end, skip;
 } axis_part;
@@ -128,8 +128,8 @@ static axis_part fill_map(int32_t mode, int64_t length, int64_t before, int64_t 
     return (axis_part){start, end, skip};
 }
 
-/* A stretch of a row before or after what lies as in the input: its elements come from every
- * `step`th one (-1, 0 or 1) from `from` on. */
+/* A part of a row before or after the copied input: its elements are every `step`th one (-1, 0 or
+ * 1) from `from` on. */
 typedef struct stretch {
     int64_t to, from, step, n;
 } stretch;

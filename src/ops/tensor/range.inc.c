@@ -1,3 +1,5 @@
+/* range.inc.c - template by type (typed.h): Range. Instances: range.c, for all numbers. */
+
 /* How many steps of `delta` lead from `start` up to, but not to, `limit`; -1 if the delta is 0 or
  * a number is not finite. */
 static int64_t FN(range_count)(const void *start, const void *limit, const void *delta) {

@@ -1,3 +1,6 @@
+/* scatter.inc.c - template by type (typed.h): ScatterElements and its reductions. Instances:
+ * scatter.c, for all numbers. */
+
 #ifdef T_FLOAT
 #define BEATS(s, cmp, d) ((s)cmp(d) || (s) != (s))
 #else

@@ -1,4 +1,4 @@
-/* SplitToSequence and ConcatFromSequence: between a tensor and a sequence of its pieces. */
+/* SplitToSequence and ConcatFromSequence: from a tensor to a sequence of its parts, and back. */
 #include "ops/core/seq_util.h"
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"
@@ -32,7 +32,7 @@ static sn_status split_infer(sni_infer *c) {
     return sni_infer_set_full_type(c, 0, &(sni_type){.kind = SN_KIND_SEQUENCE, .inner = &item});
 }
 
-/* How many pieces there are; their lengths must add up to that of the axis. */
+/* The number of parts; their lengths must add up to that of the axis. */
 static sn_status count_pieces(sni_kernel *k, const sni_tensor *split, int64_t length,
                               int64_t *out) {
     if (!split) {

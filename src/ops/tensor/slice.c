@@ -126,7 +126,7 @@ static sn_status slice_infer(sni_infer *c) {
     return rank == 1 ? slice_list(c, &b) : SN_OK;
 }
 
-/* True if the elements that lie between the bounds are neighbours in memory, from *at on. */
+/* True if the elements between the bounds are contiguous in memory, from *at on. */
 static bool slice_part(sni_infer *c, int out, int64_t *at) {
     bounds b;
     if (sni_infer_list(c, 1, &b.start) != SN_OK || sni_infer_list(c, 2, &b.end) != SN_OK ||
@@ -173,8 +173,8 @@ static sn_status slice_ref(sni_kernel *k) {
         from[axis] = r.count > 1 ? from[axis] * r.step : 0;
     }
     size_t width = sni_dtype_width(x->dtype);
-    sni_copy_box(k, y->rank, y->dims, y->data, to, sni_element(x->data, offset, width), from,
-                 width);
+    sni_copy_box(k, &(sni_box){y->rank, y->dims, y->data, to, sni_element(x->data, offset, width),
+                               from, width});
     return SN_OK;
 }
 

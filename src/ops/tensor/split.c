@@ -1,4 +1,4 @@
-/* Split: a tensor cut into pieces along an axis. */
+/* Split: a tensor divided into parts along an axis. */
 #include "base/checked.h"
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"
@@ -10,7 +10,8 @@ typedef struct split_params {
     int64_t num_outputs; /* 0: not given */
 } split_params;
 
-/* Length of piece i of an axis of `length` cut into `n` even pieces, the last of them shorter. */
+/* The length of part i of an axis of `length` that is divided into `n` even parts, of which the
+ * last is shorter. */
 static sni_dim even_piece(sni_infer *c, sni_dim length, int n, int i) {
     sni_dim piece = sni_dim_ceildiv(c->symbols, length, n);
     if (!sni_dim_known(length)) {

@@ -39,7 +39,8 @@ static sn_status transpose_ref(sni_kernel *k) {
     sni_strides(x->rank, x->dims, own);
     sni_strides(y->rank, y->dims, to);
     for (int i = 0; i < x->rank; i++) from[i] = own[source_axis(k->params, x->rank, i)];
-    sni_copy_box(k, y->rank, y->dims, y->data, to, x->data, from, sni_dtype_width(x->dtype));
+    sni_copy_box(
+        k, &(sni_box){y->rank, y->dims, y->data, to, x->data, from, sni_dtype_width(x->dtype)});
     return SN_OK;
 }
 

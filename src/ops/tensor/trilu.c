@@ -19,7 +19,7 @@ static sn_status trilu_infer(sni_infer *c) {
     return sni_infer_same(c);
 }
 
-/* Matrices of `rows` times `columns` elements, one after the other. */
+/* Consecutive matrices of `rows` by `columns` elements. */
 typedef struct trilu_job {
     const unsigned char *x;
     unsigned char *y;

@@ -68,7 +68,7 @@ static sn_status emit(parser *p, sni_regex_code code, int32_t x, int32_t y) {
     return status;
 }
 
-/* Makes room for a step before step `at`, whose targets from there on move along. */
+/* Inserts a step before step `at`, and moves the targets of jumps from there on. */
 static sn_status insert_split(parser *p, int32_t at) {
     SN_TRY(emit(p, SNI_REGEX_SPLIT, 0, 0));
     sni_regex *r = p->out;
@@ -397,7 +397,7 @@ static bool take_braces(parser *p, int *least, int *most) {
     return false;
 }
 
-/* *least < 0: there is no operator. *most < 0: no end. */
+/* *least < 0: there is no quantifier. *most < 0: no upper bound. */
 static sn_status take_repeat(parser *p, int *least, int *most) {
     *least = -1;
     *most = -1;

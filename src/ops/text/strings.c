@@ -58,8 +58,8 @@ static bool blank(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Takes the next piece off `rest`. False when there is none. `left` is the number of splits that
- * are still allowed (below 0: any). */
+/* Takes the next part off `rest`. False when there is none. `left` is the number of splits that are
+ * still allowed (negative: any). */
 static bool next_piece(const split_params *p, sni_str *rest, bool *ended, int64_t left,
                        sni_str *piece) {
     if (*ended) return false;
@@ -79,7 +79,7 @@ static bool next_piece(const split_params *p, sni_str *rest, bool *ended, int64_
     return true;
 }
 
-/* The pieces of one string, written to `out` unless NULL. */
+/* Splits one string; its parts are written to `out` unless NULL. */
 static int64_t split(const split_params *p, sni_str text, sni_str *out) {
     int64_t count = 0;
     bool ended = false;

@@ -75,7 +75,7 @@ static uint64_t mix(uint64_t h, uint64_t v) {
     return h ^ h >> 29;
 }
 
-/* The slot of an n-gram whose items are `stride` apart: that which holds it, or a free one. */
+/* The slot of an n-gram whose items are `stride` apart: the one that holds it, or a free one. */
 static int64_t *gram_slot(const tfidf_index *x, const int64_t *gram, int64_t n, int64_t stride) {
     uint64_t h = (uint64_t)n;
     for (int64_t i = 0; i < n; i++) h = mix(h, (uint64_t)gram[i * stride]);

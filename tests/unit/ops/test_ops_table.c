@@ -3,6 +3,8 @@
 
 #include "ops/core/op.h"
 
+#include <stdlib.h>
+
 static const char *domain_of(const sni_op *op) {
     return op->domain ? op->domain : "";
 }
@@ -71,6 +73,52 @@ static void parameters_fit_their_struct(void **state) {
     }
 }
 
+/* The text of a file below src/ops, for free(). */
+static char *read_source(const char *file) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/src/ops/%s", SINTER_SOURCE_DIR, file);
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    long size = ftell(f);
+    rewind(f);
+    char *text = calloc((size_t)size + 1, 1);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, (size_t)size, f), (size_t)size);
+    fclose(f);
+    return text;
+}
+
+/* True if the text defines the operator: by itself, by NAME for a template, or by a family's macro.
+ */
+static bool defines(const char *text, const char *symbol) {
+    const char *name = symbol + strlen("sni_op_");
+    char by_itself[128], by_name[128], by_macro[128];
+    snprintf(by_itself, sizeof by_itself, "const sni_op %s = {", symbol);
+    snprintf(by_name, sizeof by_name, "#define NAME %s\n", name);
+    snprintf(by_macro, sizeof by_macro, "_OP(%s,", name);
+    return strstr(text, by_itself) || strstr(text, by_name) || strstr(text, by_macro);
+}
+
+static void stand_where_the_table_says(void **state) {
+    static const struct {
+        const char *symbol, *file;
+    } entries[] = {
+#define SNI_OP(symbol, file) {#symbol, file},
+#include "ops/core/ops.def"
+#undef SNI_OP
+    };
+    (void)state;
+    assert_int_equal(sizeof entries / sizeof *entries, sni_op_count());
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        char *text = read_source(entries[i].file);
+        if (!text) fail_msg("%s: there is no src/ops/%s", entries[i].symbol, entries[i].file);
+        if (!defines(text, entries[i].symbol))
+            fail_msg("%s is not defined in src/ops/%s", entries[i].symbol, entries[i].file);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order),
@@ -78,6 +126,7 @@ int main(void) {
         cmocka_unit_test(whole),
         cmocka_unit_test(formals_have_types),
         cmocka_unit_test(parameters_fit_their_struct),
+        cmocka_unit_test(stand_where_the_table_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,7 @@
 #include "cpu/conv/conv.h"
 #include "cpu/core/simd.h"
 
-#include "cpu/core/math.inc.c"
-
-#include "cpu/core/act.inc.c"
+#include "cpu/core/finish.h"
 
 #include "cpu/conv/direct/conv_tile.inc.c"
 

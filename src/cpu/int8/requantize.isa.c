@@ -1,0 +1,299 @@
+/* requantize.isa.c - from 32-bit sums and floats to bytes and back, for one tier. Rows are
+ * contiguous; one vector of LANES elements per step with a masked or overlapping tail. All are
+ * limited by memory except on sums that are still in the first-level cache. */
+#include "cpu/int8/requantize.h"
+
+#include "cpu/int8/simd_int.h"
+
+/* ---- Blocks of sums ---- */
+
+/* The range of results before the zero point is added, and the zero point. */
+typedef struct limits {
+    vf least, most;
+    vi zero;
+} limits;
+
+static inline limits limits_of(float zero, float low) {
+    return (limits){splat(low - zero), splat(low + 255 - zero), splat_vi((int32_t)zero)};
+}
+
+/* v rounded to nearest even, plus zero, clamped to [low, low + 255]; NaN gives low. */
+static inline vi rounded(vf v, const limits *l) {
+#if LANES == 16
+    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)l->least), (__m512)l->most);
+    return (vi)_mm512_cvtps_epi32((__m512)v) + l->zero;
+#elif LANES == 8
+    v = (vf)_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)l->least), (__m256)l->most);
+    return (vi)_mm256_cvtps_epi32((__m256)v) + l->zero;
+#else
+    const vf magic = splat(12582912);
+    v = select_vf(v > l->least, v, l->least);
+    v = min_vf(v, l->most);
+    return __builtin_convertvector((v + magic) - magic, vi) + l->zero;
+#endif
+}
+
+/* The lowest bytes of the lanes. */
+static inline void store_bytes(uint8_t *y, vi v) {
+#if LANES == 16
+    _mm_storeu_si128((__m128i_u *)y, _mm512_cvtepi32_epi8((__m512i)v));
+#elif LANES == 8
+    const __m256i pick =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    __m256i x = _mm256_shuffle_epi8((__m256i)v, pick);
+    __m128i z = _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storel_epi64((__m128i_u *)y, z);
+#else
+    for (int i = 0; i < LANES; i++) y[i] = (uint8_t)v[i];
+#endif
+}
+
+static inline void store_some_bytes(uint8_t *y, int64_t n, vi v) {
+#if LANES == 16
+    _mm512_mask_cvtepi32_storeu_epi8(y, (__mmask16)((1u << n) - 1), (__m512i)v);
+#else
+    uint8_t some[LANES];
+    store_bytes(some, v);
+    memcpy(y, some, (size_t)n);
+#endif
+}
+
+/* Elements [at, at + LANES) of a row, of which n exist; zeros fill up. */
+static inline vi load_ints(const int32_t *p, int64_t at, int64_t n) {
+    if (n >= LANES) return load_vi(p + at);
+#if LANES == 16
+    return (vi)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p + at);
+#else
+    int32_t some[LANES] = {0};
+    memcpy(some, p + at, (size_t)n * sizeof *some);
+    return load_vi(some);
+#endif
+}
+
+static inline vf load_floats(const float *p, int64_t at, int64_t n) {
+    return n >= LANES ? load(p + at) : load_some(p + at, n, 0);
+}
+
+static inline vi finished_sum(const sni_int_block *b, int64_t row, int64_t at, int64_t n) {
+    vu s = (vu)load_ints(b->acc + row * b->acc_step, at, n);
+    int64_t m = row * b->m_step;
+    if (b->add_m) s += (uint32_t)b->add_m[m];
+    if (b->add_n) s += (vu)load_ints(b->add_n, at, n);
+    if (b->mul_n) s += (vu)load_ints(b->mul_n, at, n) * (uint32_t)b->mul_m[m];
+    return (vi)s;
+}
+
+static inline vf finished_float(const sni_int_block *b, int64_t row, int64_t at, int64_t n) {
+    vf v = to_floats(finished_sum(b, row, at, n));
+    if (b->scale_m) return v * b->scale_m[row * b->m_step];
+    return b->scale_n ? v * load_floats(b->scale_n, at, n) : v;
+}
+
+static void finish_sums(const sni_int_block *b) {
+    int32_t *y = b->y;
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int32_t some[LANES];
+            int64_t n = b->n - at;
+            store_vi(n >= LANES ? y + at : some, finished_sum(b, r, at, n));
+            if (n < LANES) memcpy(y + at, some, (size_t)n * sizeof *some);
+        }
+}
+
+static void finish_floats(const sni_int_block *b) {
+    float *y = b->y;
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int64_t n = b->n - at;
+            vf v = finished_float(b, r, at, n);
+            if (b->bias_n) v += load_floats(b->bias_n, at, n);
+            if (n >= LANES)
+                store(y + at, v);
+            else
+                store_some(y + at, n, v);
+        }
+}
+
+/* LANES sums of one row, all with the same addend and scale. */
+static inline vi finished_lanes(const int32_t *acc, vi add, vf scale, const limits *l) {
+    return rounded(to_floats((vi)((vu)load_vi(acc) + (vu)add)) * scale, l);
+}
+
+/* Requantises 2 * LANES sums of a row. */
+#if LANES == 8
+/* Saturating pack instructions clamp to the range. */
+static inline void finish_pair(const int32_t *acc, vi add, vf scale, const limits *l,
+                               bool is_signed, uint8_t *y) {
+    const __m256 most = _mm256_set1_ps(65536);
+    __m256i v[2];
+    for (int i = 0; i < 2; i++) {
+        vf f = to_floats((vi)((vu)load_vi(acc + i * LANES) + (vu)add)) * scale;
+        v[i] = _mm256_cvtps_epi32(_mm256_min_ps(most, (__m256)f)); /* NaN: the lowest */
+    }
+    __m256i words = _mm256_packs_epi32(v[0], v[1]);
+    words = _mm256_adds_epi16(words, _mm256_packs_epi32((__m256i)l->zero, (__m256i)l->zero));
+    words = _mm256_permute4x64_epi64(words, 0xd8);
+    __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    __m128i bytes = is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
+    _mm_storeu_si128((__m128i_u *)y, bytes);
+}
+#else
+static inline void finish_pair(const int32_t *acc, vi add, vf scale, const limits *l,
+                               bool is_signed, uint8_t *y) {
+    (void)is_signed;
+    for (int i = 0; i < 2; i++)
+        store_bytes(y + i * LANES, finished_lanes(acc + i * LANES, add, scale, l));
+}
+#endif
+
+/* Requantises n sums of a row; the last vectors overlap those before. */
+static inline void finish_row(const int32_t *acc, vi add, vf scale, const limits *l, bool is_signed,
+                              int64_t n, uint8_t *y) {
+    int64_t at = 0;
+    for (; at + 2 * LANES <= n; at += 2 * LANES)
+        finish_pair(acc + at, add, scale, l, is_signed, y + at);
+    if (at == n) return;
+    if (n > 2 * LANES) {
+        finish_pair(acc + n - 2 * LANES, add, scale, l, is_signed, y + n - 2 * LANES);
+        return;
+    }
+    if (n >= LANES) {
+        store_bytes(y, finished_lanes(acc, add, scale, l));
+        if (n > LANES) store_bytes(y + n - LANES, finished_lanes(acc + n - LANES, add, scale, l));
+        return;
+    }
+    vi s = (vi)((vu)load_ints(acc, 0, n) + (vu)add);
+    store_some_bytes(y, n, rounded(to_floats(s) * scale, l));
+}
+
+/* Blocks with an addend and a scale per row and nothing per column. Stores of bytes may alias
+ * anything as far as the compiler knows: what the loop reads is copied to locals first. */
+static void finish_rows(const sni_int_block *block) {
+    const sni_int_block b = *block;
+    const limits l = limits_of(b.zero, b.low);
+    const bool is_signed = b.low < 0;
+    for (int64_t r = 0; r < b.rows; r++)
+        finish_row(b.acc + r * b.acc_step, splat_vi(b.add_m[r * b.m_step]),
+                   splat(b.scale_m[r * b.m_step]), &l, is_signed, b.n,
+                   (uint8_t *)b.y + r * b.y_step);
+}
+
+static void finish_bytes(const sni_int_block *b) {
+    uint8_t *y = b->y;
+    const limits l = limits_of(b->zero, b->low);
+    if (b->add_m && b->scale_m && !b->add_n && !b->mul_n) {
+        finish_rows(b);
+        return;
+    }
+    for (int64_t r = 0; r < b->rows; r++, y += b->y_step)
+        for (int64_t at = 0; at < b->n; at += LANES) {
+            int64_t n = b->n - at;
+            vi v = rounded(finished_float(b, r, at, n), &l);
+            if (n >= LANES)
+                store_bytes(y + at, v);
+            else
+                store_some_bytes(y + at, n, v);
+        }
+}
+
+/* ---- Rows of bytes and floats ---- */
+
+static inline vi load_bytes(const uint8_t *p, bool is_signed) {
+#if LANES == 16
+    __m128i x = _mm_loadu_si128((const __m128i_u *)p);
+    return (vi)(is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x));
+#elif LANES == 8
+    __m128i x = _mm_loadl_epi64((const __m128i_u *)p);
+    return (vi)(is_signed ? _mm256_cvtepi8_epi32(x) : _mm256_cvtepu8_epi32(x));
+#else
+    vi v;
+    for (int i = 0; i < LANES; i++) v[i] = is_signed ? (int8_t)p[i] : p[i];
+    return v;
+#endif
+}
+
+static void dequantize(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
+                       float *y) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store(y + i, (to_floats(load_bytes(x + i, is_signed)) - zero) * scale);
+    for (; i < n; i++) y[i] = ((float)element(x[i], 0, is_signed) - zero) * scale;
+}
+
+static void widen(const uint8_t *x, int64_t n, bool is_signed, float zero, float *y) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, to_floats(load_bytes(x + i, is_signed)) - zero);
+    for (; i < n; i++) y[i] = (float)element(x[i], 0, is_signed) - zero;
+}
+
+static void quantize(const float *x, int64_t n, float scale, float zero, float low, uint8_t *y) {
+    int64_t i = 0;
+    vf s = splat(scale);
+    const limits l = limits_of(zero, low);
+    for (; i + LANES <= n; i += LANES) store_bytes(y + i, rounded(load(x + i) / s, &l));
+    if (i < n) store_some_bytes(y + i, n - i, rounded(load_some(x + i, n - i, 0) / s, &l));
+}
+
+static void range(const float *x, int64_t n, float *least, float *most) {
+    vf low = splat(0), high = splat(0);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf v = load(x + i);
+        low = select_vf(v < low, v, low);
+        high = select_vf(v > high, v, high);
+    }
+    if (i < n) {
+        vf v = load_some(x + i, n - i, 0);
+        low = select_vf(v < low, v, low);
+        high = select_vf(v > high, v, high);
+    }
+    *least = -max_lanes(-low);
+    *most = max_lanes(high);
+}
+
+/* n lanes of bytes that lie `step` (0 or 1) apart. */
+static inline vf load_operand(const uint8_t *p, int64_t step, int64_t n, bool is_signed) {
+    if (!step) return splat((float)element(*p, 0, is_signed));
+    if (n >= LANES) return to_floats(load_bytes(p, is_signed));
+    uint8_t some[LANES] = {0};
+    memcpy(some, p, (size_t)n);
+    return to_floats(load_bytes(some, is_signed));
+}
+
+static inline __attribute__((always_inline)) void pair_of(const sni_int_pair *p, const uint8_t *a,
+                                                          int64_t a_step, const uint8_t *b,
+                                                          int64_t b_step, uint8_t *y, int64_t n) {
+    const limits l = limits_of(0, p->low);
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf u = load_operand(a + i * a_step, a_step, n - i, p->is_signed) - p->a_zero;
+        vf v = load_operand(b + i * b_step, b_step, n - i, p->is_signed) - p->b_zero;
+        vf s = p->product ? u * v * p->scale : u * p->a_scale + v * p->b_scale;
+        vi r = rounded(s + p->zero, &l);
+        if (n - i >= LANES)
+            store_bytes(y + i, r);
+        else
+            store_some_bytes(y + i, n - i, r);
+    }
+}
+
+static void pair(const sni_int_pair *given, const uint8_t *a, int64_t a_step, const uint8_t *b,
+                 int64_t b_step, uint8_t *y, int64_t n) {
+    const sni_int_pair copy = *given, *p = &copy;
+    if (a_step && b_step) {
+        pair_of(p, a, 1, b, 1, y, n);
+    } else {
+        pair_of(p, a, a_step, b, b_step, y, n);
+    }
+}
+
+SNI_DEFINE_TABLE(sni_requantize_kernels) = {
+    .finish = {[SNI_INT_SUMS] = finish_sums,
+               [SNI_INT_FLOATS] = finish_floats,
+               [SNI_INT_BYTES] = finish_bytes},
+    .widen = widen,
+    .dequantize = dequantize,
+    .quantize = quantize,
+    .pair = pair,
+    .range = range,
+};
