@@ -22,6 +22,7 @@ typedef struct digest {
     uint64_t a, b;
 } digest;
 
+/* Adds something to what the name is made of. */
 static void add(digest *d, const void *bytes, size_t size) {
     uint64_t length = size; /* so that neighbours cannot trade bytes */
     d->a = sni_checksum(sni_checksum(d->a, &length, sizeof length), bytes, size);
@@ -36,6 +37,7 @@ static void add_number(digest *d, uint64_t number) {
     add(d, &number, sizeof number);
 }
 
+/* The identity of every mapped file: device, inode, size, time of change. Contents are not read. */
 static void add_files(digest *d, const sni_model *m) {
     for (size_t i = 0; i < m->n_mappings; i++) {
         sni_file_identity id = sni_mapping_identity(m->mappings[i]);
@@ -43,6 +45,8 @@ static void add_files(digest *d, const sni_model *m) {
     }
 }
 
+/* Everything that decides what a compiled model holds goes into its name: so a file found under it
+ * needs no further comparison but that of the ports. */
 bool sni_cache_path(const sn_model *model, const sn_session_options *options, char *path,
                     size_t size) {
     const sn_session_options *o = options;
@@ -68,6 +72,7 @@ bool sni_cache_path(const sn_model *model, const sn_session_options *options, ch
 
 /* ---- Reading ---- */
 
+/* Whether a compiled model can be called as the original is. */
 static bool same_ports(const sni_port *a, size_t n_a, const sni_port *b, size_t n_b) {
     if (n_a != n_b) return false;
     for (size_t i = 0; i < n_a; i++)
@@ -133,6 +138,7 @@ static bool is_ours(const char *name, bool *whole) {
     return *whole || (length == NAME_DIGITS + 14 && name[NAME_DIGITS + 7] == '.');
 }
 
+/* False: out of memory. */
 static bool keep_in_list(kept_files *list, const char *name, const struct stat *st) {
     if (list->count == list->capacity) {
         size_t more = list->capacity ? list->capacity * 2 : 32;
@@ -166,6 +172,7 @@ static bool list_files(DIR *folder, const char *except, kept_files *list) {
     return true;
 }
 
+/* Those unused for longest first. */
 static int by_use(const void *a, const void *b) {
     const kept_file *x = a, *y = b;
     if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
@@ -198,6 +205,7 @@ typedef struct output {
     uint64_t written, limit; /* limit 0: none */
 } output;
 
+/* An sn_write_fn that stops as soon as the limit is passed. */
 static int write_some(void *ctx, const void *bytes, size_t size) {
     output *o = ctx;
     o->written += size;
@@ -210,6 +218,7 @@ static sn_status fail_write(const char *path, sn_error *err) {
     return sni_fail(err, SN_IO, "cannot write %s: %s", path, strerror_r(errno, text, sizeof text));
 }
 
+/* The whole file, on the disk when it returns. */
 static sn_status write_whole(const char *path, int fd, output *o, sn_session *session,
                              sn_error *err) {
     setvbuf(o->f, NULL, _IONBF, 0); /* it comes in large pieces, which should stay whole */

@@ -14,6 +14,7 @@ static const char *c_string(sni_str s) {
     return s.p ? s.p : "";
 }
 
+/* By position in the order of the file; NULL past the end. Takes time in proportion to `index`. */
 static const sni_node *find_node(const sn_model *model, size_t index) {
     if (!model) return NULL;
     const sni_graph *g = model->model->graph;
