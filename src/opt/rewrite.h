@@ -193,6 +193,7 @@ bool sni_rule_match(sni_match *m, const sni_compiled_rule *rule, sni_node *root)
 /* Lookups for callbacks, by the name without its sigil. */
 int32_t sni_match_value(const sni_match *m, const char *name); /* SNI_NO_ID: left out or unknown */
 sni_node *sni_match_node(const sni_match *m, const char *name);
+/* 0 if it is not bound. */
 double sni_match_number(const sni_match *m, const char *name);
 const sni_attr *sni_match_attr(const sni_match *m, const char *name); /* NULL: not given */
 const sni_type *sni_match_type(const sni_match *m, const char *name); /* of a value; not NULL */
@@ -222,6 +223,7 @@ sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int
 /* A constant of any type with memory for its contents, which are zeros at first. */
 sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
                               const int64_t *dims, void **data);
+/* A constant list of int64. */
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
 /* A constant list without a name. */
 sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out);
