@@ -14,6 +14,12 @@ missing() {
     exit 77
 }
 
+# unreachable WHAT - ends a test for which npm or pip bring nothing: no fault of this machine or of Sinter.
+unreachable() {
+    echo "the registry does not bring $1"
+    exit 77
+}
+
 # need COMMAND... - all of them are there, or the test ends.
 need() {
     local command

@@ -4,7 +4,7 @@
 A test that runs many cases counts as many as its output says ("12 passed, 0 failed, 1 skipped", or
 cmocka's own lines); any other counts as one. BROKEN builds count as a failure each. Prints the
 failures and, as the last line, the sum; exits with 1 if anything failed. With CI=true a test that was
-skipped has failed, unless it lacks what lies beside the checkout.
+skipped has failed, unless it lacks what lies beside the checkout or what a registry should bring.
 """
 
 import os
@@ -13,6 +13,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+EXCUSES = ("beside the checkout", "the registry does not bring")
 CMOCKA = {k: re.compile(r"^\[  %s  \] (\d+) test\(s\)" % k, re.M) for k in ("PASSED", "SKIPPED", "FAILED")}
 
 
@@ -21,7 +22,7 @@ def count(case):
     status = case.get("status")
     output = case.findtext("system-out") or ""
     if status in ("notrun", "disabled") or case.find("skipped") is not None:
-        excused = os.environ.get("CI") != "true" or "beside the checkout" in output
+        excused = os.environ.get("CI") != "true" or any(reason in output for reason in EXCUSES)
         return (0, 0, 1) if excused else (0, 1, 0)
     found = SUMMARY.findall(output)
     if found:

@@ -22,7 +22,7 @@ test) packages="g++ clang clang-14 libclang-rt-14-dev lld clang-format-14 clang-
     openssl git" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
 clients)
-    packages="chromium python3-grpcio python3-protobuf protobuf-compiler ca-certificates"
+    packages="chromium python3-venv python3-grpcio python3-protobuf protobuf-compiler ca-certificates"
     from_elsewhere go golang-go
     from_elsewhere cargo cargo
     from_elsewhere node nodejs

@@ -56,26 +56,35 @@ finish_build() {
     wait "$building"
 }
 
+# tests_if STATUS KIND LABELS [CTEST_OPTION...] - the tests of a build, which failed unless STATUS is 0.
+tests_if() {
+    if [ "$1" = 0 ]; then tests "${@:2}"; else broken=$((broken + 1)); fi
+}
+
 run_one() { # KIND LABELS CTEST_OPTIONS TARGET...
-    local kind=$1 labels=$2 options=$3
-    shift 3
+    tools/build.sh "$1" "${@:4}"
     # shellcheck disable=SC2086
-    if tools/build.sh "$kind" "$@"; then tests "$kind" "$labels" $options; else broken=$((broken + 1)); fi
+    tests_if $? "$1" "$2" $3
 }
 
 # Each build is made while the tests of the one before run: their waiting costs nothing then.
 run_all() {
-    local good=0 asan_good=0
-    tools/build.sh release || good=1
+    local built sanitizers=yes
+    [ "$CI" = true ] || command -v clang >/dev/null || sanitizers=no
+    tools/build.sh release
+    built=$?
     # shellcheck disable=SC2046
-    begin_build asan $(programs unit ops conformance) fuzzers
-    if [ $good = 0 ]; then tests release .; else broken=$((broken + 1)); fi
-    finish_build || asan_good=1
+    [ $sanitizers = yes ] && begin_build asan $(programs unit ops conformance) fuzzers
+    tests_if $built release .
+    [ $sanitizers = no ] && { echo "clang is not there: the sanitizers were left out"; return; }
+    finish_build
+    built=$?
     # shellcheck disable=SC2046
     begin_build tsan $(programs threads)
-    if [ $asan_good = 0 ]; then tests asan 'unit|ops|conformance'; else broken=$((broken + 1)); fi
-    if finish_build; then tests tsan threads; else broken=$((broken + 1)); fi
-    if [ "$CI" = true ] && [ $asan_good = 0 ]; then
+    tests_if $built asan 'unit|ops|conformance'
+    finish_build
+    tests_if $? tsan threads
+    if [ "$CI" = true ] && [ $built = 0 ]; then
         echo "== fuzz"
         tools/fuzz.sh || broken=$((broken + 1))
     fi

@@ -175,7 +175,8 @@ static const char profile_notes[] =
 
 static const cli_option compile_options[] = {
     {OPT_OUTPUT, 'o', "output", "FILE", "the compiled model, such as model.sinter"},
-    {OPT_TUNE, 0, "tune", NULL, "measure ways to compute each convolution and keep the quickest"},
+    {OPT_TUNE, 0, "tune", NULL,
+     "measure algorithms for each convolution and dense layer and keep the quickest"},
     OPTION_INPUT,
     OPTION_SEED,
     OPTION_SHAPE,

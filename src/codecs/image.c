@@ -72,7 +72,7 @@ sn_status sni_image_decode(const uint8_t *bytes, size_t size, const sni_image_ta
                            sn_error *err) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         const format *f = &formats[i];
-        if (size < f->at + f->n || memcmp(bytes + f->at, f->magic, f->n)) continue;
+        if (size < f->at + f->n || memcmp(bytes + f->at, f->magic, f->n) != 0) continue;
         if (!f->decode)
             return sni_fail(err, SN_UNSUPPORTED, "this build has no %s decoder (%s)", f->name,
                             f->library);

@@ -85,7 +85,7 @@ static sni_image_bytes find_stream(sni_image_bytes in) {
  * announced, so they are bounded before. */
 static sn_status header_bytes(sni_image_bytes in, size_t *bytes, sn_error *err) {
     sni_image_bytes c = find_stream(in);
-    if (c.n < 42 || memcmp(c.p, "\xff\x4f\xff\x51", 4))
+    if (c.n < 42 || memcmp(c.p, "\xff\x4f\xff\x51", 4) != 0)
         return sni_fail(err, SN_MALFORMED, "there is no code stream");
     uint64_t tiles = 1, components = big(c.p + 40, 2);
     for (int axis = 0; axis < 2; axis++) {

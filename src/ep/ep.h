@@ -23,7 +23,7 @@ typedef struct sni_choice {
     struct sni_borrows *borrows; /* constants that prepare has borrowed; they end with it */
 } sni_choice;
 
-/* Constants lent to one prepare. */
+/* Constants that one prepare has borrowed. */
 enum { SNI_MAX_BORROWS = 8 };
 typedef struct sni_borrows {
     sni_borrow of[SNI_MAX_BORROWS];
@@ -108,7 +108,7 @@ typedef struct sni_packed_blob {
     void *data;
     size_t bytes;
     bool mapped;  /* part of a compiled file: not freed */
-    bool in_slab; /* part of a shelf: freed with it */
+    bool in_slab; /* part of a slab: freed with it */
 } sni_packed_blob;
 
 /* Memory on large pages in which pieces of many nodes stand side by side: those that are no
@@ -133,7 +133,8 @@ typedef struct sni_pack {
     sni_slab *slab;     /* NULL: each piece has memory of its own */
 } sni_pack;
 
-/* Frees the pieces; those on a shelf make room there if they were the last to be put there. */
+/* Frees the pieces; those in a slab give their memory back if they were the last to be put there.
+ */
 void sni_pack_clear(sni_pack *pack);
 
 /* ---- The choice ---- */

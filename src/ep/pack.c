@@ -10,9 +10,9 @@
 enum {
     LARGE = 1 << 20,
     HUGE_PAGE = SNI_LARGE_PAGE,
-    SPACE = 16 * HUGE_PAGE,       /* of a shelf; in memory as far as it is used */
+    SPACE = 16 * HUGE_PAGE,       /* of a slab; in memory as far as it is used */
     MOST_SHELVED = 4 * HUGE_PAGE, /* larger pieces have few bytes in small pages */
-    FEW = LARGE                   /* bytes of a graph's pieces that need no shelf */
+    FEW = LARGE                   /* bytes of a graph's pieces that need no slab */
 };
 
 /* ---- Memory ---- */
@@ -60,7 +60,7 @@ static bool new_space(sni_slab *s) {
     return true;
 }
 
-/* Zeros on the shelf; NULL: the piece gets memory of its own. */
+/* Zeros in the slab; NULL: the piece gets memory of its own. */
 static void *put_on_slab(sni_slab *s, size_t bytes) {
     if (!s || bytes > MOST_SHELVED) return NULL;
     s->asked += bytes;
@@ -153,10 +153,10 @@ size_t sni_pack_given(const sni_choice *c) {
 
 /* ---- Borrowed constants ---- */
 
-/* Weights that training has left to fade away lie below the normal range of floats, where a
+/* Weights that training has left to fade away are subnormal, where a
  * multiplication takes a hundred times as long. Some of a tensor tell whether it has such, beside
  * others that are so much larger that these amount to nothing. */
-static bool has_faded(const sni_tensor *t) {
+static bool has_subnormal(const sni_tensor *t) {
     enum { RUNS = 16, RUN = 1024 };
     const sni_unaligned_float *x = t->data;
     int64_t run = t->count < RUNS * RUN ? t->count : RUN;
@@ -173,9 +173,9 @@ static bool has_faded(const sni_tensor *t) {
     return found && most > FLT_MIN * (float)((int64_t)1 << 40);
 }
 
-/* Puts a copy in which such weights are 0 in the place of what is lent; it is charged until the
- * loan ends. */
-static sn_status drop_faded(sni_borrow *borrow, sni_budget *budget, sn_error *err) {
+/* Puts a copy in which such weights are 0 in the place of what is borrowed; it is charged until
+ * the borrow ends. */
+static sn_status drop_subnormal(sni_borrow *borrow, sni_budget *budget, sn_error *err) {
     sni_buffer *buffer;
     const sni_unaligned_float *from = borrow->tensor.data;
     SN_TRY(sni_buffer_new(sni_tensor_bytes(&borrow->tensor), budget, &buffer, err));
@@ -200,11 +200,11 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_
     sni_borrow *borrow = &l->of[l->count];
     sn_status status = sni_const_borrow(constant, unaligned, borrow, err);
     if (status == SN_OK && charged && borrow->buffer)
-        borrow->buffer->budget = c->pack->budget; /* until the loan ends */
+        borrow->buffer->budget = c->pack->budget; /* until the borrow ends */
     else
         sni_budget_give(c->pack->budget, charged);
-    if (status == SN_OK && has_faded(&borrow->tensor)) {
-        status = drop_faded(borrow, c->pack->budget, err);
+    if (status == SN_OK && has_subnormal(&borrow->tensor)) {
+        status = drop_subnormal(borrow, c->pack->budget, err);
         if (status != SN_OK) sni_borrow_end(borrow);
     }
     if (status != SN_OK) return status;

@@ -1,10 +1,12 @@
 /* gemm_layers.c - matrix products on packed weights beside the machine's peak: square ones, and the
  * layers of well-known transformers with weights that are not in any cache.
  *
- *     bench_gemm [threads] [milliseconds per measurement] [network] [direct|seven|paired|digits]
+ *     bench_gemm [threads] [milliseconds per measurement] [network] [algorithm]
+ *     bench_gemm --costs
  *
- * Products are made by digits where there are tiles, by pairs of terms where that pays, else by
- * seven for eight; "direct" makes all of them.
+ * The algorithm is a row of cpu/gemm/matmul_algorithms.c that takes constant operands ("tiled",
+ * "strassen", "inner-product" or "emulated"); without one, the best of these on this machine. The
+ * second line prints the coefficients of this machine for src/cpu/costs.
  *
  * "warm" repeats one product; "cold" takes other weights every time, as a run of a whole model
  * does. */
@@ -12,6 +14,8 @@
 #include "cpu/gemm/gemm.h"
 #include "cpu/core/machine.h"
 #include "cpu/gemm/inner_product.h"
+#include "cpu/gemm/matmul_algorithms.h"
+#include "gemm_costs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +88,9 @@ static float *floats(size_t count) {
     return p;
 }
 
-typedef enum way { DIRECT, SEVEN, PAIRED, DIGITS } way;
+typedef enum way { TILED, STRASSEN, INNER_PRODUCT, EMULATED } way;
 
-static const char *const ways[] = {"direct", "seven", "paired", "digits"};
+static const char *const ways[] = {"tiled", "strassen", "inner-product", "emulated"};
 
 /* What the product is told of its weights; of all copies the same, results are not looked at. */
 typedef struct facts {
@@ -103,12 +107,13 @@ static void tell(facts *f, way how, float *weights, sni_gemm_f32 *g) {
     f->numbers = floats(sni_inner_product_numbers(g->k, g->n, false));
     if (!f->even || !f->tame) exit(1);
     memset(f->even, 1, even);
-    if (even && how == SEVEN) g->even = f->even;
-    if (how == DIGITS && sni_emulated_can(g->k, g->n)) {
+    g->use = sni_gemm_algorithm_named(ways[how]);
+    if (even && how == STRASSEN) g->even = f->even;
+    if (how == EMULATED && sni_emulated_can(g->k, g->n)) {
         f->emulated = sni_emulated_of(g->k, g->n, false, weights);
         g->emulated = &f->emulated;
     }
-    if (how != PAIRED || g->k % SNI_LEFT_STEPS) return;
+    if (how != INNER_PRODUCT || g->k % SNI_LEFT_STEPS) return;
     sni_inner_product_measure(weights, g->k, g->n, false, f->numbers, f->tame);
     f->inner_product =
         (sni_inner_product_b){.k = g->k, .n = g->n, .numbers = f->numbers, .tame = f->tame};
@@ -168,11 +173,17 @@ static void run_layer(const layer *l, int threads, double milliseconds, double p
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--costs") == 0) {
+        print_gemm_costs();
+        return 0;
+    }
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
-    way how = sni_emulated_kernels_get() ? DIGITS : sni_inner_product_pays() ? PAIRED : SEVEN;
-    for (way w = DIRECT; argc > 4 && w <= DIGITS; w++)
+    way how = sni_emulated_kernels_get() ? EMULATED
+              : sni_inner_product_pays() ? INNER_PRODUCT
+                                         : STRASSEN;
+    for (way w = TILED; argc > 4 && w <= EMULATED; w++)
         if (strcmp(argv[4], ways[w]) == 0) how = w;
     sni_machine_peak machine = {0};
     if (sni_machine_measure(threads, &machine, NULL) != SN_OK) return 1;

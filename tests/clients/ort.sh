@@ -34,7 +34,7 @@ run_c() {
     called "the C program"
     grep '^#' "$work/ours"
     need npm
-    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || missing "ONNX Runtime of npm"
+    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || unreachable "ONNX Runtime"
     "$work/client" "$real" "$work" "$work/custom.so" >"$work/real" || exit 1
     diff <(grep -v '^#' "$work/real") <(grep -v '^#' "$work/ours") || exit 1
     echo "$(grep -vc '^#' "$work/ours") lines are the same on ONNX Runtime"
@@ -52,7 +52,7 @@ run_node() {
     need node npm
     for version in 1.16.3 1.21.0 1.30.0; do
         folder=$data/onnxruntime-$version
-        real=$(ORT_VERSION=$version bench/versus/install-ort.sh "$folder" 2>&1) || missing "onnxruntime-node $version: $real"
+        real=$(ORT_VERSION=$version bench/versus/install-ort.sh "$folder" 2>&1) || unreachable "onnxruntime-node $version: $real"
         modules=$work/node-$version/node_modules
         mkdir "$work/node-$version" && cp -r "$folder/node_modules" "$modules"
         find "$modules/onnxruntime-node/bin" -name 'libonnxruntime.so*' -delete

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../common.sh"
 need node npm
 need_python onnx numpy
-bench/versus/install-ort.sh "$data/onnxruntime" >/dev/null || missing "ONNX Runtime of npm"
+bench/versus/install-ort.sh "$data/onnxruntime" >/dev/null || unreachable "ONNX Runtime"
 zoo=()
 for opset in 13 17; do
     folder=$(zoo $opset) || missing "PyTorch"

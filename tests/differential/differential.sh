@@ -3,6 +3,6 @@
 . "$(dirname "$0")/../common.sh"
 need node npm
 need_python onnx numpy
-bench/versus/install-ort.sh "$data/onnxruntime" >/dev/null || missing "ONNX Runtime of npm"
+bench/versus/install-ort.sh "$data/onnxruntime" >/dev/null || unreachable "ONNX Runtime"
 exec /usr/bin/python3 -W ignore tests/differential/differential.py "$1" -n "${DIFFERENTIAL_COUNT:-100}" \
     -o "$data/differential" --node-modules "$data/onnxruntime/node_modules"

@@ -3,6 +3,7 @@
 
 #include "cpu/gemm/gemm.h"
 #include "cpu/gemm/inner_product.h"
+#include "cpu/gemm/matmul_algorithms.h"
 
 #include <math.h>
 #include <string.h>
@@ -398,7 +399,7 @@ enum { ALL, SEVEN, PAIRS };
 
 /* What products by pairs are told of packed B. Columns that are scaled are for nothing else. */
 static sni_inner_product_b measured(check *c, float *packed, int64_t m, int64_t k, int64_t n) {
-    bool scaled = sni_inner_product_suits(m, n, k) && below(c, 2);
+    bool scaled = m > sni_inner_product_most() && below(c, 2);
     float *numbers = unset_floats(c, (int64_t)sni_inner_product_numbers(k, n, scaled));
     uint8_t *tame = (uint8_t *)unset_floats(c, (int64_t)sni_inner_product_flags(n));
     sni_inner_product_measure(packed, k, n, scaled, numbers, tame);
@@ -428,10 +429,12 @@ static void whole(check *c, int way) {
     uint8_t even[64] = {0};
     if (pairs) sni_gemm_find_even(packed, k, n, even);
     if (pairs) g.even = even;
+    if (pairs) g.use = sni_gemm_algorithm_named("strassen");
     sni_inner_product_b inner_product;
     if (way == PAIRS) {
         inner_product = measured(c, packed, m, k, n);
         g.inner_product = &inner_product;
+        g.use = sni_gemm_algorithm_named("inner-product");
     }
     float *scratch = unset_floats(c, (int64_t)sni_gemm_scratch_size(&g, 1));
     double *want = zero_doubles(c, m * n);

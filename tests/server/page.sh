@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../common.sh"
 folder=${2:-$data/page}
 need chromium node npm
-NODE_PATH=$(npm_modules playwright playwright-core) || missing "Playwright"
+NODE_PATH=$(npm_modules playwright playwright-core) || unreachable "Playwright"
 export NODE_PATH
 mkdir -p "$folder"
 exec 3< <(exec "$1" serve demo/digits.onnx --http 0 --metrics off -q)

@@ -140,6 +140,7 @@ def check_words():
 
 FILE_NAME = re.compile(r"^[\w.*/-]+\.(c|h|def|py|sh|md|txt|cmake|svg|json|png|rs|go|js)$")
 FUNCTION_NAME = re.compile(r"^(sn|sni|srv|ort|cli)_[a-z0-9_]+(\(\))?$")
+UNIT_TEST = re.compile(r"^unit\.[a-z0-9_]+$")
 ELSEWHERE = {"docs/Syntax.md"}  # files of other projects
 
 
@@ -160,7 +161,9 @@ def check_docs():
         text = read(path)
         made = set(re.findall(r"[Cc]reate `([^`]+)`", text))  # by who follows an instruction
         for name in sorted(set(names_in(text)) - made):
-            if FUNCTION_NAME.match(name) and name.removesuffix("()") not in known:
+            if UNIT_TEST.match(name) and not any(p.endswith("/test_%s.c" % name[5:]) for p in everything):
+                bad.append("%s names %s, but there is no such test" % (path, name))
+            elif FUNCTION_NAME.match(name) and name.removesuffix("()") not in known:
                 bad.append("%s names %s, which is not in the source" % (path, name))
             elif not FILE_NAME.match(name) or "/" not in name or name in ELSEWHERE or name.startswith("build"):
                 continue

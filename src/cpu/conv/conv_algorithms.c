@@ -4,6 +4,7 @@
 #include "cpu/conv/conv_algorithms.h"
 
 #include "cpu/conv/blocked.h"
+#include "cpu/conv/conv_costs.h"
 #include "cpu/conv/conv_plane.h"
 #include "cpu/conv/slices.h"
 
@@ -11,6 +12,10 @@
 
 /* Constant inputs of every algorithm that packs them: weights alone, or bias and slopes as well. */
 enum { WEIGHTS = 1 << 1, WEIGHTS_AND_CHANNELS = 1 << 1 | 1 << 2 | 1 << 4 };
+
+/* Rows with an estimate of cycles compete; those without are asked in the order in which they
+ * stand, and take what is within their limits. Of rows that are estimated to take the same, as
+ * depthwise and direct sums are, the first one runs the node. */
 
 /* A row for Conv and one for FusedConv, whose parameters are the same. */
 #define CONV(...)                                                 \
@@ -58,7 +63,7 @@ const sni_impl sni_cpu_convolutions[] = {
     BLOCKED(.name = "conv_winograd_f32",
             .numerics = SNI_NUMERICS_WINOGRAD,
             .accepts = sni_conv_winograd_supports,
-            .pays = sni_conv_winograd_suits,
+            .cycles = sni_conv_winograd_cycles,
             .variant = sni_conv_winograd_variant,
             .variants = sni_conv_winograd_variants,
             .uses = sni_conv_winograd_uses,
@@ -68,13 +73,14 @@ const sni_impl sni_cpu_convolutions[] = {
             .run = sni_conv_winograd_run),
     BLOCKED(.name = "conv_depthwise_blocked_f32",
             .accepts = sni_conv_depthwise_supports,
+            .cycles = sni_conv_direct_cycles,
             .prepare = sni_conv_depthwise_prepare,
             .release = free,
             .run = sni_conv_depthwise_run),
     BLOCKED(.name = "conv_phases_f32",
             .numerics = SNI_NUMERICS_WINOGRAD,
             .accepts = sni_conv_phases_supports,
-            .pays = sni_conv_phases_suits,
+            .cycles = sni_conv_phases_cycles,
             .variant = sni_conv_phases_variant,
             .by_shape = true,
             .prepare = sni_conv_phases_prepare,
@@ -84,6 +90,7 @@ const sni_impl sni_cpu_convolutions[] = {
             .numerics = SNI_NUMERICS_EMULATED,
             .accepts = sni_conv_emulated_supports,
             .pays = sni_conv_emulated_suits,
+            .cycles = sni_conv_emulated_cycles,
             .by_shape = true,
             .prepare = sni_conv_emulated_prepare,
             .release = free,
@@ -92,18 +99,21 @@ const sni_impl sni_cpu_convolutions[] = {
             .numerics = SNI_NUMERICS_INNER_PRODUCT,
             .accepts = sni_conv_inner_product_supports,
             .pays = sni_conv_inner_product_suits,
+            .cycles = sni_conv_inner_product_cycles,
             .by_shape = true,
             .prepare = sni_conv_inner_product_prepare,
             .release = free,
             .run = sni_conv_inner_product_run),
     BLOCKED(.name = "conv_direct_f32",
             .accepts = sni_conv_direct_supports,
+            .cycles = sni_conv_direct_cycles,
             .by_shape = true,
             .prepare = sni_conv_direct_prepare,
             .release = sni_conv_direct_release,
             .run = sni_conv_direct_run),
     BLOCKED(.name = "conv_indirect_f32",
             .accepts = sni_conv_indirect_supports,
+            .cycles = sni_conv_direct_cycles,
             .prepare = sni_conv_indirect_prepare,
             .release = sni_conv_indirect_release,
             .run = sni_conv_indirect_run),

@@ -1,7 +1,8 @@
 /* conv_algorithms.h - what the rows of the table of convolution algorithms (conv_algorithms.c) are
  * made of. For each algorithm:
  *   supports  types, attributes and constants are such that it can run the node in every shape;
- *   suits     the shapes are such that it is worth asking what it costs;
+ *   suits     the shapes are within its limits;
+ *   cycles    what these shapes are expected to take, here or in conv_costs.h;
  *   prepare   packs constants;
  *   run       computes the node. */
 #ifndef SNI_CPU_CONV_CONV_ALGORITHMS_H
@@ -46,14 +47,14 @@ sn_status sni_conv_transpose_run(sni_kernel *k);
 /* Winograd's method (winograd/conv_wino.c), and the same over the phases of a strided convolution
  * of a plain picture (winograd/conv_phases.c). */
 bool sni_conv_winograd_supports(const sni_choice *c);
-bool sni_conv_winograd_suits(const sni_choice *c);
+double sni_conv_winograd_cycles(const sni_choice *c, const sni_costs *costs);
 uint32_t sni_conv_winograd_variant(const sni_choice *c);
 int sni_conv_winograd_variants(const sni_choice *c, uint32_t *out);
 uint32_t sni_conv_winograd_uses(const sni_choice *c, const void *state);
 sn_status sni_conv_winograd_prepare(const sni_choice *c, void **state, sn_error *err);
 sn_status sni_conv_winograd_run(sni_kernel *k);
 bool sni_conv_phases_supports(const sni_choice *c);
-bool sni_conv_phases_suits(const sni_choice *c);
+double sni_conv_phases_cycles(const sni_choice *c, const sni_costs *costs);
 uint32_t sni_conv_phases_variant(const sni_choice *c);
 sn_status sni_conv_phases_prepare(const sni_choice *c, void **state, sn_error *err);
 sn_status sni_conv_phases_run(sni_kernel *k);

@@ -143,6 +143,7 @@ void sni_candidate_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMP
 static int variants_of(const sni_impl *impl, const sni_choice *c, uint32_t *out) {
     if (impl->variants) return impl->variants(c, out);
     if (impl->pays && !impl->pays(c)) return 0;
+    if (impl->cycles && impl->cycles(c, sni_costs_get()) == INFINITY) return 0;
     out[0] = impl->variant ? impl->variant(c) : 0;
     return 1;
 }

@@ -12,8 +12,7 @@ typedef struct sni_gemm_costs {
      * have taken up what it saves. */
     double strassen_gain, strassen_rows;
     /* Winograd's inner product: the part of a multiply-add that it saves (below 0: it loses),
-     * vector operations that the end of a row's tile takes more, and those of packing one term of a
-     * row. */
+     * cycles that the end of a row's tile takes more, and those of packing one term of a row. */
     double inner_gain, inner_end, inner_pack;
     /* Emulation on int8 tiles: the part of a multiply-add that it takes, and the rows at which it
      * is as quick as floats. */
@@ -25,11 +24,23 @@ typedef struct sni_gemm_costs {
     double compressed_part;
 } sni_gemm_costs;
 
+/* Convolutions of blocked tensors (cpu/conv/conv_costs.c). `bench_conv --costs` measures them. */
+typedef struct sni_conv_costs {
+    double direct_rate;  /* of the peak of multiply-adds, what direct sums reach, */
+    double inner_rate;   /* sums by Winograd's inner product (above 1: they need fewer), */
+    double product_rate; /* and the products of Winograd's method */
+    double transform_in, transform_out; /* instructions for each vector that its transforms move */
+    double stream;                      /* bytes of weights that come from memory in a cycle, */
+    double reread;                      /* and from caches behind the second */
+    double overlap; /* of work and streams, the part of the shorter one that adds to the other */
+} sni_conv_costs;
+
 typedef struct sni_costs {
     const char *name;
     sni_isa tier;        /* the lowest instruction set in force that the numbers are for */
     bool vectors_halved; /* a vector of 512 bits takes as long as two of 256 */
     sni_gemm_costs gemm;
+    sni_conv_costs conv;
 } sni_costs;
 
 /* Those of this processor with the instruction set in force: of its microarchitecture, or of the

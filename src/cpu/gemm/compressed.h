@@ -1,4 +1,4 @@
-/* compressed.h - panels of weights with their exponents coded: fewer bytes, every bit kept.
+/* compressed.h - panels of exponent-compressed weights: fewer bytes, every bit kept.
  *
  * A piece is what a tile reads of B at once: some rows of nr floats, sixteen of them a group. The
  * lower 24 bits of a float are kept as they are. The byte above them, sign and most of the
@@ -17,7 +17,6 @@ enum {
     SNI_COMPRESSED_ROWS = 16,        /* of a group */
     SNI_COMPRESSED_MORE = 2,         /* bytes of a float in the list */
     SNI_COMPRESSED_AHEAD = 16 << 10, /* bytes ahead that are brought to the second-level cache */
-    SNI_COMPRESSED_WORTH = 4,        /* of sni_compressed_pays() */
     SNI_COMPRESSED_TOPS = 128        /* values of the highest byte without its sign */
 };
 
@@ -42,10 +41,11 @@ typedef void (*sni_compressed_first_fn)(int64_t k, const float *a,
 
 typedef struct sni_compressed_kernels sni_compressed_kernels;
 struct sni_compressed_kernels {
-    int group_bytes; /* 0: this tier codes nothing, and has no kernels */
+    int group_bytes; /* 0: this tier has no kernels */
     int codes;       /* neighbours that have a code */
-    int rows;        /* of A up to which coded B from memory is quicker than floats, as measured */
-    /* Codes whole groups of floats. Adds at most SNI_COMPRESSED_MORE bytes per float to `list`. */
+    int rows; /* of A up to which compressed B from memory is quicker than floats, as measured */
+    /* Compresses whole groups of floats. Adds at most SNI_COMPRESSED_MORE bytes per float to
+     * `list`. */
     void (*encode)(const float *x, int64_t groups, uint8_t base, uint8_t *to,
                    sni_compressed_list *list);
     /* Writes k rows, rounded up to whole groups, and moves the piece on behind them. Meanwhile
@@ -60,13 +60,5 @@ struct sni_compressed_kernels {
 
 /* The kernels of the tier in force. */
 const sni_compressed_kernels *sni_compressed_kernels_get(void);
-
-/* Whether this machine's memory is so slow, beside its decoding, that few rows gain by codes: true
- * if reading floats takes SNI_COMPRESSED_WORTH times as long as decoding them in the cache.
- * Measured for some milliseconds when first asked. */
-bool sni_compressed_pays(void);
-
-/* Sets what sni_compressed_pays() says from now on; for tests. */
-void sni_compressed_assume(bool pays);
 
 #endif

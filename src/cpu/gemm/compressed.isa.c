@@ -1,5 +1,5 @@
-/* compressed.isa.c - coding and decoding of exponents, and one row times a coded piece. Compiled
- * once per tier.
+/* compressed.isa.c - compressing and decompressing exponents, and one row times a compressed piece.
+ * Compiled once per tier.
  *
  * Four vectors of floats are a quad. Of its floats' lower 16 bits two vectors are kept and of the
  * bytes above them one, arranged so that few instructions put them together again with a vector

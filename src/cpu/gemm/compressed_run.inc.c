@@ -1,4 +1,4 @@
-/* compressed_run.inc.c - kernels on coded pieces. TARGET and NAME say with which instructions;
+/* compressed_run.inc.c - kernels on compressed pieces. TARGET and NAME say with which instructions;
  * NAME(tops_of) gives a quad's highest bytes, NAME(join_quad) its floats. */
 
 /* Writes the floats of the group at p->groups, but for what the list says. A few lines at a time

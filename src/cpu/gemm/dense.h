@@ -15,26 +15,38 @@
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
-    float *panels;                     /* NULL: coded, or digits */
-    const uint8_t *even;               /* of sni_gemm_f32; NULL: all products are made */
-    sni_inner_product_b inner_product; /* of sni_gemm_f32; no panels: not made so */
-    sni_emulated_b emulated; /* no k: it is not kept so; else in the place of all others */
+    float *panels;                     /* NULL: `emulated` or `compressed` is in their place */
+    const uint8_t *even;               /* as in sni_gemm_f32 */
+    sni_inner_product_b inner_product; /* no panels: there is none */
+    sni_emulated_b emulated;           /* no k: there is none */
     sni_compressed_b compressed;
+    const struct sni_gemm_algorithm *use; /* what tuning has chosen; NULL: estimates decide */
     atomic_uint *row_passes; /* of single rows, which go through the columns to and fro */
 } sni_dense;
 
 /* True if input i is a float32 matrix that is part of the model. */
 bool sni_dense_is_weight(const sni_choice *c, int i);
 
-/* Packs input i, (n,k) if transposed, times alpha, for the algorithms of these families
- * (ops/core/numerics.h) and for plain sums. *state is a sni_dense, freed with free(). */
-sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha,
-                         uint32_t numerics, void **state, sn_error *err);
+/* A constant input that is to be packed: (n,k) if transposed, times alpha. */
+typedef struct sni_dense_weight {
+    int input;
+    bool transposed;
+    float alpha;
+} sni_dense_weight;
+
+/* Packs it for the algorithm of least estimated cycles, of plain sums and of these families
+ * (ops/core/numerics.h), or the one that tuning has chosen. *state is a sni_dense, freed with
+ * free(). */
+sn_status sni_dense_pack(const sni_choice *c, const sni_dense_weight *weight, uint32_t numerics,
+                         void **state, sn_error *err);
+
+/* The algorithms that it could be packed for; sni_impl.variants. */
+int sni_dense_variants(const sni_choice *c, const sni_dense_weight *weight, uint32_t *out);
 
 /* The families that a product of these shapes uses of a sni_dense; sni_impl.uses. */
 uint32_t sni_dense_uses(const sni_choice *c, const void *state);
 
-/* Packs a right operand for products of digits. `open` is asked where it comes from, unless a
+/* Packs a right operand for emulated products. `open` is asked where it comes from, unless a
  * compiled model brings it finished. */
 typedef struct sni_dense_origin {
     int64_t k, n;

@@ -1,8 +1,8 @@
-/* emulated.c - packing, blocks and threads around the tiles of products of digits
+/* emulated.c - packing, blocks and threads around the tiles of emulated products
  * (cpu/gemm/emulated.h).
  *
  * Where B stays in the second-level cache, a thread takes a few panels of rows at a time, writes
- * their digits and has them meet all strips of columns. Else the digits of as many panels as fill
+ * their slices and has them meet all strips of columns. Else the slices of as many panels as fill
  * half of the cache are written by all threads together, and the strips pass by, each taken by one
  * thread. Who takes what makes no difference to bits. */
 #include "cpu/gemm/emulated.h"
@@ -15,10 +15,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifdef SNI_X86
-extern const sni_emulated_kernels sni_emulated_kernels_amx;
-#endif
-
 enum {
     MOST_TERMS = 1 << 15, /* whose sums fit 32 bits with ease */
     LEAST_TERMS = 48,
@@ -30,21 +26,7 @@ enum {
     LINE = 64              /* bytes that are fetched at once */
 };
 
-static const sni_emulated_kernels *_Atomic assumed;
-
-void sni_emulated_assume(const sni_emulated_kernels *kernels) {
-    atomic_store(&assumed, kernels);
-}
-
-const sni_emulated_kernels *sni_emulated_kernels_get(void) {
-    const sni_emulated_kernels *kernels = atomic_load(&assumed);
-#ifdef SNI_X86
-    if (!kernels && sni_cpu_isa() >= SNI_ISA_AMX) return &sni_emulated_kernels_amx;
-#endif
-    return kernels;
-}
-
-/* ---- Whether it pays ---- */
+/* ---- Estimates ---- */
 
 bool sni_emulated_can(int64_t k, int64_t n) {
     return sni_emulated_kernels_get() && sni_cpu_kernels_get()->nr >= SNI_EMULATED_COLUMNS &&
@@ -58,7 +40,7 @@ static double times_of(int64_t n, int64_t each) {
 
 /* As measured on Emerald Rapids, in cycles at which vectors multiply floats: a product of tiles
  * with what they are loaded with takes 9 and 1.5 for each row, finishing a tile's row 11, and
- * writing the digits of a number 0.9. What is read of B more than once comes from the third-level
+ * writing the slices of a number 0.9. What is read of B more than once comes from the third-level
  * cache. */
 double sni_emulated_cost(int64_t m, int64_t n, int64_t k) {
     double panels = times_of(m, SNI_EMULATED_ROWS), rows = (double)m / panels;
@@ -88,7 +70,7 @@ static int64_t steps_of(int64_t k) {
     return sni_ceil_div(k, SNI_EMULATED_TERMS);
 }
 
-/* Bytes of a strip, and of the digits of a panel of rows. */
+/* Bytes of a strip, and of the slices of a panel of rows. */
 static int64_t strip_size(int64_t k) {
     return steps_of(k) * SNI_EMULATED_STEP;
 }
@@ -185,7 +167,7 @@ void sni_emulated_pack(const sni_emulated_source *s, const int32_t *sizes, bool 
 
 /* ---- Blocks ---- */
 
-/* The digits of a panel of rows. */
+/* The slices of a panel of rows. */
 typedef struct row_digits {
     uint32_t wild; /* rows that have to be multiplied plainly, a bit each, */
     uint32_t lost; /* and those of them that have NaN, as all of their results are then */
@@ -203,7 +185,7 @@ typedef struct job {
     bool near;        /* B stays in the second-level cache */
     int64_t most;     /* panels of a block */
     int parts;
-    char *scratch; /* digits of a block, or of the panels that each part has in hand */
+    char *scratch; /* slices of a block, or of the panels that each part has in hand */
     sni_stealing stealing;
 } job;
 
@@ -268,7 +250,7 @@ static void row_of(int count, const sni_product_part *parts, int row, float *to)
     while (to < end) *to++ = 0;
 }
 
-/* Adds a step of these rows of a panel and a strip to `sums`, without digits. */
+/* Adds a step of these rows of a panel and a strip to `sums`, without slices. */
 static void add_plainly(const job *j, int64_t panel, uint32_t rows, int64_t strip, int64_t step,
                         float (*sums)[SNI_EMULATED_COLUMNS]) {
     enum { LINES = SNI_EMULATED_TERMS / SNI_LEFT_STEPS };
@@ -284,7 +266,7 @@ static void add_plainly(const job *j, int64_t panel, uint32_t rows, int64_t stri
     }
 }
 
-/* Sums of these rows without digits; those of `lost` are NaN. */
+/* Sums of these rows without slices; those of `lost` are NaN. */
 static void sum_plainly(const job *j, int64_t panel, uint32_t rows, uint32_t lost, int64_t strip,
                         float (*sums)[SNI_EMULATED_COLUMNS]) {
     for (int i = 0; i < SNI_EMULATED_ROWS; i++)
@@ -381,7 +363,7 @@ static void run_group(void *ctx, int part, const void *work, int64_t unit) {
 
 /* ---- Threads, where it is not: each takes columns ---- */
 
-/* Panels whose digits are there. */
+/* Panels whose slices are there. */
 typedef struct block {
     job *j;
     int64_t first, count;

@@ -1,13 +1,13 @@
-/* emulated.h - matrix products in float as products of digits, on tiles (Intel's AMX).
+/* emulated.h - float matrix products emulated on int8 tiles (Intel's AMX): split-int8 GEMM.
  *
  * Tiles multiply integers of 8 bits, 32 times as many at a time as vectors multiply floats, and add
  * them up in 32 bits without rounding. So a row of A and a column of B are brought to integers of
  * 24 bits by factors that take the greatest number of each to the greatest integer, and those are
- * written as three digits of 8 bits, of either sign:
+ * split into three slices of 8 bits, of either sign:
  *
  *     x = f (d1 + d2 / 2^8 + d3 / 2^16)
  *
- * Of the nine products of two numbers' digits the three of least weight are left out, and those of
+ * Of the nine products of two numbers' slices the three of least weight are left out, and those of
  * one weight have one sum. What errs is the rounding to 24 bits and what is left out: about 2^-24
  * of the product of the greatest number of the row and that of the column for each term, at random.
  * Plain sums, whose rounding grows with the sum, were seen to err two to six times as much where
@@ -36,7 +36,7 @@ enum {
 /* A right operand (k,n), k a multiple of SNI_LEFT_STEPS, as sni_emulated_pack() leaves it. */
 typedef struct sni_emulated_b {
     int64_t k, n;
-    const char *strips;   /* step after step, the tiles of the digits one after the other; NULL: */
+    const char *strips;   /* step after step, the tiles of the slices one after the other; NULL: */
     const float *floats;  /* k rows of each strip */
     const float *factors; /* of columns; not with floats */
 } sni_emulated_b;
@@ -78,7 +78,7 @@ void sni_emulated_run(const sni_product *p, const sni_emulated_b *b, int threads
 
 /* ---- Kernels ---- */
 
-/* A tile of sums, one array for each weight of digits' products. */
+/* A tile of sums, one array for each weight of slices' products. */
 typedef struct sni_emulated_sums {
     _Alignas(64) int32_t of[SNI_EMULATED_SLICES][SNI_EMULATED_ROWS * SNI_EMULATED_COLUMNS];
 } sni_emulated_sums;
@@ -91,15 +91,15 @@ typedef struct sni_emulated_kernels {
     /* Takes the sizes of rows' numbers, as bits, into account: SNI_LEFT_STEPS of each row, the
      * greatest of which is the row's. */
     void (*measure)(int rows, int parts, const sni_product_part *part, int32_t *sizes);
-    /* What takes rows of these sizes to digits, and what leads back, SNI_EMULATED_ROWS of each.
+    /* What takes rows of these sizes to slices, and what leads back, SNI_EMULATED_ROWS of each.
      * Returns which rows have to be multiplied plainly, a bit each. */
     uint32_t (*powers)(int rows, const int32_t *sizes, float *powers, float *factors);
-    /* The digits of rows. */
+    /* The slices of rows. */
     void (*left)(int rows, int parts, const sni_product_part *part, const float *powers, char *to);
     /* Takes the sizes of one step's numbers, a strip's SNI_EMULATED_TERMS rows, as bits, into
      * account. */
     void (*sizes)(const float *from, int32_t *sizes);
-    /* The digits of such numbers, for columns of these sizes, and what leads back. */
+    /* The slices of such numbers, for columns of these sizes, and what leads back. */
     void (*right)(const float *from, const int32_t *sizes, char *to);
     void (*factors)(const int32_t *sizes, float *factors);
     /* A panel of rows by a strip of columns. Meanwhile `each` lines of 64 bytes from `fetch` on
@@ -112,7 +112,7 @@ typedef struct sni_emulated_kernels {
                    const float *column_factors, const sni_product_end *end);
     /* The same of one row's sums in floats. */
     void (*finish_row)(int row, const float *sums, const sni_product_end *end);
-    /* Numbers that digits of a step stand for, SNI_EMULATED_TERMS rows of a strip. */
+    /* Numbers that slices of a step stand for, SNI_EMULATED_TERMS rows of a strip. */
     void (*numbers)(const char *emulated, const float *factors, float *to);
     /* Adds the products of a row's numbers and such ones, a step of them, to the sums of columns.
      */
@@ -124,8 +124,5 @@ extern const sni_emulated_kernels sni_emulated_kernels_plain;
 
 /* Those of the tier in force; NULL: it has none. */
 const sni_emulated_kernels *sni_emulated_kernels_get(void);
-
-/* Sets what sni_emulated_kernels_get() says from now on; for tests. */
-void sni_emulated_assume(const sni_emulated_kernels *kernels);
 
 #endif

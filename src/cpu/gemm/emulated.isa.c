@@ -1,4 +1,4 @@
-/* emulated.isa.c - numbers as digits, and their products on tiles (cpu/gemm/emulated.h), for the
+/* emulated.isa.c - numbers as slices, and their products on tiles (cpu/gemm/emulated.h), for the
  * tier that has tiles. */
 #include "cpu/gemm/emulated.h"
 #include "cpu/core/simd.h"
@@ -9,20 +9,20 @@ enum {
     LINE = 64, /* bytes of a tile's row */
     LINES = 4, /* of SNI_LEFT_STEPS numbers in a step */
     GREATEST = 127 << 16,
-    SIGNS = 0x808080, /* of the digits */
+    SIGNS = 0x808080, /* of the slices */
     EXPONENT = 23,
     LARGE = 227 << EXPONENT, /* sizes from which on results might overflow on the way: 2^100, */
     TINY = 27 << EXPONENT    /* and below which a power might: 2^-100 */
 };
 
-/* ---- Digits ---- */
+/* ---- Slices ---- */
 
 /* Bits that grow as numbers do, whatever their signs. */
 static INLINE vi size_of(vf x) {
     return (vi)x & INT32_MAX;
 }
 
-/* What takes a number of this size to GREATEST, and what leads back from its digits, the highest of
+/* What takes a number of this size to GREATEST, and what leads back from its slices, the highest of
  * which stands for itself. */
 static INLINE vf power_of(vf size) {
     return splat(GREATEST) / size;
@@ -35,7 +35,7 @@ static INLINE vi round_to_int(vf x) {
     return (vi)_mm512_cvtps_epi32((__m512)x);
 }
 
-/* Digits of integers, the lowest in the lowest byte. */
+/* Slices of integers, the lowest in the lowest byte. */
 static INLINE vi digits_of(vi q) {
     return (q + SIGNS) ^ SIGNS;
 }
@@ -55,7 +55,7 @@ static INLINE vi right_by(vi x, int bits) {
     return (vi)((vu)x >> bits);
 }
 
-/* The digits of four terms for each lane to a row of each digit's tile. */
+/* The slices of four terms for each lane to a row of each slice's tile. */
 static INLINE void store_digits(const vi d[LINES], char *to) {
     vi even = odd_bytes(d[0], left_by(d[1], 8)), even2 = odd_bytes(d[2], left_by(d[3], 8));
     vi odd = odd_bytes(right_by(d[0], 8), d[1]), odd2 = odd_bytes(right_by(d[2], 8), d[3]);
@@ -195,7 +195,7 @@ static void add_plainly(const float *left, const float *right, float *sums) {
 
 /* ---- Products ----
  *
- * Tiles 0 to 2 are sums by weight, 3 to 5 the digits of rows, 6 and 7 those of columns. */
+ * Tiles 0 to 2 are sums by weight, 3 to 5 the slices of rows, 6 and 7 those of columns. */
 
 /* What configures tiles, as the instruction reads it. */
 typedef struct tile_config {

@@ -1,4 +1,4 @@
-/* emulated_plain.c - the kernels of products of digits (cpu/gemm/emulated.h) in plain C: what those
+/* emulated_plain.c - the kernels of emulated products (cpu/gemm/emulated.h) in plain C: what those
  * of a tier are compared with, and what tests run blocks and threads with where there are no tiles.
  */
 #include "cpu/gemm/emulated.h"
@@ -22,7 +22,7 @@ static float float_of(int32_t bits) {
     return x;
 }
 
-/* Where digit d of a term of row or column i lies in a step. */
+/* Where slice d of a term of row or column i lies in a step. */
 static int64_t digit_at(int d, int i, int term, bool column) {
     int row = column ? term % SNI_LEFT_STEPS : i, word = column ? i : term % SNI_LEFT_STEPS;
     return d * SNI_EMULATED_TILE + row * LINE + word * LINES + term / SNI_LEFT_STEPS;

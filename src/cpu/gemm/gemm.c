@@ -2,7 +2,8 @@
  *
  * B is cut into blocks of at most kc rows (of the tier) and NC columns, A into blocks of whole
  * panels and the same columns, so that a block of A stays in the second-level cache and a panel of
- * B in the first. B is packed; A only where its rows are turned, or at strides that caches mind. */
+ * B in the first. B is packed; A only where its rows are not contiguous, or at strides that caches
+ * mind. */
 #include "cpu/gemm/gemm_blocks.h"
 
 #include "base/threadpool.h"
@@ -13,7 +14,7 @@ enum {
     NC = 1024,            /* rounded down to whole panels */
     MANY_PANELS = 16,     /* of rows in a part that are worth reading all of B for */
     SMALL_WORK = 1 << 15, /* multiply-accumulates that are not worth a second thread */
-    FEW_PANELS = 3,       /* of rows that take up coded B some rows at a time: */
+    FEW_PANELS = 3,       /* of rows that take up compressed B some rows at a time: */
     FEW_ROWS = 64         /* so many, whole groups */
 };
 
@@ -22,12 +23,12 @@ enum {
 /* Where panel j of a k-block of B lies that can be fetched. `b` begins with column j0. */
 static const float *panel_of_b(const sni_gemm_share *s, const float *b, int64_t p, int64_t kc,
                                int64_t j0, int64_t j) {
-    return s->coder ? (const void *)sni_gemm_compressed_piece(s->g, p, j).groups
+    return s->codec ? (const void *)sni_gemm_compressed_piece(s->g, p, j).groups
                     : b + (j - j0) * kc;
 }
 
 /* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
- * it where each block decodes B anew. */
+ * it where each block decompresses B anew. */
 static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     size_t room = sni_cpu_cache(2) / (g->compressed_b ? 2 : 4);
     int64_t most = (int64_t)(room / ((size_t)k->kc * sizeof(float))) / k->mr;
@@ -38,7 +39,7 @@ static int64_t block_columns(const sni_cpu_kernels *k) {
     return NC / k->nr * k->nr;
 }
 
-/* A that the tiles read where it lies, unless so many of a tile's rows meet in one place of the
+/* A that the tiles read strided, in place, unless so many of a tile's rows meet in one place of the
  * first-level cache that they put each other out. */
 static bool is_strided(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     enum { SETS = 64, LINE = 16, MOST_IN_SET = 7 }; /* a line in floats; eight ways */
@@ -51,7 +52,7 @@ static bool is_strided(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
     return most <= MOST_IN_SET;
 }
 
-/* Panels [i, i + count) of A from column p on; NULL: they lie. */
+/* Panels [i, i + count) of A from column p on; NULL: they are strided. */
 static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count, int64_t p,
                                int64_t kc) {
     const sni_gemm_f32 *g = s->g;
@@ -121,22 +122,22 @@ static void add_edge(const sni_gemm_share *s, const float *sums, int64_t i, int6
     }
 }
 
-/* A single row of A, read where it lies, times a panel of B: `b` or a coded `piece`. */
+/* A single row of A, read in place, times a panel of B: `b` or a compressed `piece`. */
 static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b,
                          const sni_compressed_piece *piece, int64_t kc, int64_t j, int64_t cols,
                          bool add) {
     float edge[SNI_MAX_NR], *c = s->g->c + j;
     bool whole = cols == s->kernels->nr;
     if (piece)
-        s->coder->row(kc, a, piece, whole ? c : edge, whole && add);
+        s->codec->row(kc, a, piece, whole ? c : edge, whole && add);
     else
         s->kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
     if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
 }
 
-/* One tile over the k-block that begins with p. A is `a`, NULL where it lies; B is `b` or a coded
- * `piece`, which is written to the share's block on the way. What is finished goes to C once: its
- * rows may be so far apart that the first-level cache does not keep them side by side. */
+/* One tile over the k-block that begins with p. A is `a`, NULL if it is strided; B is `b` or a
+ * compressed `piece`, which is written to the share's block on the way. What is finished goes to C
+ * once: its rows may be so far apart that the first-level cache does not keep them side by side. */
 static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
                      const sni_compressed_piece *piece, int64_t p, int64_t kc, int64_t i,
                      int64_t rows, int64_t j, int64_t cols, const fetch *next) {
@@ -149,7 +150,7 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
     bool half = 2 * cols <= k->nr;
     float *apart = whole && !end ? NULL : sums;
     if (piece)
-        s->coder->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
+        s->codec->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
                                next->lines);
     else if (s->strided)
         (half ? k->gemm_strided_half : k->gemm_strided)[rows](kc, g->a + i * g->a_row + p, g->a_row,
@@ -165,8 +166,8 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
     if (last && sni_gemm_is_scaled(g)) sni_gemm_finish(s, i, rows, j, cols);
 }
 
-/* A panel of coded B times at most FEW_PANELS row panels from panel i0 on: some rows of it at a
- * time, which stay in the first-level cache, are decoded and taken up by all tiles. */
+/* A panel of compressed B times at most FEW_PANELS row panels from panel i0 on: some rows of it at
+ * a time, which stay in the first-level cache, are decoded and taken up by all tiles. */
 static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j, int64_t cols,
                     int64_t p, int64_t kc, const float *a) {
     const sni_gemm_f32 *g = s->g;
@@ -178,11 +179,11 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
     sni_compressed_piece piece = sni_gemm_compressed_piece(s->g, p, j);
     for (int64_t r = 0; r < kc; r += FEW_ROWS) {
         int64_t n = sni_min(FEW_ROWS, kc - r);
-        int64_t lines = n * s->coder->group_bytes / (SNI_COMPRESSED_ROWS * 64) + 1;
+        int64_t lines = n * s->codec->group_bytes / (SNI_COMPRESSED_ROWS * 64) + 1;
         int64_t each = sni_ceil_div(lines, count + 1);
         const float *prefetch = (const void *)(piece.groups + SNI_COMPRESSED_AHEAD);
         fetch part = fetch_part(prefetch, lines, each, 0);
-        s->coder->decode(&piece, n, s->b_block, part.from, part.lines);
+        s->codec->decode(&piece, n, s->b_block, part.from, part.lines);
         bool to_c = whole && r + n == kc;
         for (int64_t i = 0; i < count; i++) {
             part = fetch_part(prefetch, lines, each, i + 1);
@@ -201,28 +202,28 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
 
 /* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
  * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`.
- * The first one decodes it where B is coded. */
+ * The first one decompresses it where B is compressed. */
 static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc,
                        int64_t p, int64_t kc, const float *a, const float *b, const float *after) {
     int nr = s->kernels->nr;
-    int64_t lines = s->coder ? sni_gemm_groups_of(kc) * s->coder->group_bytes / 64 : nr * kc / 16;
+    int64_t lines = s->codec ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64 : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = sni_min(nr, nc - j);
-        if (s->coder && count <= FEW_PANELS) {
+        if (s->codec && count <= FEW_PANELS) {
             run_few(s, i0, count, j0 + j, cols, p, kc, a);
             continue;
         }
         const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
-        const float *right = s->coder ? s->b_block : b + j * kc;
+        const float *right = s->codec ? s->b_block : b + j * kc;
         sni_compressed_piece piece = {0};
-        if (s->coder) piece = sni_gemm_compressed_piece(s->g, p, j0 + j);
+        if (s->codec) piece = sni_gemm_compressed_piece(s->g, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
             int64_t row = s->rows * (i0 + i) + sni_min(i0 + i, s->more_rows);
             int64_t rows = s->rows + (i0 + i < s->more_rows);
             fetch part = fetch_part(next, lines, each, i);
             run_tile(s, a ? a + i * sni_gemm_left_panel(s->kernels, kc) : NULL, right,
-                     s->coder && i == 0 ? &piece : NULL, p, kc, row, rows, j0 + j, cols, &part);
+                     s->codec && i == 0 ? &piece : NULL, p, kc, row, rows, j0 + j, cols, &part);
         }
     }
 }
@@ -233,8 +234,8 @@ static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
                                 int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    if (s->coder && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
-    if (s->coder && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
+    if (s->codec && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
+    if (s->codec && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
     if (!g->packed_b) return NULL;
     if (p + kc < g->k)
         return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc, sni_min(s->kc, g->k - p - kc),
@@ -281,7 +282,7 @@ static void run_row(const sni_gemm_share *s) {
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
-/* The same with coded B, in the order in which it lies: what is fetched ahead comes next. */
+/* The same with compressed B, in the order in which it is stored: what is prefetched comes next. */
 static void run_compressed_row(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
@@ -295,11 +296,6 @@ static void run_compressed_row(const sni_gemm_share *s) {
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
 }
 
-static bool is_row(const sni_gemm_f32 *g) {
-    return g->m == 1 && (g->packed_b || g->compressed_b) && !g->packed_a &&
-           (g->a_col == 1 || g->k == 1);
-}
-
 /* ---- Threads ---- */
 
 /* How C is cut: into `parts` ranges of whole panels, of columns or of rows. */
@@ -307,38 +303,39 @@ typedef struct job {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
     int64_t row_panels, col_panels;
-    bool strassen; /* panels are dealt out in pairs; the number of those of rows is even */
+    sni_gemm_kind kind;
     int parts;
     bool by_rows;
     float *scratch;
     size_t scratch_part; /* floats of one part */
 } job;
 
-static size_t a_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_a || is_row(g)) return 0;
-    if (sni_gemm_is_strassen(g)) return sni_gemm_strassen_left_size(g);
+static size_t a_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    if (g->packed_a || kind == SNI_GEMM_ROW) return 0;
+    if (kind == SNI_GEMM_STRASSEN) return sni_gemm_strassen_left_size(g);
     if (is_strided(g, k)) return 0;
     int64_t panels = sni_min(sni_ceil_div(g->m, k->mr), block_panels(g, k));
     return (size_t)(panels * sni_gemm_left_panel(k, sni_gemm_depth(g->k)));
 }
 
-static size_t b_block_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    if (g->packed_b || (g->compressed_b && is_row(g))) return 0;
+static size_t b_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    if (g->packed_b || kind == SNI_GEMM_ROW) return 0;
     int64_t cols = g->compressed_b ? k->nr : sni_min(sni_round_up(g->n, k->nr), block_columns(k));
     return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_COMPRESSED_ROWS));
 }
 
 /* Floats of scratch of one thread. */
-static size_t part_size(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    return a_block_size(g, k) + b_block_size(g, k);
+static size_t part_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
+    return a_block_size(g, kind, k) + b_block_size(g, kind, k);
 }
 
-size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
-    const sni_cpu_kernels *k = sni_cpu_kernels_get();
-    if (g->emulated) return sni_gemm_emulated_size(g, threads);
-    if (sni_gemm_is_unpacked(g)) return sni_gemm_unpacked_size(g);
-    if (sni_gemm_is_inner_product(g)) return sni_gemm_inner_product_size(g, threads);
-    return part_size(g, k) * (size_t)(threads < 1 ? 1 : threads);
+size_t sni_gemm_blocked_scratch(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads) {
+    return part_size(g, kind, sni_cpu_kernels_get()) * (size_t)threads;
+}
+
+/* Panels that are dealt out together. */
+static int unit_of(const job *j) {
+    return j->kind == SNI_GEMM_STRASSEN ? 2 : 1;
 }
 
 /* Cuts along the side that gives parts of most equal size. If they are equal: along the rows where
@@ -347,7 +344,7 @@ size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads) {
 static void cut(job *j, int threads) {
     const sni_gemm_f32 *g = j->g;
     int64_t parts = threads;
-    int each = j->strassen ? 2 : 1;
+    int each = unit_of(j);
     j->row_panels = sni_round_up(sni_ceil_div(g->m, j->kernels->mr), each);
     j->col_panels = sni_ceil_div(g->n, j->kernels->nr);
     if (g->m * g->n * g->k < SMALL_WORK) parts = 1;
@@ -363,13 +360,13 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     const sni_gemm_f32 *g = j->g;
     for (int64_t part = begin; part < end; part++) {
-        int each = j->strassen ? 2 : 1;
+        int each = unit_of(j);
         int64_t units = sni_ceil_div(j->by_rows ? j->row_panels : j->col_panels, each);
         int64_t from = part * units / j->parts * each, to = (part + 1) * units / j->parts * each;
         float *scratch = j->scratch ? j->scratch + (size_t)part * j->scratch_part : NULL;
         sni_gemm_share s = {.g = g,
                             .kernels = j->kernels,
-                            .coder = g->compressed_b ? sni_compressed_kernels_get() : NULL,
+                            .codec = g->compressed_b ? sni_compressed_kernels_get() : NULL,
                             .panels = j->row_panels,
                             .kc = sni_gemm_depth(g->k),
                             .rows = g->m / j->row_panels,
@@ -380,47 +377,31 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                             .n1 = j->by_rows ? g->n : sni_min(to * j->kernels->nr, g->n),
                             .strided = is_strided(g, j->kernels),
                             .a_block = scratch,
-                            .b_block = scratch ? scratch + a_block_size(g, j->kernels) : NULL};
-        if (j->strassen)
+                            .b_block =
+                                scratch ? scratch + a_block_size(g, j->kind, j->kernels) : NULL};
+        if (j->kind == SNI_GEMM_STRASSEN)
             sni_gemm_run_strassen(&s);
-        else if (is_row(g) && s.coder)
+        else if (j->kind == SNI_GEMM_ROW && s.codec)
             run_compressed_row(&s);
-        else if (is_row(g))
+        else if (j->kind == SNI_GEMM_ROW)
             run_row(&s);
         else
             run_share(&s);
     }
 }
 
-/* A product over no terms: C is bias and activation of zeros. */
-static void run_empty(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
-    sni_gemm_share s = {.g = g, .kernels = kernels};
+void sni_gemm_run_empty(const sni_gemm_f32 *g, int threads, float *scratch) {
+    sni_gemm_share s = {.g = g, .kernels = sni_cpu_kernels_get()};
+    (void)threads, (void)scratch;
+    if (g->m == 0 || g->n == 0) return;
     for (int64_t i = 0; i < g->m && !g->add; i++)
         memset(g->c + i * g->c_row, 0, (size_t)g->n * sizeof *g->c);
     sni_gemm_finish(&s, 0, g->m, 0, g->n);
 }
 
-void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch) {
-    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .scratch = scratch};
-    if (g->m == 0 || g->n == 0) return;
-    if (g->k == 0) {
-        run_empty(g, j.kernels);
-        return;
-    }
-    if (g->emulated) {
-        sni_gemm_run_emulated(g, threads, scratch);
-        return;
-    }
-    if (sni_gemm_is_unpacked(g)) {
-        sni_gemm_run_unpacked(g, threads < 1 ? 1 : threads, scratch);
-        return;
-    }
-    if (sni_gemm_is_inner_product(g)) {
-        sni_gemm_run_inner_product(g, threads, scratch);
-        return;
-    }
-    j.strassen = sni_gemm_is_strassen(g);
-    cut(&j, threads < 1 ? 1 : threads);
-    j.scratch_part = part_size(g, j.kernels);
+void sni_gemm_run_blocked(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads, float *scratch) {
+    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .kind = kind, .scratch = scratch};
+    cut(&j, threads);
+    j.scratch_part = part_size(g, kind, j.kernels);
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
 }

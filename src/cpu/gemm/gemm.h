@@ -16,38 +16,46 @@
 typedef void (*sni_gemm_fill_fn)(const void *ctx, int64_t k0, int64_t rows, int64_t n0,
                                  int64_t cols, int nr, float *panel);
 
-/* B packed with its exponents coded, from sni_gemm_compress_b(). */
+/* B packed with its exponents compressed, from sni_gemm_compress_b(). */
 typedef struct sni_compressed_b {
     const void *compressed; /* sni_gemm_compressed_b_size() bytes */
     const uint8_t *more;    /* what has no code */
     size_t n_more;
 } sni_compressed_b;
 
+struct sni_gemm_algorithm; /* cpu/gemm/matmul_algorithms.h */
+
 typedef struct sni_gemm_f32 {
     int64_t m, n, k;
     const float *a; /* strides in elements */
     int64_t a_row, a_col;
-    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is read where it lies, or packed while
+    const float *packed_a; /* from sni_gemm_pack_a; NULL: `a` is read in place, or packed while
                               running */
     const float *b;
     int64_t b_row, b_col;
-    const float *packed_b; /* from sni_gemm_pack_b; NULL: `digits`, `coded_b`, `b` or
-                              `fill` */
-    const uint8_t *even;   /* with packed_b: from sni_gemm_find_even; seven products may be made for
-                              eight then, with somewhat larger errors. NULL: all are made */
-    const struct sni_inner_product_b
-        *inner_product; /* the same for products by pairs (cpu/gemm/inner_product.h), which
-             come first; not scaled. NULL: they are not made so */
-    const struct sni_emulated_b
-        *emulated; /* all there is of B (cpu/gemm/emulated.h); a_col is 1, there
-                  is no scale, and nothing in the epilogue goes by rows */
+    const float
+        *packed_b; /* from sni_gemm_pack_b; NULL: `emulated`, `compressed_b`, `b` or `fill` */
+    /* With packed_b: what Strassen's method needs (sni_gemm_find_even); NULL: it is not allowed. */
+    const uint8_t *even;
+    /* With packed_b: what Winograd's inner product needs (cpu/gemm/inner_product.h), not scaled;
+     * NULL: it is not allowed. */
+    const struct sni_inner_product_b *inner_product;
+    /* All there is of B for emulation on int8 tiles (cpu/gemm/emulated.h): a_col is 1, there is no
+     * scale, and nothing in the epilogue goes by rows. */
+    const struct sni_emulated_b *emulated;
     const sni_compressed_b *compressed_b;
+    /* The algorithm to take where it supports the product; NULL: the one of least cycles. */
+    const struct sni_gemm_algorithm *use;
+    /* For estimates before B is packed: it is a constant of a model that has so many bytes of
+     * matrices. */
+    bool constant_b;
+    uint64_t matrix_bytes;
     sni_gemm_fill_fn fill; /* makes B piece by piece; NULL: from `b` */
     const void *fill_ctx;
     float *c;
     int64_t c_row;
     bool add; /* C += instead of C =, before the epilogue */
-    /* Operands may be read where they lie, where that is quicker. The sizes decide, so they must
+    /* Operands may be read unpacked, where that is quicker. The sizes decide, so they must
      * not depend on the number of threads. */
     bool may_stay_unpacked;
     /* A single row takes packed B from its end: what the caches kept of its last time comes first
@@ -82,7 +90,7 @@ void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_co
 size_t sni_gemm_even_size(int64_t k, int64_t n);
 void sni_gemm_find_even(const float *packed_b, int64_t k, int64_t n, uint8_t *even);
 
-/* Bytes of a coded operand without `more`, aligned to 64; 0 if the tier in force codes nothing or
+/* Bytes of a compressed operand without `more`, aligned to 64; 0 if the tier in force has none or
  * the operand is too large. */
 size_t sni_gemm_compressed_b_size(int64_t k, int64_t n);
 
@@ -92,16 +100,27 @@ double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count);
 /* Bytes of room that sni_gemm_compress_b() needs for the worst case; few of them are touched. */
 size_t sni_gemm_compress_capacity(int64_t k, int64_t n);
 
-/* As sni_gemm_stream_b(), with exponents coded. Returns the number of bytes of `more`, with which
- * `room` begins then. */
+/* As sni_gemm_stream_b(), with exponents compressed. Returns the number of bytes of `more`, with
+ * which `room` begins then. */
 size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
                            int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
                            const void *ctx);
 
-/* Floats of scratch that a product needs with so many threads. */
-size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);
+/* How a product runs: the algorithm, chosen once, and the floats of scratch that it needs. Sizes,
+ * strides and forms of operands decide, not where they are nor the number of threads. */
+typedef struct sni_gemm_call {
+    const struct sni_gemm_algorithm *algorithm;
+    int threads;
+    size_t scratch;
+} sni_gemm_call;
+sni_gemm_call sni_gemm_plan(const sni_gemm_f32 *g, int threads);
 
-/* Runs the product. `scratch` is aligned to 64 bytes. */
+/* Runs the product that was planned, or one that differs in where its operands are. `scratch` is
+ * aligned to 64 bytes. */
+void sni_gemm_call_run(const sni_gemm_call *call, const sni_gemm_f32 *g, float *scratch);
+
+/* The same in two steps that plan each: for products that are not run often. */
+size_t sni_gemm_scratch_size(const sni_gemm_f32 *g, int threads);
 void sni_gemm_f32_run(const sni_gemm_f32 *g, int threads, float *scratch);
 
 #endif

@@ -1,8 +1,8 @@
-/* gemm_pack.c - packed operands of matrix products, and B with its exponents coded.
+/* gemm_pack.c - packed operands of matrix products, and B with its exponents compressed.
  *
  * A packed operand is a row of k-blocks; each is a row of panels: of A at most mr rows, as equal in
  * number as can be, some k of each row after the other (the tile takes them one by one, so that
- * nothing need be turned); of B nr columns, k after k. */
+ * nothing need be transposed); of B nr columns, k after k. */
 #include "cpu/gemm/gemm_blocks.h"
 
 #include "base/threadpool.h"
@@ -12,7 +12,7 @@
 enum {
     PACK_GRAIN = 1 << 15, /* elements to pack that are worth a thread */
     STREAM = 1 << 21,     /* elements of a large operand that are packed at once */
-    CODE_ROWS = 64        /* of a panel that are packed and coded at once: whole groups */
+    CODE_ROWS = 64        /* of a panel that are packed and compressed at once: whole groups */
 };
 
 int64_t sni_gemm_depth(int64_t k) {
@@ -95,13 +95,13 @@ typedef struct pack_job {
         panels_first; /* pieces are counted over the k-blocks of a panel, not the other way round */
     int64_t first;    /* piece */
     float *to;
-    const sni_compressed_kernels *coder; /* NULL: floats are kept */
+    const sni_compressed_kernels *codec; /* NULL: floats are kept */
     struct compressed_entry *entries;    /* of all pieces, k-block after k-block */
     uint8_t *groups, *room;
 } pack_job;
 
-/* What a coded operand says of a piece. The table of these comes first, then, aligned, the pieces'
- * groups. */
+/* What a compressed operand says of a piece. The table of these comes first, then, aligned, the
+ * pieces' groups. */
 typedef struct compressed_entry {
     uint32_t
         more; /* first byte of its own in the operand's list, which goes on to the next one's */
@@ -118,8 +118,8 @@ static int64_t list_room(int64_t kc) {
            SNI_COMPRESSED_MORE;
 }
 
-/* Groups of a coded operand of k rows, in blocks of kc, that come before piece `panel` of the block
- * that begins with row p. */
+/* Groups of a compressed operand of k rows, in blocks of kc, that come before piece `panel` of the
+ * block that begins with row p. */
 static int64_t groups_before(int64_t k, int64_t kc, int64_t p, int64_t panels, int64_t panel) {
     return p / kc * sni_gemm_groups_of(kc) * panels +
            panel * sni_gemm_groups_of(sni_min(kc, k - p));
@@ -149,8 +149,8 @@ static void count_tops(const sni_unaligned_float *x, int64_t n,
     }
 }
 
-/* Codes one piece of B: `count` columns from `from` on, kc rows. Its base follows from the first
- * rows. */
+/* Compresses one piece of B: `count` columns from `from` on, kc rows. Its base follows from the
+ * first rows. */
 static void compress_blob(const pack_job *j, const sni_unaligned_float *from, int64_t count,
                           int64_t p, int64_t kc, int64_t panel) {
     int nr = j->kernels->nr;
@@ -158,7 +158,7 @@ static void compress_blob(const pack_job *j, const sni_unaligned_float *from, in
     int64_t at = p / j->kc * j->panels + panel;
     compressed_entry *entry = &j->entries[at];
     uint8_t *to =
-        j->groups + groups_before(j->k, j->kc, p, j->panels, panel) * j->coder->group_bytes;
+        j->groups + groups_before(j->k, j->kc, p, j->panels, panel) * j->codec->group_bytes;
     uint8_t *room = j->room + at * list_room(j->kc);
     sni_compressed_list list = {.end = room, .last = -1};
     for (int64_t r = 0; r < kc; r += CODE_ROWS) {
@@ -168,11 +168,11 @@ static void compress_blob(const pack_job *j, const sni_unaligned_float *from, in
             uint32_t counts[SNI_COMPRESSED_TOPS] = {0};
             uint64_t inside;
             count_tops(rows, n * nr, counts);
-            entry->base = best_base(counts, j->coder->codes, &inside);
+            entry->base = best_base(counts, j->codec->codes, &inside);
         }
         memset(rows + n * nr, 0, (size_t)((groups * SNI_COMPRESSED_ROWS - n) * nr) * sizeof *rows);
-        j->coder->encode(rows, groups, (uint8_t)entry->base, to, &list);
-        to += groups * j->coder->group_bytes;
+        j->codec->encode(rows, groups, (uint8_t)entry->base, to, &list);
+        to += groups * j->codec->group_bytes;
     }
     entry->more = (uint32_t)(list.end - room);
 }
@@ -186,10 +186,10 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
         int64_t p = (j->panels_first ? at % blocks : at / j->panels) * j->kc;
         int64_t i = j->panels_first ? at / blocks : at % j->panels;
         int64_t kc = sni_min(j->kc, j->k - p);
-        float *to = j->coder  ? NULL
+        float *to = j->codec  ? NULL
                     : j->left ? j->to + p * j->panels * width + i * sni_gemm_left_panel(kernels, kc)
                               : j->to + p * j->panels * width + i * width * kc;
-        if (j->coder)
+        if (j->codec)
             compress_blob(j, j->from + p * j->row + i * width * j->col,
                           sni_min(width, j->side - i * width), p, kc, i);
         else if (j->left)
@@ -318,7 +318,7 @@ size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t 
                   .col = b_col,
                   .k = k,
                   .side = n,
-                  .coder = sni_compressed_kernels_get(),
+                  .codec = sni_compressed_kernels_get(),
                   .entries = to,
                   .groups = (uint8_t *)to + compressed_table_size(pieces),
                   .room = room};
@@ -335,7 +335,7 @@ size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t 
 
 sni_compressed_piece sni_gemm_compressed_piece(const sni_gemm_f32 *g, int64_t p, int64_t j) {
     const sni_compressed_b *b = g->compressed_b;
-    const sni_compressed_kernels *coder = sni_compressed_kernels_get();
+    const sni_compressed_kernels *codec = sni_compressed_kernels_get();
     int nr = sni_cpu_kernels_get()->nr;
     int64_t panels = sni_ceil_div(g->n, nr), panel = j / nr, kc = sni_gemm_depth(g->k);
     const compressed_entry *entry =
@@ -346,7 +346,7 @@ sni_compressed_piece sni_gemm_compressed_piece(const sni_gemm_f32 *g, int64_t p,
     bool last = p + kc >= g->k && panel + 1 == panels;
     size_t more = entry->more < b->n_more ? entry->more : b->n_more;
     size_t end = last || entry[1].more > b->n_more ? b->n_more : entry[1].more;
-    return (sni_compressed_piece){.groups = groups + before * coder->group_bytes,
+    return (sni_compressed_piece){.groups = groups + before * codec->group_bytes,
                                   .more = b->more + more,
                                   .end = b->more + (end < more ? more : end),
                                   .last = -1,

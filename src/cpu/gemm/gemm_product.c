@@ -1,14 +1,8 @@
-/* gemm_product.c - matrix products on packed weights by pairs of terms (cpu/gemm/inner_product.h)
- * and by digits (cpu/gemm/emulated.h). */
+/* gemm_product.c - matrix products on packed weights by Winograd's inner product
+ * (cpu/gemm/inner_product.h) and emulated on int8 tiles (cpu/gemm/emulated.h). */
 #include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm_blocks.h"
 #include "cpu/gemm/inner_product.h"
-
-bool sni_gemm_is_inner_product(const sni_gemm_f32 *g) {
-    return g->inner_product && g->packed_b && !g->packed_a && g->a_col == 1 &&
-           !sni_gemm_is_scaled(g) && !g->epilogue.row_bias && !g->epilogue.row_slopes &&
-           sni_inner_product_suits(g->m, g->n, g->k);
-}
 
 /* ---- A product as cpu/gemm/product.h describes it ---- */
 
@@ -80,38 +74,38 @@ static sni_product product_of(const described *d) {
                          .stop_ctx = d->g->stop_ctx};
 }
 
-/* ---- By pairs ---- */
+/* ---- Winograd's inner product ---- */
 
-static described in_pairs(const sni_gemm_f32 *g) {
+static described for_pairs(const sni_gemm_f32 *g) {
     return (described){g, sni_ceil_div(g->m, sni_inner_product_most())};
 }
 
 size_t sni_gemm_inner_product_size(const sni_gemm_f32 *g, int threads) {
-    described d = in_pairs(g);
+    described d = for_pairs(g);
     sni_product p = product_of(&d);
     return sni_inner_product_scratch_size(&p, g->inner_product, threads);
 }
 
 void sni_gemm_run_inner_product(const sni_gemm_f32 *g, int threads, float *scratch) {
-    described d = in_pairs(g);
+    described d = for_pairs(g);
     sni_product p = product_of(&d);
     sni_inner_product_run(&p, g->inner_product, threads, scratch);
 }
 
-/* ---- By digits ---- */
+/* ---- Emulation ---- */
 
-static described in_digits(const sni_gemm_f32 *g) {
+static described for_tiles(const sni_gemm_f32 *g) {
     return (described){g, sni_ceil_div(g->m, SNI_EMULATED_ROWS)};
 }
 
 size_t sni_gemm_emulated_size(const sni_gemm_f32 *g, int threads) {
-    described d = in_digits(g);
+    described d = for_tiles(g);
     sni_product p = product_of(&d);
     return g->m ? sni_emulated_scratch_size(&p, g->emulated, threads) / sizeof(float) : 0;
 }
 
 void sni_gemm_run_emulated(const sni_gemm_f32 *g, int threads, float *scratch) {
-    described d = in_digits(g);
+    described d = for_tiles(g);
     sni_product p = product_of(&d);
     sni_emulated_run(&p, g->emulated, threads, scratch);
 }

@@ -1,4 +1,4 @@
-/* gemm_unpacked.c - products too narrow for packing to pay: operands are read where they lie. */
+/* gemm_unpacked.c - products too narrow for packing to be worth it: operands are read unpacked. */
 #include "cpu/gemm/gemm_blocks.h"
 
 #include "base/threadpool.h"
@@ -11,20 +11,11 @@ enum {
     NEAR = 1 << 15,      /* with so many floats of B, which stay in the second-level cache; */
     NEARER = 1 << 14,    /* with so many, few of which are far, whatever the columns */
     FAR = 1024,          /* floats: rows so far apart share their places in the cache */
-    FOLD = 5,            /* vectors that could be multiplied while one is added up */
     LONG = 1 << 24,      /* multiply-accumulates after which to ask whether to stop */
     PIECE = 1 << 15,     /* multiply-accumulates that are worth a thread's while */
     GROUP_ROWS = 8,      /* that are dealt out together, */
     GROUP_COLUMNS = 32   /* or columns */
 };
-
-/* Which operand's lines the products go along. */
-typedef enum way {
-    PACKED, /* neither's: both are packed */
-    NARROW, /* rows of A, times a few columns of B */
-    SHORT,  /* columns of B, times a few rows of A */
-    ACROSS  /* rows of B */
-} way;
 
 static bool is_line(int64_t step, int64_t length) {
     return step == 1 || length == 1;
@@ -36,46 +27,38 @@ static bool is_shallow(const sni_gemm_f32 *g) {
     return !g->packed_b && g->m <= FEW_ROWS;
 }
 
-static bool can_go_across(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
-    if (!g->packed_b && !is_line(g->b_col, g->n)) return false;
+/* Products that may be computed so, whatever their sizes. */
+static bool may(const sni_gemm_f32 *g) {
+    return g->may_stay_unpacked && g->m >= 1 && g->n >= 1 && g->k >= 1 && !g->packed_a &&
+           !g->compressed_b && !g->emulated && !g->fill && !(g->packed_b && g->m == 1);
+}
+
+bool sni_gemm_can_go_across(const sni_gemm_f32 *g) {
+    if (!may(g) || (!g->packed_b && !is_line(g->b_col, g->n))) return false;
     if (is_shallow(g)) return true;
+    int nr = sni_cpu_kernels_get()->nr;
     bool near = g->n <= NARROW_COLUMNS ? g->k <= NEAR / g->n : g->k <= NEARER / g->n;
-    return near && (!g->packed_b || g->n <= kernels->nr) && g->a_row % FAR != 0;
+    return near && (!g->packed_b || g->n <= nr) && g->a_row % FAR != 0;
 }
 
-/* True if sums along rows of A, each of which has to be added up, take less than those across; a
- * product of them takes half as much again. */
-static bool is_narrow(const sni_gemm_f32 *g, const sni_cpu_kernels *kernels) {
-    int64_t lanes = kernels->nr / 2;
-    return 3 * g->n * (g->k / lanes + FOLD) < 2 * g->k * sni_ceil_div(g->n, lanes);
+bool sni_gemm_has_row_dots(const sni_gemm_f32 *g) {
+    return may(g) && g->n <= SNI_DOT_COLUMNS && is_line(g->a_col, g->k) &&
+           (!g->packed_b || g->m >= MANY_ROWS);
 }
 
-static way way_of(const sni_gemm_f32 *g) {
-    const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    if (!g->may_stay_unpacked || g->m < 1 || g->n < 1 || g->k < 1 || g->packed_a ||
-        g->compressed_b || g->fill || (g->packed_b && g->m == 1))
-        return PACKED;
-    bool across = can_go_across(g, kernels);
-    if (g->n <= SNI_DOT_COLUMNS && is_line(g->a_col, g->k) && (!g->packed_b || g->m >= MANY_ROWS) &&
-        (!across || is_narrow(g, kernels)))
-        return NARROW;
-    if (across) return ACROSS;
-    return !g->packed_b && g->m <= SNI_DOT_COLUMNS && is_line(g->b_row, g->k) ? SHORT : PACKED;
-}
-
-bool sni_gemm_is_unpacked(const sni_gemm_f32 *g) {
-    return way_of(g) != PACKED;
+bool sni_gemm_has_column_dots(const sni_gemm_f32 *g) {
+    return may(g) && !g->packed_b && g->m <= SNI_DOT_COLUMNS && is_line(g->b_row, g->k) &&
+           !is_line(g->b_col, g->n);
 }
 
 /* Whether the few lines have to be copied to be lines. */
-static bool has_copy(const sni_gemm_f32 *g, way w) {
-    if (w == NARROW) return g->packed_b || !is_line(g->b_row, g->k);
-    return w == SHORT && !is_line(g->a_col, g->k);
+static bool has_copy(const sni_gemm_f32 *g, sni_gemm_along along) {
+    if (along == SNI_GEMM_ROW_DOTS) return g->packed_b || !is_line(g->b_row, g->k);
+    return along == SNI_GEMM_COLUMN_DOTS && !is_line(g->a_col, g->k);
 }
 
-size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g) {
-    way w = way_of(g);
-    return has_copy(g, w) ? (size_t)(g->k * (w == NARROW ? g->n : g->m)) : 0;
+size_t sni_gemm_unpacked_size(const sni_gemm_f32 *g, sni_gemm_along along) {
+    return has_copy(g, along) ? (size_t)(g->k * (along == SNI_GEMM_ROW_DOTS ? g->n : g->m)) : 0;
 }
 
 /* Step p of k of all columns of B, `*step` elements apart. */
@@ -90,10 +73,11 @@ static const float *row_of_b(const sni_gemm_f32 *g, int64_t p, int64_t *step) {
 }
 
 /* Column after column of B, or row after row of A. */
-static void copy_lines(const sni_gemm_f32 *g, way w, float *to) {
-    int64_t lines = w == NARROW ? g->n : g->m, step = g->a_row;
+static void copy_lines(const sni_gemm_f32 *g, sni_gemm_along along, float *to) {
+    bool rows = along == SNI_GEMM_ROW_DOTS;
+    int64_t lines = rows ? g->n : g->m, step = g->a_row;
     for (int64_t p = 0; p < g->k; p++) {
-        const float *from = w == NARROW ? row_of_b(g, p, &step) : g->a + p * g->a_col;
+        const float *from = rows ? row_of_b(g, p, &step) : g->a + p * g->a_col;
         for (int64_t j = 0; j < lines; j++) to[j * g->k + p] = from[j * step];
     }
 }
@@ -101,7 +85,7 @@ static void copy_lines(const sni_gemm_f32 *g, way w, float *to) {
 typedef struct job {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
-    way way;
+    sni_gemm_along along;
     const float *few; /* the few lines */
     int64_t few_step;
     bool by_rows;
@@ -134,9 +118,9 @@ static void run_piece(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t 
     const sni_gemm_f32 *g = j->g;
     sni_gemm_share s = {.g = g, .kernels = j->kernels};
     float *c = g->c + i0 * g->c_row + j0;
-    if (j->way == ACROSS)
+    if (j->along == SNI_GEMM_ACROSS)
         run_across(j, i0, i1, j0, j1);
-    else if (j->way == NARROW)
+    else if (j->along == SNI_GEMM_ROW_DOTS)
         j->kernels->gemm_dots(i1 - i0, (int)g->n, g->k, g->a + i0 * g->a_row, g->a_row, j->few,
                               j->few_step, c, g->c_row, 1, g->add);
     else
@@ -159,14 +143,15 @@ static void run_items(void *ctx, int64_t begin, int64_t end) {
     }
 }
 
-void sni_gemm_run_unpacked(const sni_gemm_f32 *g, int threads, float *scratch) {
-    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .way = way_of(g)};
-    bool narrow = j.way == NARROW;
-    j.by_rows = narrow || (j.way == ACROSS && g->m > FEW_ROWS);
+void sni_gemm_run_unpacked(const sni_gemm_f32 *g, sni_gemm_along along, int threads,
+                           float *scratch) {
+    job j = {.g = g, .kernels = sni_cpu_kernels_get(), .along = along};
+    bool narrow = along == SNI_GEMM_ROW_DOTS;
+    j.by_rows = narrow || (along == SNI_GEMM_ACROSS && g->m > FEW_ROWS);
     j.few = narrow ? g->b : g->a;
     j.few_step = narrow ? g->b_col : g->a_row;
-    if (has_copy(g, j.way)) {
-        copy_lines(g, j.way, scratch);
+    if (has_copy(g, along)) {
+        copy_lines(g, along, scratch);
         j.few = scratch;
         j.few_step = g->k;
     }

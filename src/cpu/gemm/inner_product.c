@@ -1,4 +1,5 @@
-/* inner_product.c - blocking around the tiles of products by pairs (cpu/gemm/inner_product.h).
+/* inner_product.c - blocking around the tiles of Winograd's inner product
+ * (cpu/gemm/inner_product.h).
  *
  * A is packed, some row panels at a time, and meets all panels of B's columns. Where B is small it
  * stays in the second-level cache and one row panel after the other passes by; else as many row
@@ -32,13 +33,14 @@ int sni_inner_product_most(void) {
     return sni_cpu_kernels_get()->inner_product->most;
 }
 
-/* A row by a panel of columns takes 2 cycles for each term plainly. By pairs it takes 1.37 for
- * each, 22 more at the end, and the row's share of being packed: 26 parts of n for each term. */
+double sni_inner_product_gain(int64_t n, int64_t k, const sni_gemm_costs *c) {
+    double terms = (double)k, panels = (double)n / (double)sni_cpu_kernels_get()->nr;
+    return panels * (2 * c->inner_gain * terms * c->vector - c->inner_end) - c->inner_pack * terms;
+}
+
 bool sni_inner_product_suits(int64_t m, int64_t n, int64_t k) {
-    enum { MOST = 1 << 20 }; /* of either that makes a difference */
-    int64_t columns = sni_min(n, MOST), terms = sni_min(k, MOST);
     return m > sni_inner_product_most() && k % SNI_LEFT_STEPS == 0 &&
-           (63 * columns - 2600) * terms > 2200 * columns;
+           sni_inner_product_gain(n, k, &sni_costs_get()->gemm) > 0;
 }
 
 /* ---- The right operand ---- */

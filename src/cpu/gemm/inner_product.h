@@ -1,12 +1,12 @@
-/* inner_product.h - matrix products by pairs of terms: two terms of a sum for one product and two
- * additions.
+/* inner_product.h - matrix products by Winograd's inner product: two terms of a sum for one product
+ * and two additions.
  *
  * Winograd (1968) noticed that
  *
  *     x1 w1 + x2 w2 = (x1 + w2) (x2 + w1) - x1 x2 - w1 w2
  *
  * where the last two products belong to a row of X and to a column of W: they are summed once and
- * taken off at the end. That exchanges a product for an addition, which is worth nothing where both
+ * taken off at the end. That exchanges a product for an addition, which gains nothing where both
  * take the same units. AMD's cores since Zen have units that add beside those that multiply: with
  * ten of sixteen pairs summed so, and six as they are, both kinds are busy all the time and a
  * product takes 0.69 of the time that its multiplications alone would need.
@@ -23,6 +23,7 @@
 #ifndef SNI_CPU_GEMM_INNER_PRODUCT_H
 #define SNI_CPU_GEMM_INNER_PRODUCT_H
 
+#include "cpu/costs/costs.h"
 #include "cpu/gemm/product.h"
 
 #include <stddef.h>
@@ -33,8 +34,8 @@ typedef struct sni_inner_product_b {
     int64_t k, n;
     const float *panels;
     const float *numbers; /* sni_inner_product_numbers() */
-    const uint8_t *tame; /* sni_inner_product_flags(): whether a panel may be multiplied by pairs */
-    bool scaled;         /* its columns have been */
+    const uint8_t *tame;  /* sni_inner_product_flags(): whether a panel may be multiplied so */
+    bool scaled;          /* its columns have been */
 } sni_inner_product_b;
 
 /* Floats and flags that are kept of such an operand. */
@@ -56,7 +57,7 @@ typedef struct sni_inner_product_panel {
 /* Brings its columns to one size. False: some column has to be multiplied plainly. */
 bool sni_inner_product_scale_panel(const sni_inner_product_panel *panel);
 
-/* A tile of products by pairs of terms: A, k terms (a multiple of SNI_LEFT_STEPS), whose rows'
+/* A tile of inner products: A, k terms (a multiple of SNI_LEFT_STEPS), whose rows'
  * lines of so many lie side by side and a_step elements after one another, by a panel of B, less
  * what is too much, times factors. Meanwhile `each` lines of 64 bytes from `fetch` on come to the
  * second-level cache with every SNI_LEFT_STEPS terms, after which it moves on by fetch_step
@@ -92,8 +93,12 @@ struct sni_inner_product_kernels {
     void (*columns)(int64_t k, const float *b, double *squares, double *less);
 };
 
-/* True where products by pairs are the quicker ones, and there are kernels for them. */
+/* True where it saves cycles at all, and there are kernels for it. */
 bool sni_inner_product_pays(void);
+
+/* Cycles that it saves for each row: by sizes alone. A row by a panel of columns takes fewer for
+ * each term, some more at the end, and the row has to be packed. */
+double sni_inner_product_gain(int64_t n, int64_t k, const sni_gemm_costs *c);
 
 /* Most rows of a panel; 0: this tier has no such products. */
 int sni_inner_product_most(void);

@@ -1,4 +1,4 @@
-/* inner_product.isa.c - tiles of products by pairs of terms and the packing of their operands
+/* inner_product.isa.c - tiles of Winograd's inner product and the packing of their operands
  * (cpu/gemm/inner_product.h), for one instruction-set tier; see tier.isa.c. */
 #include "cpu/gemm/inner_product.h"
 #include "cpu/core/simd.h"

@@ -56,7 +56,8 @@ static bool fused_gemm_accepts(const sni_choice *c) {
 
 static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gemm_params *p = c->params;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, exact(c), state, err);
+    return sni_dense_pack(c, &(sni_dense_weight){1, p->trans_b != 0, p->alpha}, exact(c), state,
+                          err);
 }
 
 static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
@@ -120,8 +121,9 @@ static bool matmul_accepts(const sni_choice *c) {
 }
 
 static sn_status matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return sni_dense_is_weight(c, 1) ? sni_dense_pack(c, 1, false, 1.0f, exact(c), state, err)
-                                     : SN_OK;
+    return sni_dense_is_weight(c, 1)
+               ? sni_dense_pack(c, &(sni_dense_weight){1, false, 1}, exact(c), state, err)
+               : SN_OK;
 }
 
 static sn_status matmul_run(sni_kernel *k) {
@@ -162,7 +164,8 @@ static bool fused_matmul_accepts(const sni_choice *c) {
 static sn_status fused_matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_fused_matmul_params *p = c->params;
     if (!has_plain_weight(c)) return SN_OK;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, exact(c), state, err);
+    return sni_dense_pack(c, &(sni_dense_weight){1, p->trans_b != 0, p->alpha}, exact(c), state,
+                          err);
 }
 
 static sn_status fused_matmul_run(sni_kernel *k) {
@@ -202,10 +205,26 @@ static bool linear_accepts(const sni_choice *c) {
     return matmul_accepts(c) && sni_cpu_act(&p->activation, &e.act, &e.p0, &e.p1);
 }
 
-static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
+static sni_dense_weight linear_weight(const sni_choice *c) {
     const sni_linear_params *p = c->params;
+    return (sni_dense_weight){1, p->trans_w != 0, 1};
+}
+
+static uint32_t linear_variant(const sni_choice *c) {
+    return c->variant;
+}
+
+/* A matrix that no file knows is never packed. */
+static int linear_variants(const sni_choice *c, uint32_t *out) {
+    sni_dense_weight w = linear_weight(c);
+    out[0] = 0;
+    return sni_dense_is_weight(c, 1) ? sni_dense_variants(c, &w, out) : 1;
+}
+
+static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
     if (!sni_dense_is_weight(c, 1)) return SN_OK;
-    return sni_dense_pack(c, 1, p->trans_w != 0, 1, c->numerics, state, err);
+    sni_dense_weight w = linear_weight(c);
+    return sni_dense_pack(c, &w, c->numerics, state, err);
 }
 
 static sn_status linear_run(sni_kernel *k) {
@@ -247,6 +266,8 @@ const sni_impl sni_cpu_linear = {
     .op = "Linear",
     .domain = "ai.sinter",
     .accepts = linear_accepts,
+    .variant = linear_variant,
+    .variants = linear_variants,
     .uses = linear_uses,
     .prepare = linear_prepare,
     .release = free,

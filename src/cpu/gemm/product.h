@@ -1,6 +1,7 @@
 /* product.h - matrix products that are described by where their rows come from and where results
- * go, for methods that bring operands to a form of their own: by pairs of terms
- * (cpu/gemm/inner_product.h) and by digits (cpu/gemm/emulated.h). Rows are dealt out to panels. */
+ * go, for methods that bring operands to a form of their own: Winograd's inner
+ * product (cpu/gemm/inner_product.h) and emulation on int8 tiles (cpu/gemm/emulated.h). Rows are
+ * dealt out to panels. */
 #ifndef SNI_CPU_GEMM_PRODUCT_H
 #define SNI_CPU_GEMM_PRODUCT_H
 

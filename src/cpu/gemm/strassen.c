@@ -1,4 +1,4 @@
-/* strassen.c - matrix products by seven products for eight: Strassen's method on panels, with
+/* strassen.c - Strassen's method on panels, seven products for eight, with
  * signs that leave nothing but differences of B.
  *
  * Two row panels of A and two panels of B, each cut in the middle, are matrices of two by two
@@ -13,10 +13,10 @@
  *
  * Sums go on from tile to tile in registers, and the tiles themselves take one quarter of B from
  * the other: next to their products that costs little, while sums of B kept in memory would go to
- * the second-level cache and back for each use. What is paired are neighbours, so that the method
+ * the second-level cache and back for each use. What is combined are neighbours, so that the method
  * needs no memory but for the sums of a few row panels, and gives the same bits however C is cut.
  *
- * A row's errors are then as large as if it had the numbers of the row it is paired with, and a
+ * A row's errors are then as large as if it had the numbers of the row it is combined with, and a
  * column's likewise; an infinity would reach both. So the sums' kernels look at all numbers, and
  * pairs whose sizes differ much, or which hold a very large number, are multiplied as they are. */
 #include "cpu/gemm/gemm_blocks.h"
@@ -25,9 +25,6 @@
 #include "base/threadpool.h"
 
 enum {
-    LEAST_ROWS = 40,   /* of A that are worth the trouble, */
-    MORE_ROWS = 96,    /* or with tiles of few rows, for which B's differences are more work */
-    HIGH_TILE = 12,    /* rows of a tile that are not few */
     LEAST_DEPTH = 128, /* of a k-block that is worth more ends of tiles */
     LEAST_COLUMNS = 6, /* panels of B that are worth the sums of A */
     QUARTERS = 7,      /* of a pair of row panels, or sums of quarters */
@@ -36,12 +33,6 @@ enum {
 };
 static const int32_t SPREAD = 3 * EXPONENT;             /* a pair's sizes: one 8 times the other */
 static const int32_t HUGE_SIZE = (127 + 60) * EXPONENT; /* 2^60: sums and products stay finite */
-
-bool sni_gemm_is_strassen(const sni_gemm_f32 *g) {
-    int64_t least = sni_cpu_kernels_get()->mr < HIGH_TILE ? MORE_ROWS : LEAST_ROWS;
-    return g->even && g->packed_b && !g->packed_a && g->a_col == 1 && !sni_gemm_is_scaled(g) &&
-           g->m >= least;
-}
 
 /* Floats of a pair of row panels with their sums. */
 static int64_t pair_size(const sni_cpu_kernels *kernels, int64_t kc) {

@@ -1,17 +1,15 @@
 #!/bin/bash
 # run.sh BUILD - programs of npm and PyPI that bring their models, on the ONNX Runtime that they come with and on
 # Sinter's library in its place: both must give the same answers. Skipped where a registry cannot be reached.
-here=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$here/../../.." && pwd)
+. "$(dirname "$0")/../../common.sh"
+here=$top/tests/clients/programs
 build=$(realpath "$1")
 library=$(realpath "$build/libonnxruntime.so.1") || exit 1
-data=${SINTER_TEST_DATA:-$top/build-test/data}/programs
+data=$data/programs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$data"
-
-skip() { echo "$1"; exit 77; }
-command -v node >/dev/null && command -v npm >/dev/null || skip "npm is not there"
+need node npm
 
 # ---- The programs, installed once: no script of a package runs ----
 cat >"$work/package.json" <<'END'
@@ -22,7 +20,7 @@ END
 cmp -s "$work/package.json" "$data/package.json" || { rm -rf "$data/node_modules"; cp "$work/package.json" "$data"; }
 [ -e "$data/installed" ] && [ "$data/installed" -nt "$data/package.json" ] || {
     npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps --prefix "$data" >"$data/npm.log" 2>&1 ||
-        skip "npm does not bring the programs; see $data/npm.log"
+        unreachable "the programs; see $data/npm.log"
     touch "$data/installed"
 }
 python=/usr/bin/python3
@@ -30,7 +28,7 @@ python=/usr/bin/python3
     $python -m venv "$data/venv" >"$data/pip.log" 2>&1 &&
         "$data/venv/bin/pip" install --no-deps numpy click python-dotenv flatbuffers protobuf packaging onnxruntime \
             magika sherpa-onnx-core sherpa-onnx-bin >>"$data/pip.log" 2>&1 ||
-        skip "pip does not bring the programs; see $data/pip.log"
+        unreachable "the programs; see $data/pip.log"
 }
 
 # ---- A copy of each with Sinter's library over theirs ----

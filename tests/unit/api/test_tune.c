@@ -207,6 +207,86 @@ static void test_nonsense(void **state) {
     sn_model_destroy(model);
 }
 
+/* ---- Dense layers ---- */
+
+/* A layer of 128 rows by 256 x 256 weights, which are sines. */
+static const char dense_text[] =
+    "<ir_version: 8, opset_import: [\"\" : 18]> g (float[128,256] x) => (float[128,256] y) "
+    "<int64 zero = {0}, int64 one = {1}, int64 n = {65536}, int64[2] s = {256,256}> { "
+    "r = Range(zero, n, one) f = Cast<to = 1>(r) v = Sin(f) w = Reshape(v, s) "
+    "h = MatMul(x, w) y = Relu(h) }";
+
+typedef struct dense_seen {
+    uint32_t position;
+    int count;
+    char names[SNI_MAX_CANDIDATES][SNI_IMPL_NAME];
+} dense_seen;
+
+static void note_dense(void *ctx, uint32_t graph, uint32_t node, const sni_choice *c) {
+    dense_seen *seen = ctx;
+    sni_candidate found[SNI_MAX_CANDIDATES];
+    if (graph != 0 || !sni_str_is(c->node->type, "Linear")) return;
+    seen->position = node;
+    seen->count = sni_ep_candidates(c, found);
+    for (int i = 0; i < seen->count; i++)
+        sni_candidate_name(found[i].impl, found[i].variant, seen->names[i]);
+}
+
+static sn_value *run_dense(sn_session *session) {
+    sn_error err = {0};
+    sn_binding in = {.name = "x"}, out = {.name = "y"};
+    assert_int_equal(sn_tensor_create(SN_FLOAT32, 2, (int64_t[]){128, 256}, &in.value, NULL),
+                     SN_OK);
+    float *data = sn_tensor_data(in.value);
+    for (size_t i = 0; i < sn_tensor_count(in.value); i++) data[i] = cosf((float)i * 0.3f);
+    if (sn_session_run(session, NULL, &in, 1, &out, 1, &err) != SN_OK) fail_msg("%s", err.message);
+    sn_value_destroy(in.value);
+    return out.value;
+}
+
+static size_t uses_of(const sn_session *session, const char *family) {
+    const char *name;
+    size_t count = 0;
+    for (size_t i = 0; sn_session_rule(session, i, &name, &count); i++)
+        if (strcmp(name, family) == 0) return count;
+    fail_msg("there is no %s", family);
+    return 0;
+}
+
+/* Every algorithm that a layer's weights can be packed for is a candidate, and runs if it is what
+ * tuning has chosen: plain sums are one of them, so that a session can go without Strassen's. */
+static void test_dense_layers(void **state) {
+    (void)state;
+    sn_error err = {0};
+    sn_model *model;
+    dense_seen seen = {.count = 0};
+    if (sn_model_load_text(dense_text, strlen(dense_text), &model, &err) != SN_OK)
+        fail_msg("%s", err.message);
+    sn_session *base = open_session(model);
+    base->pool.choosing.on_choice = note_dense;
+    base->pool.choosing.on_choice_ctx = &seen;
+    sn_value *want = run_dense(base);
+    assert_true(seen.count >= 2);
+    size_t plain = 0;
+    for (int i = 0; i < seen.count; i++) {
+        sni_finished_key key = {.node = seen.position};
+        memcpy(key.impl, seen.names[i], SNI_IMPL_NAME);
+        sn_session *session = open_session(model);
+        session->pool.choosing.tuned = &key;
+        session->pool.choosing.n_tuned = 1;
+        sn_value *got = run_dense(session);
+        assert_true(difference(got, want) <= 1e-5f);
+        plain += !uses_of(session, "strassen") && !uses_of(session, "inner-product") &&
+                 !uses_of(session, "emulated-gemm");
+        sn_value_destroy(got);
+        sn_session_destroy(session);
+    }
+    assert_int_equal(plain, 1);
+    sn_value_destroy(want);
+    sn_session_destroy(base);
+    sn_model_destroy(model);
+}
+
 /* ---- Tuning ---- */
 
 static void test_tuned(void **state) {
@@ -314,7 +394,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_candidates), cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_tuned),      cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_inputs),     cmocka_unit_test(test_dense_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_team.c - threads that help each other: every unit is done once, whoever is slow. */
+/* test_work_stealing.c - threads that help each other: every unit is done once, whoever is slow. */
 #include "unit.h"
 
 #include "base/work_stealing.h"
@@ -17,7 +17,7 @@ typedef struct task {
     atomic_bool bad;
 } task;
 
-/* Work that is on its owner's stack, as it is wherever a team is used. */
+/* Work that is on its owner's stack, as it is wherever threads steal work. */
 typedef struct work {
     int owner, round;
 } work;

@@ -3,10 +3,12 @@
  * picture half as high and wide, over which the convolution has stride 1 and half the taps. */
 #include "base/threadpool.h"
 #include "cpu/conv/conv_algorithms.h"
+#include "cpu/conv/conv_costs.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,23 +58,28 @@ typedef struct phases_choice {
     sni_wino_variant variant;
 } phases_choice;
 
-/* False where the direct sums are quicker. */
-static bool phases_choose(const sni_choice *c, phases_choice *out) {
+/* INFINITY where direct sums over phases are quicker. */
+static double choose(const sni_choice *c, const sni_costs *costs, phases_choice *out) {
     sni_conv_geometry *g = &out->g, *phases = &out->phases;
     bool plain;
     if (!sni_blocked_geometry(c, g, &plain) || g->pad_top < 0 || g->pad_left < 0 || g->n < 1 ||
         g->out_h < 1 || g->out_w < 1)
-        return false;
+        return INFINITY;
     *phases = phases_of(g);
-    if (!sni_wino_choose(phases, false, false, &out->variant)) return false;
+    double limit = sni_wino_part * sni_conv_direct_cost(phases, costs);
+    if (!sni_wino_choose(phases, false, limit, costs, &out->variant)) return INFINITY;
     double copied =
         (double)g->n * (double)phases->in_channels * (double)(phases->in_h * phases->in_w);
-    return sni_wino_cost(phases, &out->variant) + copied < sni_wino_cost(g, NULL);
+    return sni_wino_cost(phases, &out->variant, costs) + copied;
 }
 
-bool sni_conv_phases_suits(const sni_choice *c) {
+double sni_conv_phases_cycles(const sni_choice *c, const sni_costs *costs) {
     phases_choice p;
-    return phases_choose(c, &p);
+    return choose(c, costs, &p);
+}
+
+static bool phases_choose(const sni_choice *c, phases_choice *out) {
+    return choose(c, sni_costs_get(), out) < INFINITY;
 }
 
 /* Points along the axes, and where the taps begin. */

@@ -3,10 +3,12 @@
 #include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/conv/conv_algorithms.h"
+#include "cpu/conv/conv_costs.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct wino_weights {
@@ -38,11 +40,17 @@ static bool has_variant(const sni_conv_geometry *g) {
     return sni_wino_variant_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
-/* The variant for a choice: the one that tuning has chosen, or the quickest by estimate. */
-static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_variant *variant) {
-    bool pair = c->numerics & SNI_NUMERICS_INNER_PRODUCT;
+/* The variant for a choice: the one that tuning has chosen, or the quickest by estimate, if it is
+ * quicker than direct sums. */
+static bool choose(const sni_choice *c, const sni_conv_geometry *g, const sni_costs *costs,
+                   sni_wino_variant *variant) {
+    bool inner_product = c->numerics & SNI_NUMERICS_INNER_PRODUCT;
     uint32_t number = c->variant % INNER_PRODUCT;
-    if (!c->variant) return sni_wino_choose(g, pair, c->numerics & SNI_NUMERICS_EMULATED, variant);
+    if (!c->variant) {
+        sni_conv_geometry known = sni_conv_known_geometry(g);
+        double limit = sni_wino_part * sni_conv_direct_cost(&known, costs);
+        return sni_wino_choose(g, inner_product, limit, costs, variant);
+    }
     if (number == TAPS) return sni_wino_variant_of_taps(g, variant);
     if (!sni_wino_variant_of(g, (int)number / 16, (int)number % 16, variant)) return false;
     variant->inner_product = c->variant >= INNER_PRODUCT;
@@ -55,17 +63,19 @@ bool sni_conv_winograd_supports(const sni_choice *c) {
            has_variant(&group);
 }
 
-bool sni_conv_winograd_suits(const sni_choice *c) {
+double sni_conv_winograd_cycles(const sni_choice *c, const sni_costs *costs) {
     sni_conv_geometry g, group;
     sni_wino_variant variant;
-    return geometry_of(c, &g, &group) && choose(c, &group, &variant);
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, costs, &variant)) return INFINITY;
+    group = sni_conv_known_geometry(&group);
+    return (double)g.groups * sni_wino_cost(&group, &variant, costs) / sni_wino_part;
 }
 
 /* Points along the axes; what prepare makes for these shapes. */
 uint32_t sni_conv_winograd_variant(const sni_choice *c) {
     sni_conv_geometry g, group;
     sni_wino_variant variant;
-    if (!geometry_of(c, &g, &group) || !choose(c, &group, &variant)) return 0;
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, sni_costs_get(), &variant)) return 0;
     return variant.taps ? TAPS
                         : (uint32_t)(16 * variant.t_h + variant.t_w) +
                               (variant.inner_product ? INNER_PRODUCT : 0);
@@ -76,7 +86,7 @@ sn_status sni_conv_winograd_prepare(const sni_choice *c, void **state, sn_error 
     const sni_unaligned_float *w;
     wino_weights made = {0};
     bool filled;
-    if (!geometry_of(c, &g, &group) || !choose(c, &group, &made.variant))
+    if (!geometry_of(c, &g, &group) || !choose(c, &group, sni_costs_get(), &made.variant))
         return sni_fail(err, SN_INTERNAL, "no variant of Winograd convolution");
     made.group = sni_wino_packed_size(&group, &made.variant);
     SN_TRY(sni_cpu_floats(c, made.group * (size_t)g.groups, &made.points, &filled, err));
@@ -170,17 +180,18 @@ sn_status sni_conv_winograd_run(sni_kernel *k) {
     return SN_OK;
 }
 
-/* Every size of tiles that the convolution has, with pairs of terms where those are allowed. */
+/* Every size of tiles that the convolution has, with inner products where those are allowed. */
 int sni_conv_winograd_variants(const sni_choice *c, uint32_t *out) {
     sni_conv_geometry g, group;
     sni_wino_variant f;
     int count = 0;
     if (!geometry_of(c, &g, &group)) return 0;
-    bool pair = c->numerics & SNI_NUMERICS_INNER_PRODUCT && sni_wino_takes_inner_product(&group);
+    bool inner_product =
+        c->numerics & SNI_NUMERICS_INNER_PRODUCT && sni_wino_takes_inner_product(&group);
     for (int points = 4; points <= SNI_WINO_POINTS; points += 2) {
         int t_h = group.kernel_h > 1 ? points : 1, t_w = group.kernel_w > 1 ? points : 1;
         if (sni_wino_variant_of(&group, t_h, t_w, &f))
-            out[count++] = (uint32_t)(16 * t_h + t_w) + (pair ? INNER_PRODUCT : 0);
+            out[count++] = (uint32_t)(16 * t_h + t_w) + (inner_product ? INNER_PRODUCT : 0);
     }
     if (sni_wino_variant_of_taps(&group, &f)) out[count++] = TAPS;
     return count;

@@ -19,6 +19,7 @@
 #define SNI_CPU_CONV_WINOGRAD_WINOGRAD_H
 
 #include "cpu/conv/conv.h"
+#include "cpu/costs/costs.h"
 
 /* How a convolution is cut; t = m + r - 1 is 1, 4, 6, 8 or 10. */
 typedef struct sni_wino_variant {
@@ -112,18 +113,17 @@ bool sni_wino_variant_of(const sni_conv_geometry *g, int t_h, int t_w, sni_wino_
 /* The variant of taps, if there is one. */
 bool sni_wino_variant_of_taps(const sni_conv_geometry *g, sni_wino_variant *variant);
 
-/* Cycles that the convolution is expected to take on one thread: with a variant, or directly
- * (variant NULL). Sizes must be known. Not for comparing machines. */
-double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *variant);
+/* Cycles of one thread that a variant is expected to take. Sizes must be known. Not for comparing
+ * machines. */
+double sni_wino_cost(const sni_conv_geometry *g, const sni_wino_variant *variant,
+                     const sni_costs *costs);
 
-/* The variant that is expected to be the quickest; false if the direct way is, or there is none.
- * Does not depend on threads, because results do on the variant; it does on the number of images,
- * which share the weights. Sizes that are not known (below 1) are taken to be those of one middling
- * picture. `inner_product`: products are made by Winograd's inner product
- * (cpu/gemm/inner_product.h) where that is quicker; `emulated`: the direct way is the emulated
- * product (cpu/gemm/emulated.h) where that is. */
-bool sni_wino_choose(const sni_conv_geometry *g, bool inner_product, bool emulated,
-                     sni_wino_variant *variant);
+/* The variant that is expected to be the quickest; false if none takes less than `limit` cycles.
+ * Does not depend on threads. Sizes that are not known (below 1) are taken to be those of one
+ * middling picture. `inner_product`: products are Winograd inner products
+ * (cpu/gemm/inner_product.h) where those are quicker. */
+bool sni_wino_choose(const sni_conv_geometry *g, bool inner_product, double limit,
+                     const sni_costs *costs, sni_wino_variant *variant);
 
 /* Floats of packed weights. */
 size_t sni_wino_packed_size(const sni_conv_geometry *g, const sni_wino_variant *variant);
