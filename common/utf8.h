@@ -16,7 +16,7 @@ size_t co_utf8_encode(uint32_t code, char bytes[4]);
 const char *co_json_escape(const char *text, size_t size, size_t *used, char bytes[4],
                            size_t *length);
 
-/* Decodes the inside of a JSON string into `out`, which has room for `size` bytes and a NUL. NULL,
+/* Decodes the inside of a JSON string into `out`, which holds `size` bytes and a NUL. NULL,
  * or what is wrong with it. */
 const char *co_json_unescape(const char *text, size_t size, char *out, size_t *length);
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SHAPES = 4096, MOST_SYMBOLS = 8 };
+enum { MAX_SHAPES = 4096, MAX_SYMBOLS = 8 };
 
 /* One shape: values of named dimensions. */
 typedef struct shape {
     char *text; /* "N=1,T=16"; owned: the symbols point into it */
-    cli_shape_arg symbols[MOST_SYMBOLS];
+    cli_shape_arg symbols[MAX_SYMBOLS];
     size_t count;
     double first_ms, least_ms, total_ms;
     size_t runs; /* after the first */
@@ -31,7 +31,7 @@ static bool read_symbols(shape *s) {
     for (char *part; (part = strsep(&rest, ",")) != NULL;) {
         char *equals = strrchr(part, '=');
         int64_t dim;
-        if (!equals || equals == part || s->count == MOST_SYMBOLS ||
+        if (!equals || equals == part || s->count == MAX_SYMBOLS ||
             !cli_parse_int(equals + 1, &dim) || dim < 0)
             return false;
         s->symbols[s->count++] = (cli_shape_arg){
@@ -41,7 +41,7 @@ static bool read_symbols(shape *s) {
 }
 
 static bool add_shape(rotation *r, const char *text) {
-    if (r->count == MOST_SHAPES) return false;
+    if (r->count == MAX_SHAPES) return false;
     shape *s = &r->shapes[r->count++];
     s->text = cli_strdup(text);
     return read_symbols(s);
@@ -72,7 +72,7 @@ static bool add_entry(rotation *r, const char *entry) {
 static bool read_list(rotation *r, const char *list) {
     char *copy = cli_strdup(list), *rest = copy;
     bool ok = true;
-    r->shapes = cli_alloc(MOST_SHAPES, sizeof *r->shapes);
+    r->shapes = cli_alloc(MAX_SHAPES, sizeof *r->shapes);
     for (char *entry; ok && (entry = strsep(&rest, "; ")) != NULL;)
         if (entry[0]) ok = add_entry(r, entry);
     free(copy);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_RUNS 5
+#define MIN_RUNS 5
 
 typedef struct settings {
     cli_model_args model;
@@ -29,7 +29,7 @@ typedef struct results {
     double load_ms, prepare_ms, first_ms;
     samples all; /* in order of time, later sorted */
     double total_ms, drift;
-    double least, median, p90, p99, most, mean;
+    double min, median, p90, p99, max, mean;
     uint64_t peak_bytes, arena_bytes;
 } results;
 
@@ -40,7 +40,7 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     if (taken) return taken > 0;
     switch (id) {
     case OPT_WARMUP:
-        return cli_args_int(args, value, 0, CLI_MOST_RUNS, &s->warm_up);
+        return cli_args_int(args, value, 0, CLI_MAX_RUNS, &s->warm_up);
     case OPT_SHAPES:
         s->shapes = value;
         return true;
@@ -76,7 +76,7 @@ static sn_status run_once(sn_session *session, const cli_inputs *inputs, cli_inp
 
 static bool has_enough(const settings *s, size_t runs, double spent_ms) {
     if (s->how.runs) return runs >= (size_t)s->how.runs;
-    return (runs >= LEAST_RUNS && spent_ms >= s->how.seconds * 1e3) || runs >= CLI_MOST_RUNS;
+    return (runs >= MIN_RUNS && spent_ms >= s->how.seconds * 1e3) || runs >= CLI_MAX_RUNS;
 }
 
 static sn_status measure(const settings *s, sn_session *session, const cli_inputs *inputs,
@@ -127,8 +127,8 @@ static void summarise(results *r) {
         r->drift = median_of(r->all.ms + count - third, third) / median_of(r->all.ms, third) - 1;
     }
     qsort(r->all.ms, count, sizeof *r->all.ms, by_size);
-    r->least = r->all.ms[0];
-    r->most = r->all.ms[count - 1];
+    r->min = r->all.ms[0];
+    r->max = r->all.ms[count - 1];
     r->median = percentile(r->all.ms, count, 0.5);
     r->p90 = percentile(r->all.ms, count, 0.9);
     r->p99 = percentile(r->all.ms, count, 0.99);
@@ -138,7 +138,7 @@ static void summarise(results *r) {
 
 /* Adds one line for each reason to distrust the figures. */
 static void add_warnings(const results *r, cli_text *out) {
-    if (r->all.count < 3 * LEAST_RUNS) {
+    if (r->all.count < 3 * MIN_RUNS) {
         cli_text_addf(out, "only %zu runs were measured\n", r->all.count);
     }
     if (r->p90 > 1.2 * r->median) {
@@ -159,7 +159,7 @@ static void show_text(const settings *s, const results *r) {
     cli_text_addf(&out, "\n  load        %10.3f ms\n  prepare     %10.3f ms\n", r->load_ms,
                   r->prepare_ms);
     cli_text_addf(&out, "  first run   %10.3f ms\n", r->first_ms);
-    cli_text_addf(&out, "  min         %10.3f ms\n  median      %10.3f ms\n", r->least, r->median);
+    cli_text_addf(&out, "  min         %10.3f ms\n  median      %10.3f ms\n", r->min, r->median);
     cli_text_addf(&out, "  p90         %10.3f ms\n  p99         %10.3f ms\n", r->p90, r->p99);
     cli_text_addf(&out, "  mean        %10.3f ms\n", r->mean);
     cli_text_addf(&out, "  throughput  %10.2f runs/s (%zu runs)\n",
@@ -189,11 +189,11 @@ static void show_json(const settings *s, const results *r) {
         {"load_ms", r->load_ms},
         {"prepare_ms", r->prepare_ms},
         {"first_run_ms", r->first_ms},
-        {"min_ms", r->least},
+        {"min_ms", r->min},
         {"median_ms", r->median},
         {"p90_ms", r->p90},
         {"p99_ms", r->p99},
-        {"max_ms", r->most},
+        {"max_ms", r->max},
         {"mean_ms", r->mean},
         {"drift", r->drift},
         {"runs_per_second", (double)r->all.count * 1e3 / r->total_ms},
@@ -278,8 +278,7 @@ int cli_cmd_bench(cli_args *args) {
     int code = cli_args_read(args, take_option, &s);
     if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
     if (code < 0 && s.shapes)
-        code =
-            cli_bench_shapes(&s.model, s.shapes, s.how.runs ? s.how.runs : LEAST_RUNS, s.how.json);
+        code = cli_bench_shapes(&s.model, s.shapes, s.how.runs ? s.how.runs : MIN_RUNS, s.how.json);
     if (code < 0) code = bench(&s, &model, &session);
     sn_session_destroy(session);
     sn_model_destroy(model);

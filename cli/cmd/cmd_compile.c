@@ -60,13 +60,14 @@ static sn_status tune(sn_session *session, const cli_inputs *inputs, cli_inputs 
                           outputs->count, err);
 }
 
-static int compile(const settings *s, const sn_model *model, sn_session *session,
-                   cli_inputs *inputs, cli_inputs *outputs) {
+static int compile(void *ctx, cli_loaded *l) {
+    const settings *s = ctx;
+    sn_session *session = l->session;
     sn_error err = {0};
-    int code = cli_run_once("compile", &s->model, model, session, inputs, outputs);
+    int code = cli_run_once("compile", &s->model, l->model, session, &l->inputs, &l->outputs);
     if (code != CLI_OK) return code;
     uint64_t size;
-    if (s->tune && tune(session, inputs, outputs, &err) != SN_OK)
+    if (s->tune && tune(session, &l->inputs, &l->outputs, &err) != SN_OK)
         return cli_complain_error("compile", &err, CLI_RUN_FAILED);
     if (write_compiled(s, session, &size, &err) != SN_OK)
         return cli_complain_error("compile", &err, CLI_RUN_FAILED);
@@ -84,15 +85,6 @@ static int compile(const settings *s, const sn_model *model, sn_session *session
 
 int cli_cmd_compile(cli_args *args) {
     settings s = {0};
-    cli_loaded l = {0};
-    cli_model_args_init(&s.model, args);
-    s.model.random = true;
-    int code = cli_args_read(args, take_option, &s);
-    if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
-    if (code < 0 && !s.path) code = cli_args_missing(args, "-o FILE");
-    if (code < 0) code = cli_load(&s.model, &l);
-    if (l.session) code = compile(&s, l.model, l.session, &l.inputs, &l.outputs);
-    cli_loaded_free(&l);
-    cli_model_args_free(&s.model);
-    return code;
+    cli_conversion c = {&s.model, &s.path, take_option, compile, &s, false};
+    return cli_convert(args, &c);
 }

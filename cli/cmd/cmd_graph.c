@@ -63,7 +63,8 @@ static sn_status write_graph(const settings *s, const sn_session *session, const
     return status == SN_OK ? closed : status;
 }
 
-static int draw(const settings *s, cli_loaded *l) {
+static int draw(void *ctx, cli_loaded *l) {
+    const settings *s = ctx;
     sn_error err = {0};
     if (s->stage == SN_STAGE_PLAN) {
         int code = cli_run_once("graph", &s->model, l->model, l->session, &l->inputs, &l->outputs);
@@ -84,15 +85,6 @@ static int draw(const settings *s, cli_loaded *l) {
 
 int cli_cmd_graph(cli_args *args) {
     settings s = {.stage = SN_STAGE_OPT};
-    cli_loaded l = {0};
-    cli_model_args_init(&s.model, args);
-    s.model.random = true;
-    int code = cli_args_read(args, take_option, &s);
-    if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
-    if (code < 0 && !s.path) code = cli_args_missing(args, "-o FILE");
-    if (code < 0) code = cli_load(&s.model, &l);
-    if (l.session) code = draw(&s, &l);
-    cli_loaded_free(&l);
-    cli_model_args_free(&s.model);
-    return code;
+    cli_conversion c = {&s.model, &s.path, take_option, draw, &s, false};
+    return cli_convert(args, &c);
 }

@@ -197,7 +197,8 @@ static int check_and_show(const settings *s, const cli_loaded *l, const sn_model
     return same ? CLI_OK : CLI_FAILED;
 }
 
-static int optimize(const settings *s, cli_loaded *l) {
+static int optimize(void *ctx, cli_loaded *l) {
+    const settings *s = ctx;
     sn_error err = {0};
     sn_model *again = NULL;
     cli_inputs got = {0}, want = {0};
@@ -221,16 +222,6 @@ static int optimize(const settings *s, cli_loaded *l) {
 
 int cli_cmd_optimize(cli_args *args) {
     settings s = {0};
-    cli_loaded l = {0};
-    cli_model_args_init(&s.model, args);
-    s.model.random = true;
-    s.model.portable = true;
-    int code = cli_args_read(args, take_option, &s);
-    if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
-    if (code < 0 && !s.path) code = cli_args_missing(args, "-o FILE");
-    if (code < 0) code = cli_load(&s.model, &l);
-    if (l.session) code = optimize(&s, &l);
-    cli_loaded_free(&l);
-    cli_model_args_free(&s.model);
-    return code;
+    cli_conversion c = {&s.model, &s.path, take_option, optimize, &s, true};
+    return cli_convert(args, &c);
 }

@@ -59,7 +59,7 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
     for (int i = 0; i < 2 && status == SN_OK; i++)
         status = run_once(session, NULL, inputs, outputs, &us, err);
     cli_progress_start(&progress);
-    for (int64_t i = 0; status == SN_OK && i < (s->how.runs ? s->how.runs : CLI_MOST_RUNS); i++) {
+    for (int64_t i = 0; status == SN_OK && i < (s->how.runs ? s->how.runs : CLI_MAX_RUNS); i++) {
         double spent = (cli_now_ms() - start) * 1e-3;
         if (!s->how.runs && i >= 3 && spent >= s->how.seconds) break;
         status = run_once(session, profile, inputs, outputs, &us, err);

@@ -46,7 +46,7 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
 int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
                          int id, const char *value);
 
-enum { CLI_MOST_RUNS = 10000000 };
+enum { CLI_MAX_RUNS = 10000000 };
 
 /* How long bench and profile measure, and how they show it. */
 typedef struct cli_measuring {
@@ -91,6 +91,20 @@ typedef struct cli_loaded {
  * CLI_OK. */
 int cli_load(const cli_model_args *m, cli_loaded *out);
 void cli_loaded_free(cli_loaded *loaded);
+
+/* A command that makes a file (-o) of a model. `model` and `*path` are parts of `settings`. */
+typedef struct cli_conversion {
+    cli_model_args *model;
+    const char *const *path;
+    cli_take_fn take; /* sets them, with `settings` as its ctx */
+    int (*run)(void *settings, cli_loaded *l);
+    void *settings;
+    bool portable; /* sn_session_options.portable */
+} cli_conversion;
+
+/* Reads the command line, loads the model with random values for its inputs allowed, and runs the
+ * command. Complains where something is missing; returns the exit code. */
+int cli_convert(cli_args *args, const cli_conversion *c);
 
 /* Makes inputs and outputs as the options say and runs the session once; complains with `what`, and
  * tells which free dimensions were 1 if that may be why the run failed. */

@@ -194,6 +194,21 @@ void cli_loaded_free(cli_loaded *loaded) {
     *loaded = (cli_loaded){0};
 }
 
+int cli_convert(cli_args *args, const cli_conversion *c) {
+    cli_loaded l = {0};
+    cli_model_args_init(c->model, args);
+    c->model->random = true;
+    c->model->portable = c->portable;
+    int code = cli_args_read(args, c->take, c->settings);
+    if (code < 0 && !c->model->model) code = cli_args_missing(args, "model");
+    if (code < 0 && !*c->path) code = cli_args_missing(args, "-o FILE");
+    if (code < 0) code = cli_load(c->model, &l);
+    if (l.session) code = c->run(c->settings, &l);
+    cli_loaded_free(&l);
+    cli_model_args_free(c->model);
+    return code;
+}
+
 /* Complains of a run that failed, and of sizes that nobody asked for if they may be why. */
 static int complain_of_run(const char *what, const cli_inputs *inputs, const sn_error *err) {
     cli_complain_error(what, err, CLI_RUN_FAILED);
@@ -222,7 +237,7 @@ int cli_run_once(const char *what, const cli_model_args *m, const sn_model *mode
 int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *value) {
     switch (id) {
     case OPT_RUNS:
-        return cli_args_int(args, value, 1, CLI_MOST_RUNS, &m->runs) ? 1 : -1;
+        return cli_args_int(args, value, 1, CLI_MAX_RUNS, &m->runs) ? 1 : -1;
     case OPT_SECONDS:
         return cli_args_real(args, value, 0.001, 1e6, &m->seconds) ? 1 : -1;
     case OPT_JSON:

@@ -24,7 +24,7 @@ static bool same_step(const cli_step *s, const sn_step_event *e) {
            strcmp(s->op, e->op) == 0;
 }
 
-/* Makes room for one more of `size` bytes. */
+/* Makes an array large enough for one more of `size` bytes. */
 static void *grown(void *items, size_t count, size_t *capacity, size_t size) {
     if (count < *capacity) return items;
     *capacity = *capacity ? *capacity * 2 : 256;

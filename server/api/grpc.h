@@ -43,7 +43,12 @@ srv_code srv_version_parse(sni_str text, int64_t *out); /* "" is 0: the newest *
 /* An entry of a map<string, message>: its key and a reader of its value. */
 bool srv_read_entry(sni_wire *wire, const sni_field *field, sni_str *key, sni_wire *value);
 
-/* grpc_infer.c */
+/* grpc_infer_read.c: from a message to a request that can be submitted. The outcome is in the
+ * request, too; raw inputs point into the message, which must live as long. */
+srv_code srv_grpc_read_request(srv_request *request, const srv_message *message);
+
+/* What methods do (srv_method): `message` is theirs to free.
+ * grpc_infer.c */
 void srv_grpc_infer(srv_call *call, srv_message *message); /* of a call or a stream */
 void srv_grpc_stream_last(srv_call *call);
 void srv_grpc_infer_closed(srv_call *call);

@@ -9,13 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static srv_model *model_of(srv_call *call, srv_message *message) {
-    srv_reader reader;
+/* The model that a message names, retained; NULL after the call has ended. */
+static srv_model *model_of(srv_call *call, const srv_message *message) {
     srv_named named;
-    srv_reader_open(&reader, message);
-    srv_read_named(&reader, &named);
-    srv_model *model = srv_reader_close(&reader, call) ? srv_call_model(call, &named) : NULL;
-    return model;
+    return srv_named_of(call, message, &named) ? srv_call_model(call, &named) : NULL;
 }
 
 /* ---- Configuration ------------------------------------------------------------------------ */
@@ -211,12 +208,9 @@ static void add_stats(void *ctx, const srv_index_entry *entry) {
 }
 
 void srv_grpc_statistics(srv_call *call, srv_message *message) {
-    srv_reader reader;
     srv_named named;
     model_stats *list = NULL;
-    srv_reader_open(&reader, message);
-    srv_read_named(&reader, &named);
-    if (srv_reader_close(&reader, call)) {
+    if (srv_named_of(call, message, &named)) {
         srv_model *model = named.name.n ? srv_call_model(call, &named) : NULL;
         if (model) {
             add_stats(&list, &(srv_index_entry){.model = model});
@@ -367,7 +361,8 @@ static void emit_settings(sni_out *out, const void *data) {
     for (const setting *s = data; s->name; s++) sni_put_message(out, 1, emit_setting, s);
 }
 
-static bool set_trace(srv_trace_settings *settings, sni_str key, sni_wire *value) {
+static bool set_trace(void *ctx, sni_str key, sni_wire *value) {
+    srv_trace_settings *settings = ctx;
     sni_field field;
     sni_str text = {"", 0};
     uint64_t number = 0;
@@ -405,33 +400,45 @@ static void answer_trace(srv_call *call) {
     srv_call_answer(call, emit_settings, list);
 }
 
-void srv_grpc_trace(srv_call *call, srv_message *message) {
-    srv_trace_settings settings = srv_trace_get(&srv_call_server(call)->trace);
+/* Gives the entries of a message's map of settings (field 1) to `set`; frees the message. False
+ * after the call has ended: it was malformed, or `set` did not take an entry (`refusal`). */
+static bool take_settings(srv_call *call, srv_message *message,
+                          bool (*set)(void *settings, sni_str key, sni_wire *value), void *settings,
+                          const char *refusal, bool *any) {
     srv_reader reader;
     sni_field field;
     sni_str key;
     sni_wire value;
-    bool any = false;
+    *any = false;
     srv_reader_open(&reader, message);
     while (sni_wire_next(&reader.wire, &field)) {
         if (field.number != 1 || !srv_read_entry(&reader.wire, &field, &key, &value)) continue;
-        any = true;
-        if (!set_trace(&settings, key, &value)) {
-            srv_call_end(call, SRV_INVALID, "a trace setting is unknown or has a wrong value");
-        }
+        *any = true;
+        if (!set(settings, key, &value)) srv_call_end(call, SRV_INVALID, refusal);
     }
     bool ok = srv_reader_close(&reader, call) && !call->ended;
     srv_message_free(message);
-    if (ok && any && settings.on && !srv_trace_possible(&srv_call_server(call)->trace)) {
+    return ok;
+}
+
+void srv_grpc_trace(srv_call *call, srv_message *message) {
+    srv_trace *trace = &srv_call_server(call)->trace;
+    srv_trace_settings settings = srv_trace_get(trace);
+    bool any;
+    if (!take_settings(call, message, set_trace, &settings,
+                       "a trace setting is unknown or has a wrong value", &any)) {
+        return;
+    }
+    if (any && settings.on && !srv_trace_possible(trace)) {
         srv_call_end(call, SRV_INVALID, "start the server with --trace FILE to trace");
         return;
     }
-    if (!ok) return;
-    if (any) srv_trace_set(&srv_call_server(call)->trace, &settings);
+    if (any) srv_trace_set(trace, &settings);
     answer_trace(call);
 }
 
-static bool set_log(srv_log_settings *settings, sni_str key, sni_wire *value) {
+static bool set_log(void *ctx, sni_str key, sni_wire *value) {
+    srv_log_settings *settings = ctx;
     sni_field field;
     sni_str text = {"", 0};
     uint64_t number = 0;
@@ -456,22 +463,11 @@ static bool set_log(srv_log_settings *settings, sni_str key, sni_wire *value) {
 }
 
 void srv_grpc_logging(srv_call *call, srv_message *message) {
-    srv_log_settings settings = srv_log_get(&srv_call_server(call)->log);
-    srv_reader reader;
-    sni_field field;
-    sni_str key;
-    sni_wire value;
-    bool known = true;
-    srv_reader_open(&reader, message);
-    while (sni_wire_next(&reader.wire, &field)) {
-        if (field.number != 1 || !srv_read_entry(&reader.wire, &field, &key, &value)) continue;
-        known = set_log(&settings, key, &value) && known;
-    }
-    bool ok = srv_reader_close(&reader, call);
-    srv_message_free(message);
-    if (!known) srv_call_end(call, SRV_INVALID, "a log setting is unknown");
-    if (!ok || !known) return;
-    srv_log_set(&srv_call_server(call)->log, &settings);
+    srv_logger *log = &srv_call_server(call)->log;
+    srv_log_settings settings = srv_log_get(log);
+    bool any;
+    if (!take_settings(call, message, set_log, &settings, "a log setting is unknown", &any)) return;
+    if (any) srv_log_set(log, &settings);
     setting list[] = {{"log_info", 'b', settings.info, NULL},
                       {"log_warning", 'b', settings.warning, NULL},
                       {"log_error", 'b', settings.error, NULL},

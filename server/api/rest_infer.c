@@ -1,5 +1,7 @@
-/* rest_infer.c - POST .../infer: the request from JSON and binary tensors, the answer as both. */
-#include "server/api/json_in.h"
+/* rest_infer.c - POST .../infer: from the connection to the scheduler and back, and the answer as
+ * JSON and binary tensors. rest_infer_read.c reads the request. */
+#include "server/api/rest_infer.h"
+#include "server/api/json_out.h"
 #include "server/engine/repository.h"
 #include "server/api/routes.h"
 #include "server/engine/scheduler.h"
@@ -15,22 +17,12 @@ typedef struct infer {
     srv_task task; /* brings the finished request back to the connection's loop */
     srv_http *http;
     srv_request *request;
-    bool binary;         /* tensors follow the text */
     bool binary_default; /* outputs are binary unless they say otherwise */
     srv_segment *segments;
     size_t segment_count;
     struct iovec *tail;
     srv_text *packed; /* strings in binary form, one for each output */
 } infer;
-
-/* An input as the JSON describes it, before its data is read. */
-typedef struct described {
-    srv_input *input;
-    bool has_name, has_type, has_shape, has_binary;
-    uint64_t binary_size;
-    const char *data; /* where its "data" begins in the text, or NULL */
-    bool data_read;
-} described;
 
 static void free_infer(infer *work) {
     for (size_t i = 0; work->packed && i < work->request->output_count; i++) {
@@ -45,288 +37,6 @@ static void infer_finished(srv_http *http) {
     http->work = NULL;
 }
 
-/* ---- Reading the JSON --------------------------------------------------------------------- */
-
-/* A failure that the request knows of already ends the reading, too. */
-static bool stop(srv_json_in *in) {
-    if (in->status == SN_OK) in->status = SN_BAD_DATA;
-    return false;
-}
-
-static bool read_shape(srv_json_in *in, srv_request *request, srv_input *input) {
-    if (!srv_json_array(in)) return false;
-    input->rank = 0;
-    while (srv_json_element(in)) {
-        int64_t dim;
-        if (!srv_json_int(in, &dim)) return false;
-        if (input->rank == SN_MAX_RANK || dim < 0) {
-            srv_request_fail(request, SRV_INVALID,
-                             dim < 0 ? "a shape has a negative dimension"
-                                     : "a shape has more than %d dimensions",
-                             SN_MAX_RANK);
-            return stop(in);
-        }
-        input->dims[input->rank++] = dim;
-    }
-    return in->status == SN_OK;
-}
-
-static bool read_type(srv_json_in *in, srv_request *request, srv_input *input) {
-    sni_str name;
-    if (!srv_json_string(in, &name)) return false;
-    input->dtype = srv_type_find(name);
-    if (input->dtype != SN_UNDEFINED) return true;
-    srv_request_fail(request, SRV_INVALID, "there is no datatype '%.*s'", SNI_FMT(name));
-    return stop(in);
-}
-
-static bool read_input_parameters(srv_json_in *in, srv_request *request, described *d) {
-    sni_str key;
-    if (!srv_json_object(in)) return false;
-    while (srv_json_member(in, &key)) {
-        if (sni_str_is(key, "binary_data_size")) {
-            d->has_binary = srv_json_uint(in, &d->binary_size);
-        } else if (sni_str_is(key, "shared_memory_region")) {
-            srv_request_fail(request, SRV_UNIMPLEMENTED, "shared memory is not supported");
-            return stop(in);
-        } else {
-            srv_json_skip(in);
-        }
-    }
-    return in->status == SN_OK;
-}
-
-/* Memory for the tensor and its elements from the JSON at `in`. */
-static bool read_data(srv_json_in *in, srv_request *request, described *d) {
-    if (!srv_tensor_has_json(d->input->dtype)) {
-        srv_request_fail(request, SRV_INVALID, "%s can only be sent as binary data",
-                         srv_type_name(d->input->dtype));
-        return stop(in);
-    }
-    /* every element takes two characters at least: no memory for a shape that the text cannot fill
-     */
-    if (d->input->dtype != SN_STRING || d->input->rank > 0) {
-        int64_t count = 1;
-        for (int i = 0; i < d->input->rank; i++) {
-            if (__builtin_mul_overflow(count, d->input->dims[i], &count)) count = INT64_MAX / 32;
-            if (count > in->end - in->start && count != 0) count = INT64_MAX / 32;
-        }
-        if (count > in->end - in->start) {
-            srv_request_fail(request, SRV_INVALID, "input '%.*s' has fewer elements than its shape",
-                             SNI_FMT(d->input->name));
-            return stop(in);
-        }
-    }
-    if (srv_input_allocate(request, d->input) != SRV_OK) return stop(in);
-    d->data_read = true;
-    return srv_tensor_read(in, d->input);
-}
-
-static bool read_member(srv_json_in *in, srv_request *request, described *d, sni_str key) {
-    if (sni_str_is(key, "name")) {
-        d->has_name = srv_json_string(in, &d->input->name);
-        return d->has_name;
-    }
-    if (sni_str_is(key, "shape")) {
-        d->has_shape = read_shape(in, request, d->input);
-        return d->has_shape;
-    }
-    if (sni_str_is(key, "datatype")) {
-        d->has_type = read_type(in, request, d->input);
-        return d->has_type;
-    }
-    if (sni_str_is(key, "parameters")) return read_input_parameters(in, request, d);
-    if (!sni_str_is(key, "data")) return srv_json_skip(in);
-    if (d->data) {
-        srv_json_fail(in, "\"data\" twice");
-        return false;
-    }
-    d->data = in->at;
-    if (d->has_name && d->has_shape && d->has_type) return read_data(in, request, d);
-    return srv_json_skip(in);
-}
-
-/* Goes back to data that came before its shape or type. */
-static bool read_late_data(srv_json_in *in, srv_request *request, described *d) {
-    srv_json_in again = *in;
-    again.at = d->data;
-    bool ok = read_data(&again, request, d);
-    if (!ok) {
-        in->status = again.status;
-        in->at = again.at;
-    }
-    return ok;
-}
-
-/* Memory for a tensor whose bytes follow the text, and the segments that they go to. */
-static bool expect_binary(srv_json_in *in, infer *work, described *d) {
-    srv_request *request = work->request;
-    srv_input *input = d->input;
-    if (!work->binary) {
-        srv_request_fail(request, SRV_INVALID,
-                         "input '%.*s' has binary_data_size, but the request has no "
-                         "Inference-Header-Content-Length",
-                         SNI_FMT(input->name));
-        return stop(in);
-    }
-    if (srv_input_allocate(request, input) != SRV_OK) return stop(in);
-    if (input->dtype == SN_STRING) {
-        if (d->binary_size > request->server->limits.body) {
-            srv_request_fail(request, SRV_TOO_LARGE, "input '%.*s' is too large",
-                             SNI_FMT(input->name));
-            return stop(in);
-        }
-        if (srv_request_charge(request, (size_t)d->binary_size) != SRV_OK) return stop(in);
-        input->bytes = (size_t)d->binary_size;
-        input->memory = srv_buffer_take(&request->server->buffers, input->bytes);
-    } else if (d->binary_size != input->bytes) {
-        srv_request_fail(request, SRV_INVALID,
-                         "input '%.*s' announces %llu bytes, its shape and datatype take %zu",
-                         SNI_FMT(input->name), (unsigned long long)d->binary_size, input->bytes);
-        return stop(in);
-    }
-    if (!input->memory) {
-        srv_request_fail(request, SRV_UNAVAILABLE, "out of memory");
-        return stop(in);
-    }
-    input->awaited = true;
-    return true;
-}
-
-static bool read_input(srv_json_in *in, infer *work) {
-    srv_request *request = work->request;
-    described d = {.input = srv_request_add_input(request)};
-    sni_str key;
-    if (!d.input) return stop(in);
-    if (!srv_json_object(in)) return false;
-    while (srv_json_member(in, &key)) {
-        if (!read_member(in, request, &d, key)) return false;
-    }
-    if (in->status != SN_OK) return false;
-    const char *missing = !d.has_name    ? "name"
-                          : !d.has_type  ? "datatype"
-                          : !d.has_shape ? "shape"
-                                         : NULL;
-    if (missing) {
-        srv_request_fail(request, SRV_INVALID, "an input has no \"%s\"", missing);
-        return stop(in);
-    }
-    if (d.has_binary && d.data) {
-        srv_request_fail(request, SRV_INVALID, "input '%.*s' has both data and binary_data_size",
-                         SNI_FMT(d.input->name));
-        return stop(in);
-    }
-    if (d.has_binary) return expect_binary(in, work, &d);
-    if (!d.data) {
-        srv_request_fail(request, SRV_INVALID, "input '%.*s' has no data", SNI_FMT(d.input->name));
-        return stop(in);
-    }
-    return d.data_read || read_late_data(in, request, &d);
-}
-
-static bool read_output_parameters(srv_json_in *in, srv_wanted *wanted) {
-    sni_str key;
-    uint64_t top;
-    if (!srv_json_object(in)) return false;
-    while (srv_json_member(in, &key)) {
-        if (sni_str_is(key, "binary_data")) {
-            wanted->chosen = srv_json_bool(in, &wanted->binary);
-        } else if (sni_str_is(key, "classification")) {
-            if (srv_json_uint(in, &top)) wanted->top = top > 10000 ? 10000 : (uint32_t)top;
-        } else {
-            srv_json_skip(in);
-        }
-    }
-    return in->status == SN_OK;
-}
-
-static bool read_output(srv_json_in *in, infer *work) {
-    srv_request *request = work->request;
-    srv_wanted *wanted = srv_request_add_wanted(request);
-    sni_str key;
-    if (!wanted) return stop(in);
-    if (!srv_json_object(in)) return false;
-    while (srv_json_member(in, &key)) {
-        if (sni_str_is(key, "name")) {
-            srv_json_string(in, &wanted->name);
-        } else if (sni_str_is(key, "parameters")) {
-            read_output_parameters(in, wanted);
-        } else {
-            srv_json_skip(in);
-        }
-    }
-    if (in->status == SN_OK && !wanted->name.p) {
-        srv_request_fail(request, SRV_INVALID, "an output has no \"name\"");
-        return stop(in);
-    }
-    return in->status == SN_OK;
-}
-
-static bool read_parameters(srv_json_in *in, infer *work) {
-    sni_str key;
-    uint64_t number;
-    if (!srv_json_object(in)) return false;
-    while (srv_json_member(in, &key)) {
-        if (sni_str_is(key, "priority")) {
-            srv_json_uint(in, &work->request->priority);
-        } else if (sni_str_is(key, "timeout")) { /* microseconds */
-            if (srv_json_uint(in, &number)) {
-                work->request->timeout_ns = number < UINT64_MAX / 4000 ? number * 1000 : 0;
-            }
-        } else if (sni_str_is(key, "binary_data_output")) {
-            srv_json_bool(in, &work->binary_default);
-        } else {
-            srv_json_skip(in);
-        }
-    }
-    return in->status == SN_OK;
-}
-
-static bool read_top_level(srv_json_in *in, infer *work, sni_str key) {
-    bool inputs = sni_str_is(key, "inputs"), outputs = sni_str_is(key, "outputs");
-    if (sni_str_is(key, "id")) return srv_json_string(in, &work->request->id);
-    if (sni_str_is(key, "parameters")) return read_parameters(in, work);
-    if (!inputs && !outputs) return srv_json_skip(in);
-    if (!srv_json_array(in)) return false;
-    while (srv_json_element(in)) {
-        if (!(inputs ? read_input(in, work) : read_output(in, work))) return false;
-    }
-    return in->status == SN_OK;
-}
-
-/* "parameters" may follow the outputs whose default it sets. */
-static void apply_default(infer *work) {
-    for (size_t i = 0; i < work->request->wanted_count; i++) {
-        srv_wanted *wanted = &work->request->wanted[i];
-        if (!wanted->chosen) wanted->binary = work->binary_default;
-    }
-}
-
-/* Reads the text of the request; the outcome is in the request. */
-static srv_code read_request(infer *work, srv_http *http) {
-    srv_request *request = work->request;
-    sn_error err = {0};
-    srv_json_in in;
-    sni_str key;
-    if (!http->text.data) return srv_request_fail(request, SRV_INVALID, "the body is empty");
-    srv_json_open(&in, http->text.data, http->text.length, &request->arena, &err);
-    srv_json_limit_depth(&in, request->server->limits.depth);
-    if (srv_json_object(&in)) {
-        while (srv_json_member(&in, &key)) {
-            if (!read_top_level(&in, work, key)) break;
-        }
-    }
-    if (srv_json_close(&in) != SN_OK) {
-        if (request->code == SRV_OK) srv_request_fail_error(request, &err);
-        return request->code;
-    }
-    apply_default(work);
-    if (request->input_count == 0) {
-        return srv_request_fail(request, SRV_INVALID, "the request has no inputs");
-    }
-    return SRV_OK;
-}
-
 /* ---- From the connection to the scheduler ------------------------------------------------- */
 
 static infer *begin(srv_http *http, bool binary) {
@@ -339,7 +49,6 @@ static infer *begin(srv_http *http, bool binary) {
     }
     work->http = http;
     work->request = request;
-    work->binary = binary;
     request->times.received = http->started_ns;
     http->work = work;
     http->finished = infer_finished;
@@ -347,7 +56,10 @@ static infer *begin(srv_http *http, bool binary) {
     srv_code code = srv_repository_find(request->server->repository, http->model, http->version,
                                         &request->model, why, sizeof why);
     if (code == SRV_OK) {
-        if (read_request(work, http) == SRV_OK) return work;
+        srv_infer_text text = {.request = request, .binary = binary};
+        code = srv_rest_read_request(&text, &http->text);
+        work->binary_default = text.binary_default;
+        if (code == SRV_OK) return work;
         snprintf(why, sizeof why, "%s", request->message);
         code = request->code;
     }

@@ -17,7 +17,7 @@ typedef struct srv_io {
     bool optional;
 } srv_io;
 
-/* Requests that wait for a model, by priority; the scheduler's lock guards it. */
+/* Requests that wait for a model, by priority, and its runs; the scheduler's lock guards it. */
 typedef struct srv_queue {
     srv_request *first[SRV_PRIORITIES], *last[SRV_PRIORITIES];
     size_t count;

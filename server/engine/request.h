@@ -1,8 +1,8 @@
-/* request.h - one inference request in no protocol's terms: what every front door fills in, the
- * scheduler runs and the front door answers.
+/* request.h - one inference request in no protocol's terms: what every front end fills in, the
+ * scheduler runs and the front end answers.
  *
- * Life: srv_request_new -> the front door resolves the model, adds inputs and wanted outputs ->
- * srv_request_check -> srv_submit -> `done` is called once, in any thread -> the front door writes
+ * Life: srv_request_new -> the front end resolves the model, adds inputs and wanted outputs ->
+ * srv_request_check -> srv_submit -> `done` is called once, in any thread -> the front end writes
  * the answer from `outputs` or from `code` and `message` -> srv_request_free. */
 #ifndef SRV_ENGINE_REQUEST_H
 #define SRV_ENGINE_REQUEST_H
@@ -36,7 +36,7 @@ typedef struct srv_input {
     int64_t dims[SN_MAX_RANK];
     size_t count;    /* elements */
     void *memory;    /* the elements: from srv_buffer_take, or NULL (strings, or in `value`) */
-    bool borrowed;   /* `memory` is the front door's, which keeps it as long as the request */
+    bool borrowed;   /* `memory` is the front end's, which keeps it as long as the request */
     size_t bytes;    /* of `memory` */
     sn_value *value; /* the tensor over `memory`, or with memory of its own */
     bool awaited;    /* its bytes follow the request's text */
@@ -95,8 +95,8 @@ struct srv_request {
     size_t output_count;
     bool cache_hit;
 
-    void (*done)(srv_request *request); /* any thread; the request is the front door's again */
-    void *ctx;                          /* the front door's */
+    void (*done)(srv_request *request); /* any thread; the request is the front end's again */
+    void *ctx;                          /* the front end's */
 
     /* The scheduler's. */
     srv_request *next;
@@ -127,7 +127,7 @@ srv_code srv_request_charge(srv_request *request, size_t bytes);
 /* Type and shape of an input, and memory for its elements (not for strings). The memory is charged
  * to the server's budget. */
 srv_code srv_input_allocate(srv_request *request, srv_input *input);
-/* The same over memory that the front door keeps, of any alignment; its size must be right. */
+/* The same over memory that the front end keeps, of any alignment; its size must be right. */
 srv_code srv_input_borrow(srv_request *request, srv_input *input, void *memory, size_t size);
 /* Makes `value` from `memory`; strings have theirs already. */
 srv_code srv_input_finish(srv_request *request, srv_input *input);

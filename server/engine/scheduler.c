@@ -2,13 +2,14 @@
 #include "server/engine/scheduler.h"
 #include "server/engine/batch.h"
 #include "server/engine/cache.h"
+#include "server/engine/queue.h"
 #include "server/server.h"
 
 #include "base/threadpool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-#define LOOK_AHEAD 1024 /* waiting requests looked at for one batch */
 #define SHORT_NS 100000 /* a run that is over sooner than it takes to hand it over and back */
 #define LONG_NS 5000000 /* the most that a run expected to be short may block its caller */
 
@@ -30,9 +31,9 @@ struct srv_scheduler {
     int count;       /* workers that were started */
     int idle;
     int running;
-    size_t pending;          /* requests that wait or run */
-    srv_model *first, *last; /* models with waiting requests */
-    uint64_t next_deadline;  /* the earliest of waiting requests; 0: none */
+    size_t pending;         /* requests that wait or run */
+    srv_waiting waiting;    /* requests that nobody runs yet, by model */
+    uint64_t next_deadline; /* the earliest of waiting requests; 0: none */
     bool stopping;
 };
 
@@ -88,98 +89,12 @@ static void finish(srv_scheduler *s, srv_request *list) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- Queues (all under the lock) ---------------------------------------------------------- */
-
-static void list_model(srv_scheduler *s, srv_model *model) {
-    srv_queue *q = &model->queue;
-    if (q->listed) return;
-    q->listed = true;
-    q->next = NULL;
-    if (s->last) {
-        s->last->queue.next = model;
-    } else {
-        s->first = model;
-    }
-    s->last = model;
-}
-
-static void unlist_model(srv_scheduler *s, srv_model *model) {
-    srv_model *before = NULL;
-    for (srv_model *m = s->first; m; before = m, m = m->queue.next) {
-        if (m != model) continue;
-        if (before) {
-            before->queue.next = m->queue.next;
-        } else {
-            s->first = m->queue.next;
-        }
-        if (s->last == m) s->last = before;
-        m->queue.listed = false;
-        return;
-    }
-}
-
-static void enqueue(srv_scheduler *s, srv_request *r) {
-    srv_queue *q = &r->model->queue;
-    r->next = NULL;
-    r->queued = true;
-    if (q->last[r->level]) {
-        q->last[r->level]->next = r;
-    } else {
-        q->first[r->level] = r;
-    }
-    q->last[r->level] = r;
-    q->count++;
-    list_model(s, r->model);
-}
-
-/* Takes `r` out, which follows `before` (NULL: it is the first). */
-static void take_out(srv_queue *q, srv_request *before, srv_request *r) {
-    if (before) {
-        before->next = r->next;
-    } else {
-        q->first[r->level] = r->next;
-    }
-    if (q->last[r->level] == r) q->last[r->level] = before;
-    r->next = NULL;
-    r->queued = false;
-    q->count--;
-}
-
-/* Takes every request whose time is up out of the queue and puts it before `*list`; the earliest
- * deadline left is returned (0: none). Where the policy is to delay, they go last instead. */
-static uint64_t expire(srv_scheduler *s, srv_model *model, uint64_t now, srv_request **list) {
-    srv_queue *q = &model->queue;
-    uint64_t earliest = 0;
-    for (uint32_t level = 0; level < model->config.priority_levels; level++) {
-        srv_request *before = NULL, *next;
-        for (srv_request *r = q->first[level]; r; r = next) {
-            next = r->next;
-            if (r->deadline && now >= r->deadline) {
-                take_out(q, before, r);
-                if (model->config.timeout_delays) {
-                    r->deadline = 0;
-                    r->level = model->config.priority_levels - 1;
-                    enqueue(s, r);
-                    continue;
-                }
-                srv_request_fail(r, SRV_DEADLINE, "its time was up while it waited");
-                r->next = *list;
-                *list = r;
-                continue;
-            }
-            if (r->deadline && (!earliest || r->deadline < earliest)) earliest = r->deadline;
-            before = r;
-        }
-    }
-    if (q->count == 0) unlist_model(s, model);
-    return earliest;
-}
+/* ---- Runs (under the lock) ---------------------------------------------------------------- */
 
 static bool precedes(uint64_t a, uint64_t b) {
     return a && (!b || a < b);
 }
 
-/* A run begins or ends (under the lock). */
 static void begin_run(srv_scheduler *s, srv_model *model) {
     s->running++;
     model->queue.running++;
@@ -194,44 +109,6 @@ static void end_run(srv_scheduler *s, srv_model *model) {
 
 /* ---- Forming a batch (under the lock) ----------------------------------------------------- */
 
-static srv_request *first_waiting(const srv_queue *q) {
-    for (int level = 0; level < SRV_PRIORITIES; level++) {
-        if (q->first[level]) return q->first[level];
-    }
-    return NULL;
-}
-
-/* Rows that requests like the first one have, up to `most`; with `batch`, moves them there. */
-static int64_t gather(srv_model *model, int64_t most, srv_batch *batch) {
-    srv_queue *q = &model->queue;
-    srv_request *head = first_waiting(q), **tail = batch ? &batch->first : NULL;
-    int64_t rows = 0;
-    int looked = 0;
-    for (int level = 0; level < SRV_PRIORITIES; level++) {
-        srv_request *before = NULL, *next;
-        for (srv_request *r = q->first[level]; r && looked < LOOK_AHEAD; r = next, looked++) {
-            next = r->next;
-            bool fits = rows == 0 || (rows + r->rows <= most && srv_batch_alike(head, r));
-            if (!fits) {
-                before = r;
-                continue;
-            }
-            rows += r->rows > 0 ? r->rows : 1;
-            if (batch) {
-                take_out(q, before, r);
-                r->batch = batch;
-                *tail = r;
-                tail = &r->next;
-                batch->count++;
-            } else {
-                before = r;
-            }
-            if (rows >= most) return rows;
-        }
-    }
-    return rows;
-}
-
 static int runs_at_once(const srv_scheduler *s, const srv_model *model) {
     return model->instances < s->count ? model->instances : s->count;
 }
@@ -240,26 +117,26 @@ static int runs_at_once(const srv_scheduler *s, const srv_model *model) {
  * leave the next one that frees with nothing to do. */
 static int64_t fair_share(srv_scheduler *s, srv_model *model) {
     int64_t instances = runs_at_once(s, model);
-    int64_t there = gather(model, model->max_batch * instances, NULL);
+    int64_t there = srv_queue_gather(&model->queue, model->max_batch * instances, NULL);
     int64_t share = (there + instances - 1) / instances;
     if (share > model->max_batch) share = model->max_batch;
-    return srv_tune_rows(&model->queue.tuning, first_waiting(&model->queue)->signature, share);
+    return srv_tune_rows(&model->queue.tuning, srv_queue_first(&model->queue)->signature, share);
 }
 
 /* How many rows to take now, or 0 when it is worth waiting until `*until`. */
 static int64_t rows_now(srv_scheduler *s, srv_model *model, uint64_t now, uint64_t *until) {
     const srv_config *config = &model->config;
-    int64_t most = model->max_batch;
-    if (most <= 1) return 1;
+    int64_t max = model->max_batch;
+    if (max <= 1) return 1;
     if (config->queue_delay_ns == 0 && config->preferred_count == 0) return fair_share(s, model);
-    int64_t there = gather(model, most, NULL), preferred = 0, largest = 0;
+    int64_t there = srv_queue_gather(&model->queue, max, NULL), preferred = 0, largest = 0;
     for (int i = 0; i < config->preferred_count; i++) {
-        int64_t size = config->preferred[i] < most ? config->preferred[i] : most;
+        int64_t size = config->preferred[i] < max ? config->preferred[i] : max;
         if (size <= there && size > preferred) preferred = size;
         if (size > largest) largest = size;
     }
-    if (there >= most || (largest && there >= largest)) return preferred ? preferred : there;
-    uint64_t end = first_waiting(&model->queue)->times.queued + config->queue_delay_ns;
+    if (there >= max || (largest && there >= largest)) return preferred ? preferred : there;
+    uint64_t end = srv_queue_first(&model->queue)->times.queued + config->queue_delay_ns;
     if (now >= end) return preferred ? preferred : there;
     if (precedes(end, *until)) *until = end;
     return 0;
@@ -270,19 +147,18 @@ static bool next_batch(srv_scheduler *s, srv_batch *batch, uint64_t *until, srv_
     uint64_t now = srv_now_ns();
     *until = 0;
     srv_model *next;
-    for (srv_model *model = s->first; model; model = next) {
+    for (srv_model *model = s->waiting.first; model; model = next) {
         next = model->queue.next;
         if (model->queue.running >= model->instances) continue;
-        expire(s, model, now, expired);
+        srv_waiting_expire(&s->waiting, model, now, expired);
         if (model->queue.count == 0) continue;
         int64_t rows = rows_now(s, model, now, until);
         if (rows == 0) continue;
         batch->model = model;
-        batch->rows = gather(model, rows, batch);
+        batch->rows = srv_queue_gather(&model->queue, rows, batch);
         batch->live = batch->count;
         begin_run(s, model);
-        unlist_model(s, model); /* others have their turn first */
-        if (model->queue.count) list_model(s, model);
+        srv_waiting_rotate(&s->waiting, model); /* others have their turn first */
         return true;
     }
     return false;
@@ -350,14 +226,14 @@ static void run(srv_scheduler *s, srv_batch *batch) {
     srv_model_release(model);
     pthread_mutex_lock(&s->lock);
     /* this instance is free: this thread looks again itself, and so may another */
-    if (s->first && s->idle > 0) pthread_cond_signal(&s->work);
+    if (s->waiting.first && s->idle > 0) pthread_cond_signal(&s->work);
 }
 
 /* Whether the caller may run a request itself (under the lock): nothing waits, a run is free, and
  * it takes less time than a thread to wake up. */
 static bool is_short(const srv_scheduler *s, srv_request *r) {
     srv_model *model = r->model;
-    return !s->first && s->running < s->count && model->queue.running < model->instances &&
+    return !s->waiting.first && s->running < s->count && model->queue.running < model->instances &&
            !model->config.queue_delay_ns && !model->config.preferred_count &&
            srv_tune_is_short(&model->queue.tuning, r->signature, r->rows, SHORT_NS);
 }
@@ -385,7 +261,7 @@ static bool run_here(srv_scheduler *s, srv_request *r) {
         r->message[0] = 0;
         r->times.finished = 0;
     }
-    if (s->first && s->idle > 0) pthread_cond_signal(&s->work);
+    if (s->waiting.first && s->idle > 0) pthread_cond_signal(&s->work);
     srv_model_release(model); /* the request has it, too */
     return done;
 }
@@ -431,9 +307,9 @@ static void *keep_time(void *ctx) {
         srv_request *expired = NULL;
         uint64_t earliest = 0;
         srv_model *next;
-        for (srv_model *model = s->first; model; model = next) {
+        for (srv_model *model = s->waiting.first; model; model = next) {
             next = model->queue.next;
-            uint64_t left = expire(s, model, now, &expired);
+            uint64_t left = srv_waiting_expire(&s->waiting, model, now, &expired);
             if (precedes(left, earliest)) earliest = left;
         }
         s->next_deadline = earliest;
@@ -463,6 +339,7 @@ static void admit(srv_request *r) {
 
 void srv_submit(srv_request *r) {
     srv_scheduler *s = r->server->scheduler;
+    assert(r->model && r->done && r->code == SRV_OK && !r->queued);
     admit(r);
     uint64_t max_queue = r->model->config.max_queue_size;
     if (!max_queue) max_queue = s->server->limits.max_queue;
@@ -472,7 +349,7 @@ void srv_submit(srv_request *r) {
     bool full = !hit && r->model->queue.count >= max_queue;
     bool here = !hit && !full && is_short(s, r) && run_here(s, r);
     if (!hit && !full && !here) {
-        enqueue(s, r);
+        srv_waiting_add(&s->waiting, r);
         if (precedes(r->deadline, s->next_deadline)) {
             s->next_deadline = r->deadline;
             pthread_cond_signal(&s->deadline);
@@ -492,13 +369,7 @@ void srv_cancel(srv_request *r) {
     srv_request *gone = NULL;
     pthread_mutex_lock(&s->lock);
     if (r->queued) {
-        srv_request *before = NULL, *at = r->model->queue.first[r->level];
-        while (at && at != r) {
-            before = at;
-            at = at->next;
-        }
-        take_out(&r->model->queue, before, r);
-        if (r->model->queue.count == 0) unlist_model(s, r->model);
+        srv_waiting_remove(&s->waiting, r);
         srv_request_fail(r, SRV_CANCELLED, "the client is gone");
         gone = r;
     } else if (!r->cancelled && r->batch) {
@@ -547,6 +418,7 @@ sn_status srv_scheduler_start(srv_scheduler *s, int threads, sn_error *err) {
 
 void srv_scheduler_destroy(srv_scheduler *s) {
     if (!s) return;
+    assert(s->pending == 0);
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_cond_broadcast(&s->work);

@@ -206,7 +206,8 @@ static void lost(generator *g, srv_load_conn *conn) {
     if (connect_conn(conn, g->protocol)) watch(g, conn, EPOLL_CTL_ADD);
 }
 
-static void settle(generator *g, srv_load_conn *conn) {
+/* Counts an answer, and the connection is free for the next request. */
+static void count_answer(generator *g, srv_load_conn *conn) {
     uint64_t now = srv_now_ns();
     conn->busy = conn->answered = false;
     g->second.bytes_in += conn->bytes_in;
@@ -226,7 +227,7 @@ static void move(generator *g, srv_load_conn *conn) {
         lost(g, conn);
         return;
     }
-    if (conn->answered) settle(g, conn);
+    if (conn->answered) count_answer(g, conn);
     if (conn->wants_write != wanted) watch(g, conn, EPOLL_CTL_MOD);
 }
 
@@ -250,13 +251,13 @@ static double ramp(const generator *g, uint64_t now) {
 
 /* Requests that have fallen due by now join the ring; what does not fit is dropped as failed. */
 static void fall_due(generator *g, uint64_t now, uint64_t last) {
-    const size_t room = sizeof g->due_ns / sizeof g->due_ns[0];
+    const size_t capacity = sizeof g->due_ns / sizeof g->due_ns[0];
     g->begun += (double)(now - last) * 1e-9 * g->options->rate * ramp(g, now);
     for (; g->begun >= 1; g->begun -= 1) {
-        if (g->due == room) {
+        if (g->due == capacity) {
             g->second.failed++;
         } else {
-            g->due_ns[(g->due_first + g->due++) % room] = now;
+            g->due_ns[(g->due_first + g->due++) % capacity] = now;
         }
     }
 }
@@ -264,7 +265,7 @@ static void fall_due(generator *g, uint64_t now, uint64_t last) {
 /* True when one was answered at once: its connection has nothing to wait for. */
 static bool start_requests(generator *g, uint64_t now) {
     bool at_once = false;
-    const size_t room = sizeof g->due_ns / sizeof g->due_ns[0];
+    const size_t capacity = sizeof g->due_ns / sizeof g->due_ns[0];
     int allowed = g->options->rate > 0 ? g->options->concurrency
                                        : (int)(g->options->concurrency * ramp(g, now) + 0.999);
     for (int i = 0; i < allowed; i++) {
@@ -279,7 +280,7 @@ static bool start_requests(generator *g, uint64_t now) {
             at_once = at_once || !conn->busy;
         } else if (g->due) {
             uint64_t when = g->due_ns[g->due_first];
-            g->due_first = (g->due_first + 1) % room;
+            g->due_first = (g->due_first + 1) % capacity;
             g->due--;
             begin(g, conn, when);
             at_once = at_once || (!conn->busy && g->due);

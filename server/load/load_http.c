@@ -86,9 +86,9 @@ static bool http_move(srv_load_conn *conn) {
     if (!send_more(http)) return false;
     while (!conn->answered) {
         char *to = http->in_body ? buffer : http->head + http->head_size;
-        size_t room = http->in_body ? sizeof buffer : HEAD - http->head_size;
-        if (room == 0) return false;
-        ssize_t got = recv(conn->fd, to, room, 0);
+        size_t space = http->in_body ? sizeof buffer : HEAD - http->head_size;
+        if (space == 0) return false;
+        ssize_t got = recv(conn->fd, to, space, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
         if (got == 0) return false;

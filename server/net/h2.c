@@ -4,6 +4,7 @@
 #include "server/net/h2_message.h"
 #include "server/server.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -66,6 +67,7 @@ void srv_call_retain(srv_call *call) {
 }
 
 void srv_call_release(srv_call *call) {
+    assert(call->refs > 0);
     if (--call->refs) return;
     srv_h2 *h2 = call->h2;
     while (call->first_reply) srv_reply_pop(call);

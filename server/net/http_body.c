@@ -41,7 +41,8 @@ static bool next_segment(srv_body *body) {
     return body->segment < body->segment_count;
 }
 
-/* Room for the next decoded bytes; NULL when none may come any more (answered). */
+/* Where the next decoded bytes go, and how many may; NULL when none may come any more (answered).
+ */
 static char *sink_space(srv_http *http, size_t hint, size_t *size) {
     srv_body *body = &http->body;
     if (body->received >= limits_of(http)->body) {
@@ -138,8 +139,8 @@ static bool unpack(srv_http *http, const char *bytes, size_t size) {
             refuse(http, SRV_INVALID, "bytes after the end of the packed body");
             return false;
         }
-        char spare;
-        char *to = &spare;
+        char unused;
+        char *to = &unused;
         /* all that may come is there: only the end of the packed stream is left */
         bool full = http->body.received >= http->body.text_size && !next_segment(&http->body);
         space = 1;

@@ -3,6 +3,7 @@
 #include "server/server.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -116,6 +117,7 @@ static void bury(srv_conn *conn) {
 }
 
 void srv_conn_release(srv_conn *conn) {
+    assert(conn->holds > 0);
     if (--conn->holds == 0 && conn->fd < 0) bury(conn);
 }
 

@@ -74,13 +74,13 @@ sn_status srv_tls_reload(srv_tls *tls, sn_error *err) {
     gnutls_certificate_credentials_t fresh;
     SN_TRY(load(tls, &fresh, err));
     pthread_mutex_lock(&tls->lock);
-    bool room = tls->old_count < (int)(sizeof tls->old / sizeof tls->old[0]);
-    if (room) {
+    bool fits = tls->old_count < (int)(sizeof tls->old / sizeof tls->old[0]);
+    if (fits) {
         tls->old[tls->old_count++] = tls->credentials;
         tls->credentials = fresh;
     }
     pthread_mutex_unlock(&tls->lock);
-    if (room) return SN_OK;
+    if (fits) return SN_OK;
     gnutls_certificate_free_credentials(fresh);
     return sni_fail(err, SN_LIMIT, "certificates were renewed too often; restart the server");
 }

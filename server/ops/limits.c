@@ -1,6 +1,8 @@
 /* limits.c - what clients may ask of a server. */
 #include "server/ops/limits.h"
 
+#include <assert.h>
+
 #define SECOND 1000000000u
 
 void srv_limits_init(srv_limits_table *limits) {
@@ -36,7 +38,9 @@ bool srv_budget_take(srv_budget *budget, size_t bytes) {
 }
 
 void srv_budget_give(srv_budget *budget, size_t bytes) {
-    atomic_fetch_sub(&budget->used, bytes);
+    size_t before = atomic_fetch_sub(&budget->used, bytes);
+    assert(bytes <= before);
+    (void)before;
 }
 
 size_t srv_budget_used(const srv_budget *budget) {

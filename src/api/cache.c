@@ -22,6 +22,7 @@ typedef struct digest {
     uint64_t a, b;
 } digest;
 
+/* Adds something to what the name is made of. */
 static void add(digest *d, const void *bytes, size_t size) {
     uint64_t length = size; /* so that neighbours cannot trade bytes */
     d->a = sni_checksum(sni_checksum(d->a, &length, sizeof length), bytes, size);
@@ -36,6 +37,7 @@ static void add_number(digest *d, uint64_t number) {
     add(d, &number, sizeof number);
 }
 
+/* The identity of every mapped file: device, inode, size, time of change. Contents are not read. */
 static void add_files(digest *d, const sni_model *m) {
     for (size_t i = 0; i < m->n_mappings; i++) {
         sni_file_identity id = sni_mapping_identity(m->mappings[i]);
@@ -43,6 +45,8 @@ static void add_files(digest *d, const sni_model *m) {
     }
 }
 
+/* Everything that decides what a compiled model holds goes into its name: so a file found under it
+ * needs no further comparison but that of the ports. */
 bool sni_cache_path(const sn_model *model, const sn_session_options *options, char *path,
                     size_t size) {
     const sn_session_options *o = options;
@@ -68,6 +72,7 @@ bool sni_cache_path(const sn_model *model, const sn_session_options *options, ch
 
 /* ---- Reading ---- */
 
+/* Whether a compiled model can be called as the original is. */
 static bool same_ports(const sni_port *a, size_t n_a, const sni_port *b, size_t n_b) {
     if (n_a != n_b) return false;
     for (size_t i = 0; i < n_a; i++)
@@ -86,7 +91,7 @@ static size_t required_inputs(const sn_model *m) {
     return n;
 }
 
-/* Sets the time of the last access, which making room goes by. That of the last change stays: those
+/* Sets the time of the last access, which evict() goes by. That of the last change stays: those
  * who have the file mapped watch it. */
 static void note_use(const char *path) {
     const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
@@ -107,7 +112,7 @@ sn_model *sni_cache_open(const char *path, const sn_model *like) {
     return NULL;
 }
 
-/* ---- Making room ---- */
+/* ---- Evicting ---- */
 
 enum {
     NAME_DIGITS = 32,    /* of a file's name, before ".sinter" */
@@ -127,12 +132,13 @@ typedef struct kept_files {
 
 /* True if the name is one of ours; *whole: not that of a file being written. */
 static bool is_ours(const char *name, bool *whole) {
-    size_t emulated = strspn(name, "0123456789abcdef"), length = strlen(name);
-    if (emulated != NAME_DIGITS || strncmp(name + emulated, ".sinter", 7) != 0) return false;
+    size_t digits = strspn(name, "0123456789abcdef"), length = strlen(name);
+    if (digits != NAME_DIGITS || strncmp(name + digits, ".sinter", 7) != 0) return false;
     *whole = length == NAME_DIGITS + 7;
     return *whole || (length == NAME_DIGITS + 14 && name[NAME_DIGITS + 7] == '.');
 }
 
+/* False: out of memory. */
 static bool keep_in_list(kept_files *list, const char *name, const struct stat *st) {
     if (list->count == list->capacity) {
         size_t more = list->capacity ? list->capacity * 2 : 32;
@@ -166,6 +172,7 @@ static bool list_files(DIR *folder, const char *except, kept_files *list) {
     return true;
 }
 
+/* Those unused for longest first. */
 static int by_use(const void *a, const void *b) {
     const kept_file *x = a, *y = b;
     if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
@@ -175,8 +182,8 @@ static int by_use(const void *a, const void *b) {
 
 /* Removes files, those unused for longest first, until the others and `bytes` are within `limit`.
  */
-static sn_status make_room(DIR *folder, const char *name, uint64_t bytes, uint64_t limit,
-                           sn_error *err) {
+static sn_status evict(DIR *folder, const char *name, uint64_t bytes, uint64_t limit,
+                       sn_error *err) {
     kept_files list = {0};
     uint64_t total = bytes;
     sn_status status = list_files(folder, name, &list) ? SN_OK : sni_fail_memory(err);
@@ -198,6 +205,7 @@ typedef struct output {
     uint64_t written, limit; /* limit 0: none */
 } output;
 
+/* An sn_write_fn that stops as soon as the limit is passed. */
 static int write_some(void *ctx, const void *bytes, size_t size) {
     output *o = ctx;
     o->written += size;
@@ -210,6 +218,7 @@ static sn_status fail_write(const char *path, sn_error *err) {
     return sni_fail(err, SN_IO, "cannot write %s: %s", path, strerror_r(errno, text, sizeof text));
 }
 
+/* The whole file, on the disk when it returns. */
 static sn_status write_whole(const char *path, int fd, output *o, sn_session *session,
                              sn_error *err) {
     setvbuf(o->f, NULL, _IONBF, 0); /* it comes in large pieces, which should stay whole */
@@ -221,7 +230,7 @@ static sn_status write_whole(const char *path, int fd, output *o, sn_session *se
     return status;
 }
 
-/* Gives a file its name, once there is room for it. Processes do so one after the other. */
+/* Gives a file its name, once it fits into the limit. Processes do so one after the other. */
 static sn_status put_in_place(const char *temporary, const char *path, const output *o,
                               sn_error *err) {
     const char *name = strrchr(path, '/'); /* paths are made of folder and name */
@@ -233,7 +242,7 @@ static sn_status put_in_place(const char *temporary, const char *path, const out
         free(parent);
         if (!folder) return fail_write(path, err);
         flock(dirfd(folder), LOCK_EX); /* where that is not possible, more than needed may go */
-        status = make_room(folder, name + 1, o->written, o->limit, err);
+        status = evict(folder, name + 1, o->written, o->limit, err);
     }
     if (status == SN_OK && rename(temporary, path) != 0) status = fail_write(path, err);
     if (folder) closedir(folder);

@@ -50,21 +50,26 @@ struct sn_op_call {
 
 extern const sn_op_api sni_op_api;
 
+/* One more holder of a set; every one calls sn_operators_destroy(). Thread-safe, but sets are
+ * filled by one thread before they are used. */
 sn_operators *sni_operators_retain(const sn_operators *set);
 /* For sni_import_options: the operator that a node of this opset version means; NULL: none. */
 const sni_op *sni_operators_find(const void *set, sni_str domain, sni_str name, int64_t version);
 
-/* Makes the kernels of every such node of a graph and its subgraphs. */
+/* Makes the kernels of every such node of a graph and its subgraphs, which the graph's store owns.
+ * Once per session and variant, after optimising. */
 sn_status sni_custom_prepare(sni_graph *graph, sn_error *err);
 
-/* The functions of sni_op. */
+/* The functions of sni_op: inference and runs call the operator's own, and turn what it says into
+ * the engine's errors. */
 sn_status sni_custom_infer(sni_infer *c);
 sn_status sni_custom_run(sni_kernel *k);
 
 /* A value that shows a tensor without owning anything: for strings and whole-byte types. */
 void sni_value_view(sn_value *v, const sni_tensor *t);
 
-/* Answers of the table (custom_node.c). */
+/* Entries of sni_op_api (custom_node.c), whose contracts are in sinter_op.h. All of them take NULL
+ * for the node or call; what they hand out lives as long as the node's arena. */
 const char *sni_node_name_text(const sn_op_node *n);
 const char *sni_node_domain_text(const sn_op_node *n);
 const char *sni_node_type_text(const sn_op_node *n);

@@ -21,6 +21,7 @@ void sni_value_view(sn_value *v, const sni_tensor *t) {
         v->data = t->data;
 }
 
+/* What the operator sees of a value. */
 static void show(sn_value *v, sn_op_tensor *out) {
     *out = (sn_op_tensor){.dtype = v->dtype,
                           .rank = v->rank,
@@ -33,6 +34,7 @@ static void show(sn_value *v, sn_op_tensor *out) {
 
 /* ---- Inputs ---- */
 
+/* The functions of the table take NULL for a call, since they are called by others' code. */
 static size_t count_inputs(const sn_op_call *call) {
     return call ? (size_t)call->k->n_in : 0;
 }
@@ -45,6 +47,7 @@ static void *scratch(sn_op_call *call, size_t bytes) {
     return call ? sni_scratch(call->k, bytes ? bytes : 1) : NULL;
 }
 
+/* Views are made once per run and input; types under 8 bits are packed into scratch first. */
 static bool get_input(sn_op_call *call, size_t index, sn_op_tensor *out) {
     if (!call || !out || index >= count_inputs(call)) return false;
     const sni_tensor *t = sni_in(call->k, (int)index);
@@ -64,12 +67,14 @@ static bool get_input(sn_op_call *call, size_t index, sn_op_tensor *out) {
 
 /* ---- Outputs ---- */
 
+/* The formal output that an actual one belongs to: the last one where it is variadic. */
 static const sni_formal *formal_of(const sn_op_call *call, size_t index) {
     const sni_formal *f = call->k->node->op->outputs;
     for (size_t i = 0; i < index && f->name && !(f->flags & SNI_VARIADIC) && f[1].name; i++) f++;
     return f;
 }
 
+/* What the operator asks for, else what inference said, else the type of input 0. */
 static sn_dtype output_type(const sn_op_call *call, size_t index, sn_dtype asked) {
     if (asked != SN_UNDEFINED) return asked;
     sn_dtype known = call->kernel->types[index];
@@ -85,6 +90,8 @@ static void shape_text(int rank, const int64_t *dims, char *text, size_t size) {
     if ((size_t)n < size) snprintf(text + n, size - (size_t)n, "]");
 }
 
+/* An output that was planned has its memory already: a kernel that makes another shape is at fault.
+ */
 static sn_status check_planned(size_t index, const sni_tensor *t, sn_dtype dtype, int rank,
                                const int64_t *dims, sn_error *err) {
     bool same = t->dtype == dtype && t->rank == rank;
@@ -116,6 +123,7 @@ static sn_status output_memory(sn_op_call *call, size_t index, sn_dtype dtype, i
     return SN_OK;
 }
 
+/* Asked again for the same output, it gives the same memory. */
 static sn_status get_output(sn_op_call *call, size_t index, sn_dtype dtype, int rank,
                             const int64_t *dims, sn_op_tensor *out, sn_error *err) {
     if (!call || !out || rank < 0 || rank > SN_MAX_RANK || (rank && !dims))
@@ -155,6 +163,7 @@ static bool cancelled(sn_op_call *call) {
     return call && sni_poll(call->k) != SN_OK;
 }
 
+/* The table's way to fill an error slot; SN_OK is no failure to report. */
 __attribute__((format(printf, 3, 4))) static sn_status fail(sn_error *err, sn_status status,
                                                             const char *format, ...) {
     char text[SN_ERROR_MESSAGE_SIZE];

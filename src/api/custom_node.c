@@ -7,6 +7,7 @@
 
 /* ---- Names and counts ---- */
 
+/* A copy with a NUL in the arena of what is handed out; "" without memory. */
 static const char *text_of(const sn_op_node *n, sni_str s) {
     sni_str copy = sni_arena_str(n->arena, s);
     return copy.p ? copy.p : "";
@@ -38,6 +39,7 @@ size_t sni_node_outputs(const sn_op_node *n) {
 
 /* ---- Inputs and outputs ---- */
 
+/* Types of a node of a session's graph, or of one that is being inferred; false: none is known. */
 static bool value_info(const sn_op_node *n, int32_t id, sn_value_info *out) {
     const sni_value *v = sni_graph_value(n->graph, id);
     return v &&
@@ -61,6 +63,8 @@ bool sni_node_output_info(const sn_op_node *n, size_t index, sn_value_info *out)
     return value_info(n, n->node->out[index], out);
 }
 
+/* The contents of a constant as a value that nobody destroys: it lives in the arena. NULL where
+ * they cannot be read. */
 static const sn_value *value_of_const(const sn_op_node *n, sni_const *c) {
     const sni_tensor *t;
     sn_value *v = SNI_NEW(n->arena, sn_value);
@@ -85,6 +89,7 @@ const sn_value *sni_node_constant_input(const sn_op_node *n, size_t index) {
 
 /* ---- Attributes ---- */
 
+/* An attribute of that kind; NULL: none, or of another kind. */
 static const sni_attr *attr_of(const sn_op_node *n, const char *name, sni_attr_kind kind) {
     const sni_attr *a = n && name ? sni_node_attr(n->node, name) : NULL;
     return a && a->kind == kind ? a : NULL;
@@ -206,6 +211,7 @@ static void free_kernel(void *object) {
     free(kernel);
 }
 
+/* The store owns the kernel as soon as it exists, so that a failure leaks nothing. */
 static sn_status make_kernel(sni_graph *g, sni_node *n, sn_error *err) {
     const sni_custom *custom = (const sni_custom *)n->op;
     sni_custom_kernel *kernel =

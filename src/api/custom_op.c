@@ -37,6 +37,7 @@ void sn_operators_destroy(sn_operators *set) {
     free(set);
 }
 
+/* Whether an entry is for that opset version; `until` 0: for all later ones. */
 static bool covers(const sni_custom *c, int64_t version) {
     return version >= c->given.since && (!c->given.until || version <= c->given.until);
 }
@@ -66,6 +67,7 @@ static const char *port_type(sni_arena *arena, const sn_op_port *p, size_t index
     return sni_arena_printf(arena, "T%zu", input ? index : 0).p;
 }
 
+/* An optional that may stand in the middle is a variadic of one kind to the engine. */
 static unsigned port_flags(const sn_op_port *p) {
     unsigned flags = 0;
     if (p->flags & SN_OP_OPTIONAL) flags |= SNI_OPTIONAL;
@@ -89,6 +91,7 @@ static sn_status make_formals(sni_arena *arena, const sn_op_port *ports, size_t 
     return SN_OK;
 }
 
+/* One type variable for each input, so that inputs need not agree unless the operator says so. */
 static sn_status make_types(sni_arena *arena, const sn_op *op, const sni_type_var **out,
                             sn_error *err) {
     sni_type_var *vars = SNI_NEW_ARRAY(arena, sni_type_var, op->input_count + 1);
@@ -103,6 +106,7 @@ static sn_status make_types(sni_arena *arena, const sn_op *op, const sni_type_va
     return SN_OK;
 }
 
+/* Makes the engine's description. Texts and lists are copied: the caller's need not live on. */
 static sn_status describe(sn_operators *set, const sn_op *op, sni_custom *c, sn_error *err) {
     sni_arena *arena = &set->arena;
     c->given = *op;
@@ -147,6 +151,7 @@ static sn_status read_op(const sn_op *given, sn_op *out, sn_error *err) {
     return SN_OK;
 }
 
+/* Entries may share a name if they begin at different versions. */
 static bool same_op(const sni_custom *c, const sn_op *op) {
     return strcmp(c->op.name, op->name) == 0 && strcmp(c->op.domain, op->domain) == 0 &&
            c->given.since == op->since;
@@ -176,6 +181,8 @@ sn_status sn_operators_add(sn_operators *set, const sn_op *op, sn_error *err) {
 
 /* ---- Libraries ---- */
 
+/* A library that has registered operators stays loaded: their functions are called until the
+ * process ends. */
 static sn_status load(sn_operators *set, const char *path, sn_error *err) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return sni_fail(err, SN_NOT_FOUND, "%s", dlerror());

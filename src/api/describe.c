@@ -8,12 +8,14 @@
 
 enum { DEPTH_LIMIT = 64 };
 
+/* Text of an arena as a C string: it ends with a NUL there. */
 static const char *c_string(sni_str s) {
     return s.p ? s.p : "";
 }
 
 /* ---- Ports ---- */
 
+/* The type of the elements of sequences, optionals and maps, however deep. */
 static const sni_type *innermost(const sni_type *t) {
     while (t->inner) t = t->inner;
     return t;
@@ -53,11 +55,14 @@ sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbol
     return describe_type(name, type, symbols, arena, out, 0, err);
 }
 
+/* The same of a model's value, into the model's arena. */
 static sn_status fill_info(sn_model *m, sni_str name, const sni_type *type, sn_value_info *out,
                            sn_error *err) {
     return describe_type(name, type, m->model->graph->symbols, &m->arena, out, 0, err);
 }
 
+/* Inputs without a default, or those with one: the former come first, so that positions in the
+ * caller's list of inputs do not depend on the others. */
 static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
     const sni_graph *g = m->model->graph;
     for (int32_t i = 0; i < g->n_inputs; i++) {
@@ -72,6 +77,7 @@ static sn_status add_inputs(sn_model *m, bool optional, sn_error *err) {
     return SN_OK;
 }
 
+/* Outputs are shown as the file declares them; inference fills in what it does not say. */
 static sn_status add_outputs(sn_model *m, sn_error *err) {
     const sni_graph *g = m->model->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
@@ -114,7 +120,7 @@ static int32_t *find_use(survey *s, const char *domain, const char *name) {
     return &s->op_index[at];
 }
 
-/* Room for one more operator: the table doubles and its index is made anew. */
+/* Makes space for one more operator: the table doubles and its index is made anew. */
 static sn_status grow_operators(survey *s) {
     size_t more = s->op_capacity ? s->op_capacity * 2 : 32;
     sn_operator_use *bigger = SNI_NEW_ARRAY(&s->m->arena, sn_operator_use, more);
@@ -131,6 +137,7 @@ static sn_status grow_operators(survey *s) {
     return SN_OK;
 }
 
+/* Counts a node with the others of its operator. */
 static sn_status count_operator(survey *s, const sni_node *n) {
     sn_model_info *info = &s->m->info;
     info->node_count++;
@@ -148,6 +155,7 @@ static sn_status count_operator(survey *s, const sni_node *n) {
     return SN_OK;
 }
 
+/* Multiplications of a node by its inferred shapes; those of unknown shapes are counted apart. */
 static void count_macs(survey *s, const sni_graph *g, const sni_node *n) {
     if (!n->op || !n->op->macs) return;
     const sni_type *in[32] = {0};
@@ -194,6 +202,7 @@ static sn_status survey_graph(survey *s, const sni_graph *g, int depth) {
     return SN_OK;
 }
 
+/* Orders for qsort: operators by domain and name, weights by size, then by name. */
 static int by_name(const void *a, const void *b) {
     const sn_operator_use *x = a, *y = b;
     int c = strcmp(x->domain, y->domain);
@@ -234,6 +243,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(x->info.name, y->info.name);
 }
 
+/* Constants of a graph and its subgraphs; the table has space for all of them. */
 static sn_status add_weights(sn_model *m, const sni_graph *g, size_t *count, int depth) {
     SN_TRY(sni_check_nesting(depth, NULL));
     for (int32_t i = 0; i < g->value_count; i++) {

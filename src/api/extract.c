@@ -14,6 +14,7 @@ static const char *c_string(sni_str s) {
     return s.p ? s.p : "";
 }
 
+/* By position in the order of the file; NULL past the end. Takes time in proportion to `index`. */
 static const sni_node *find_node(const sn_model *model, size_t index) {
     if (!model) return NULL;
     const sni_graph *g = model->model->graph;
@@ -129,7 +130,7 @@ static sn_status cut(const sni_model *whole, const sni_part *part, sni_store *st
     return SN_OK;
 }
 
-/* Ids of the part that the names mean: `ids` has room for both lists. */
+/* Ids of the part that the names mean: `ids` holds both lists. */
 static sn_status choose(const sni_graph *g, const char *const *inputs, const char *const *outputs,
                         sni_part *part, int32_t *ids, sni_str *output_names, sn_error *err) {
     sni_names names = {0};

@@ -19,6 +19,7 @@ void sn_load_options_init(sn_load_options *options, size_t size) {
     sni_options_init(options, size, &defaults, sizeof defaults);
 }
 
+/* Whether the lists of the options can be read. */
 static sn_status check_lists(const sn_load_options *o, sn_error *err) {
     if ((o->dimension_count && !o->dimensions) || (o->weight_count && !o->weights) ||
         (o->file_count && !o->files))
@@ -51,6 +52,7 @@ sn_status sni_options_read(const void *given, void *out, size_t size, const char
     return SN_OK;
 }
 
+/* The caller's options over the defaults, checked. Lists and strings stay the caller's. */
 static sn_status read_options(const sn_load_options *given, sn_load_options *out, sn_error *err) {
     sn_load_options_init(out, sizeof *out);
     SN_TRY(sni_options_read(given, out, sizeof *out, "sn_load_options_init", err));
@@ -89,6 +91,7 @@ void sn_model_destroy(sn_model *model) {
     free(model);
 }
 
+/* Ways in which a store gives back what it owns (sni_store_own). */
 static void destroy_value(void *value) {
     sn_value_destroy(value);
 }
@@ -169,6 +172,7 @@ static sn_status import_compiled(const source *from, const sn_load_options *o, s
     return SN_OK;
 }
 
+/* Of what the caller says of free dimensions: it is part of what a cached file is found by. */
 static uint64_t hash_dimensions(const sn_load_options *o) {
     uint64_t sum = o->dimension_count;
     for (size_t i = 0; i < o->dimension_count; i++) {
@@ -179,6 +183,7 @@ static uint64_t hash_dimensions(const sn_load_options *o) {
     return sum;
 }
 
+/* Makes a model of bytes of either kind. */
 static sn_status import(const source *from, const sn_load_options *o, sn_model **out,
                         sn_error *err) {
     if (sni_compiled_is(from->bytes, from->size)) return import_compiled(from, o, out, err);
@@ -222,12 +227,14 @@ static void close_mapping(void *mapping) {
     sni_mapping_close(mapping);
 }
 
+/* The folder of a file, for the external data that the model names; NULL without memory. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash) return strdup(".");
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* The mapping belongs to the model's store from the moment that there is one. */
 static sn_status load_path(const char *path, const sn_load_options *o, sn_model **out,
                            sn_error *err) {
     sni_mapping *mapping;

@@ -34,17 +34,19 @@ struct sn_model {
     sni_weight *weights; /* largest first; NULL until somebody asks */
 };
 
-/* Takes over `imported`, also on failure. */
+/* A model with one holder around `imported`, which it takes over, also on failure. */
 sn_status sni_model_make(sni_model *imported, sn_model **out, sn_error *err);
 
+/* One more holder; every one calls sn_model_destroy(). Thread-safe. */
 sn_model *sni_model_retain(sn_model *model);
 
-/* A type for callers; its texts and elements go to the arena. */
+/* A type for callers; its texts and elements go to the arena. SN_LIMIT: it nests too deep. */
 sn_status sni_describe_type(sni_str name, const sni_type *type, const sni_symbols *symbols,
                             sni_arena *arena, sn_value_info *out, sn_error *err);
 
 /* Fills a caller's structure of options, `theirs` bytes as the caller knows it, from the defaults
- * (`ours` bytes; both start with a size_t). Does nothing if it has no room for its size. */
+ * (`ours` bytes; both start with a size_t). Does nothing if `theirs` is too small for the size
+ * itself. */
 void sni_options_init(void *given, size_t theirs, const void *defaults, size_t ours);
 
 /* Copies options of a caller that may know fewer of them than this library, or more as long as
@@ -53,7 +55,8 @@ void sni_options_init(void *given, size_t theirs, const void *defaults, size_t o
 sn_status sni_options_read(const void *given, void *out, size_t size, const char *init,
                            sn_error *err);
 
-/* Fills the tables of a model whose `model` is set. */
+/* Fills the tables of a model whose `model` is set: ports, operators, counts. Weights are listed
+ * when somebody asks for one. */
 sn_status sni_model_describe(sn_model *m, sn_error *err);
 
 #endif

@@ -31,6 +31,7 @@ static void put(line *l, const char *format, ...) {
     if (n > 0) l->used += (size_t)n < sizeof l->bytes - l->used ? (size_t)n : 0;
 }
 
+/* A copy for the life of the process; NULL without memory. */
 static const char *keep(const line *l) {
     return sni_arena_str(&texts, (sni_str){l->bytes, l->used}).p;
 }
@@ -68,6 +69,7 @@ static const char *versions_text(const int16_t *v) {
     return keep(&l);
 }
 
+/* Called once. Without memory `infos` stays NULL, and no operator is told of. */
 static void make_infos(void) {
     size_t count = sni_op_count();
     sni_arena_init(&texts, 0);

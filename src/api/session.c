@@ -23,6 +23,8 @@ void sni_session_log(const sn_session *s, sn_log_level level, const char *text) 
     if (s->options.log) s->options.log(s->options.log_ctx, level, text);
 }
 
+/* Refuses a graph with an operator that this build cannot run; import has kept it for inspection.
+ */
 static sn_status check_operators(const sni_graph *g, int depth, sn_error *err) {
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         if (!n->op || (!n->op->ref && !n->op->body))
@@ -150,6 +152,7 @@ sn_status sni_session_choose_variant(sn_session *s, bool given, const sni_sessio
     return status;
 }
 
+/* All of making but the struct itself; after a failure sn_session_destroy() frees what there is. */
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     SN_TRY(sni_opt_check_names(o->disabled_rules, o->disabled_rule_count, err));
     SN_TRY(keep_rules(s, o, err));

@@ -54,6 +54,7 @@ typedef struct kinds {
     size_t count[MAX_KINDS], n;
 } kinds;
 
+/* Adds the nodes of a graph and its subgraphs. */
 static void count_kinds(const sni_graph *g, kinds *k, int depth) {
     for (const sni_node *n = sni_graph_first(g); n && depth < SNI_MAX_NESTING;
          n = sni_graph_next(g, n)) {
@@ -89,6 +90,7 @@ typedef struct plan_bytes {
     uint64_t arena, lower_bound;
 } plan_bytes;
 
+/* Of the plan that ran last, under the program's lock. */
 static sn_status read_bytes(void *ctx, const sni_plan *plan) {
     *(plan_bytes *)ctx = (plan_bytes){plan->arena_bytes, plan->lower_bound};
     return SN_OK;
@@ -139,6 +141,7 @@ static sn_status write_plan(void *ctx, const sni_plan *plan) {
     return sni_plan_write(plan, s->write, s->ctx, s->err);
 }
 
+/* A file keeps inputs with a default as inputs, so it is written from the variant that has them. */
 static sn_status write_optimised(const sn_session *s, sn_format format, sn_write_fn write,
                                  void *ctx, sn_error *err) {
     const sni_model *m = s->model->model;

@@ -298,6 +298,7 @@ static void tell_value(void *ctx, const char *name, const char *op, const sni_da
     sni_datum_clear(&copy);
 }
 
+/* The run's options over the session's. */
 static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run) {
     *run = (sni_run){.on_step = o->on_step, .on_step_ctx = o->on_step_ctx};
     run->budget.limit = (size_t)s->options.memory_limit;
@@ -313,6 +314,7 @@ static void setup_run(const sn_session *s, const sn_run_options *o, sni_run *run
     sni_arena_init(&run->text, 0);
 }
 
+/* Everything from the caller's bindings to the values handed back, which are in `made`. */
 static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *inputs,
                           size_t input_count, const sn_binding *outputs, size_t output_count) {
     SN_TRY(bind_inputs(c, inputs, input_count));

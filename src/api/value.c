@@ -1,4 +1,8 @@
-/* value.c - tensors, sequences and maps as callers see them. */
+/* value.c - tensors, sequences and maps as callers see them.
+ *
+ * A value is counted; its contents are not guarded: whoever writes to it sees to it that nobody
+ * else reads. On the way into a run memory is borrowed where possible, on the way out it is handed
+ * over where nobody else holds it. */
 #include "api/value.h"
 
 #include "base/checked.h"
@@ -26,6 +30,7 @@ static sn_value *new_of_kind(sn_kind kind) {
     return v;
 }
 
+/* A tensor without data, whose shape and byte count are set. */
 static sn_status value_new(sn_dtype dtype, int rank, const int64_t *dims, sn_value **out,
                            sn_error *err) {
     SN_TRY(check_shape(dtype, rank, dims, err));
@@ -111,6 +116,7 @@ sn_status sn_sequence_create(sn_value *const *items, size_t count, sn_value **ou
     return SN_OK;
 }
 
+/* How many keys or values a map's part stands for: items of a sequence, elements of a tensor. */
 static size_t length_of(const sn_value *v) {
     return v->kind == SN_KIND_SEQUENCE ? v->n_items : v->count;
 }
@@ -158,6 +164,7 @@ void sn_value_destroy(sn_value *value) {
 
 /* ---- Looking ---- */
 
+/* Every question may be asked of NULL and of other kinds: the answer is then empty. */
 static bool is_tensor(const sn_value *v) {
     return v && v->kind == SN_KIND_TENSOR;
 }
@@ -219,6 +226,7 @@ static char *new_text(size_t length) {
     return text;
 }
 
+/* Takes `text` over. */
 static void replace_text(sn_value *v, size_t index, char *text, size_t length) {
     free((void *)v->strings[index].p);
     v->strings[index] = (sni_str){text, length};
@@ -264,12 +272,15 @@ const sn_value *sn_map_values(const sn_value *value) {
 
 /* ---- Into a run ---- */
 
+/* Whether kernels may read the caller's memory in place. */
 static bool is_aligned(const sn_value *v) {
     size_t width = sni_dtype_width(v->dtype);
     if (width > 8) width = 8; /* complex128 is two doubles */
     return (uintptr_t)v->data % width == 0;
 }
 
+/* Strings and aligned whole-byte types are borrowed; others are copied into the run-time form,
+ * where every element has bytes of its own. */
 static sn_status tensor_to_datum(const sn_value *v, sni_datum *out, sn_error *err) {
     sni_tensor t = {0};
     SN_TRY(sni_tensor_shape(&t, v->dtype, v->rank, v->dims, err));
@@ -344,6 +355,7 @@ static bool can_take(const sni_tensor *t) {
            !sni_dtype_subbyte(t->dtype) && t->data == t->buffer->data;
 }
 
+/* The memory is the caller's from now on and counts against no run any more. */
 static void take_buffer(sni_tensor *t, sn_value *v) {
     sni_budget_give(t->buffer->budget, t->buffer->bytes);
     t->buffer->budget = NULL;
@@ -379,6 +391,7 @@ static sn_status value_from_tensor(sni_tensor *t, bool take, sn_value **out, sn_
 
 static sn_status value_from(sni_datum *datum, bool take, sn_value **out, sn_error *err);
 
+/* `take` holds for the items only if nobody else has the sequence. */
 static sn_status value_from_sequence(sni_sequence *s, bool take, sn_value **out, sn_error *err) {
     sn_value *v;
     SN_TRY(sn_sequence_create(NULL, 0, &v, err));
@@ -410,6 +423,7 @@ static sn_status value_from_map(sni_map *m, bool take, sn_value **out, sn_error 
     return status;
 }
 
+/* Recursion is bounded by the nesting of types, which import limits. */
 static sn_status value_from(sni_datum *datum, bool take, sn_value **out, sn_error *err) {
     switch (datum->kind) {
     case SN_KIND_TENSOR:

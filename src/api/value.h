@@ -25,11 +25,13 @@ struct sn_value {
     sn_value *keys, *values; /* MAP */
 };
 
-/* A view of a value for a run. Memory is borrowed where layout and alignment allow, copied where
- * not. `value` must stay as it is while the datum lives. The caller clears it. */
+/* A view of a value (not NULL) for a run. Memory is borrowed where layout and alignment allow,
+ * copied where not. `value` must stay as it is while the datum lives. The caller clears the datum;
+ * after a failure there is nothing to clear. */
 sn_status sni_value_to_datum(const sn_value *value, sni_datum *out, sn_error *err);
 
-/* A value of its own from what a run made; takes over memory that nobody else holds. */
+/* A value of its own from what a run made, for the caller to destroy. Takes over memory that nobody
+ * else holds: the datum is only good to be cleared afterwards. */
 sn_status sni_value_from_datum(sni_datum *datum, sn_value **out, sn_error *err);
 
 #endif

@@ -39,7 +39,8 @@ void sni_arena_reset(sni_arena *arena) {
     arena->blocks = keep;
 }
 
-/* A block with room for `size`; a block twice the last one's size serves many small requests. */
+/* A block of at least `size` bytes; a block twice the last one's size serves many small requests.
+ */
 static sni_arena_block *add_block(sni_arena *arena, size_t size) {
     size_t want = arena->blocks ? arena->blocks->size * 2 : FIRST_BLOCK;
     if (want > LARGEST_BLOCK) want = LARGEST_BLOCK;

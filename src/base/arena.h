@@ -9,10 +9,11 @@ typedef struct sni_arena_block sni_arena_block;
 typedef struct sni_arena {
     sni_arena_block *blocks; /* newest first */
     size_t used;             /* bytes given out, alignment included */
-    size_t limit;            /* most bytes it may give out; 0: no limit */
+    size_t limit;            /* max bytes it may give out; 0: no limit */
     bool over_limit;         /* a request was refused because of `limit` */
 } sni_arena;
 
+/* An empty arena; its first block comes with the first request. */
 void sni_arena_init(sni_arena *arena, size_t limit);
 void sni_arena_free(sni_arena *arena); /* frees every block; the arena may be used again */
 

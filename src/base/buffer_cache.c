@@ -17,7 +17,8 @@ enum {
     MOST = 64 << 20,            /* bytes of all pieces */
     LARGE = 2 * SNI_LARGE_PAGE, /* bytes from which on large pages are worth a call */
     SMALL_PAGE = 4 << 10,
-    STEPS = 16 /* sizes come in steps of a sixteenth to an eighth: what grows finds room, too */
+    STEPS = 16 /* sizes come in steps of a sixteenth to an eighth: a tensor that grows a little
+                  still fits */
 };
 
 /* A sanitizer is to see what is used after it was freed. */

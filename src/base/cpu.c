@@ -56,7 +56,7 @@ static sni_isa processor_isa(void) {
     return (states & tiles) == tiles && (d & amx) == amx ? SNI_ISA_AMX : SNI_ISA_AVX512VNNI;
 }
 
-/* Lets the process use tiles, whose state a thread's context has no room for unless this is asked
+/* Lets the process use tiles, whose state a thread's context does not hold unless this is asked
  * for. False: the system has no such thing, or a thread's signal stack is too small for it. */
 static bool may_use_tiles(void) {
     enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM */

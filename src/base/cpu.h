@@ -16,11 +16,13 @@ typedef enum sni_isa {
 
 #define SNI_ISA_COUNT 5
 
+/* All functions are thread-safe, and what they say stays so for the life of the process. */
+
 /* The best one that processor and operating system have. Where that is SNI_ISA_AMX, the process has
  * asked the operating system for the use of tiles, and got it. */
 sni_isa sni_cpu_best(void);
 
-/* The one to use: sni_cpu_best(), or a lesser one if the environment variable SINTER_ISA names it
+/* The one to use: sni_cpu_best(), or a lower one if the environment variable SINTER_ISA names it
  * ("baseline", "avx2", "avx512", "avx512vnni", "amx") when this is first called. */
 sni_isa sni_cpu_isa(void);
 
@@ -30,6 +32,7 @@ int sni_cpu_block(void);
 /* Bytes of one core's first-level data cache or second-level cache; a common size if not known. */
 size_t sni_cpu_cache(int level);
 
+/* "avx2" and the like, as SINTER_ISA takes them. */
 const char *sni_isa_name(sni_isa isa);
 
 #endif

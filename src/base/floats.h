@@ -12,6 +12,7 @@
 /* A float at any address, as they lie in files. */
 typedef float sni_unaligned_float __attribute__((aligned(1)));
 
+/* One number each; the narrow ones as their bits. */
 float sni_f16_to_f32(uint16_t h);
 uint16_t sni_f32_to_f16(float f);
 uint16_t sni_f64_to_f16(double d); /* rounds once */
@@ -21,7 +22,7 @@ uint16_t sni_f32_to_bf16(float f);
 /* One element of any type of class S (see dtype.def) to float. Sub-byte types: one a byte. */
 float sni_narrow_to_f32(sn_dtype dtype, const void *element);
 
-/* `count` elements of a type of class S to float, and back. */
+/* `count` elements of a type of class S to float, and back. Source and result must not overlap. */
 void sni_widen(sn_dtype dtype, const void *src, float *dst, size_t count);
 void sni_narrow(sn_dtype dtype, const float *src, void *dst, size_t count, bool saturate);
 

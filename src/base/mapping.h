@@ -16,7 +16,8 @@ typedef enum sni_open_flags {
         2 /* sni_mapping_open_beneath: follow symbolic links, accept hard links */
 } sni_open_flags;
 
-/* Opens a regular file. The path may go through links: it is the caller's own. */
+/* Opens a regular file; the caller closes it. The path may go through links: it is the caller's
+ * own. */
 sn_status sni_mapping_open(const char *path, int flags, sni_mapping **out, sn_error *err);
 
 /* Opens a regular file below `folder` for data that a model names: `relative` may not be absolute,
@@ -24,6 +25,8 @@ sn_status sni_mapping_open(const char *path, int flags, sni_mapping **out, sn_er
 sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int flags,
                                    sni_mapping **out, sn_error *err);
 
+/* The bytes, which stay until the mapping is closed, and how many there are. Not NULL, even of an
+ * empty file. */
 const unsigned char *sni_mapping_bytes(const sni_mapping *mapping);
 size_t sni_mapping_size(const sni_mapping *mapping);
 
@@ -50,6 +53,7 @@ void sni_mapping_drop(const sni_mapping *mapping, const void *bytes, size_t size
  * what is used all over. A hint. */
 void sni_mapping_use_large(const sni_mapping *mapping);
 
+/* NULL is fine. Nobody may use the bytes any more. */
 void sni_mapping_close(sni_mapping *mapping);
 
 #endif

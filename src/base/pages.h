@@ -10,6 +10,7 @@ enum { SNI_LARGE_PAGE = 2 << 20 };
 /* Zero-filled memory that begins at a multiple of SNI_LARGE_PAGE; pages come into being when they
  * are first used. NULL: there is none. */
 void *sni_pages_map(size_t bytes);
+/* `bytes` as mapped. */
 void sni_pages_unmap(void *p, size_t bytes);
 
 /* Makes the pages of a part of it at once instead of fault by fault, on all threads that the caller

@@ -22,13 +22,14 @@ typedef struct sni_budget {
 
 /* Takes `bytes` of the budget, or fails with SN_LIMIT and takes nothing. NULL is no limit. */
 sn_status sni_budget_take(sni_budget *budget, size_t bytes, sn_error *err);
+/* Gives back what was taken. NULL is fine. Both are thread-safe. */
 void sni_budget_give(sni_budget *budget, size_t bytes);
 
 /* Memory with a reference count. `budget`, if set, gets `bytes` back when the last one goes. */
 typedef struct sni_buffer {
     atomic_int refs;
     size_t bytes;
-    size_t mapped; /* bytes of pages of its own that it lies in; 0: it is on the heap */
+    size_t mapped; /* bytes of pages of its own that it is in; 0: it is on the heap */
     size_t size;   /* there, as base/buffer_cache.h has it; 0: a plain block, */
     size_t lead;   /* so many bytes of which come before it */
     sni_budget *budget;
@@ -39,6 +40,7 @@ typedef struct sni_buffer {
 sn_status sni_buffer_new(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err);
 /* The same on pages of its own (base/pages.h), for large memory that stays. */
 sn_status sni_buffer_new_mapped(size_t bytes, sni_budget *budget, sni_buffer **out, sn_error *err);
+/* One more reference, one less: the last one frees it. NULL is fine. Thread-safe. */
 sni_buffer *sni_buffer_retain(sni_buffer *buffer);
 void sni_buffer_release(sni_buffer *buffer);
 
@@ -97,7 +99,7 @@ sn_status sni_sequence_new(size_t count, sn_dtype dtype, sni_sequence **out, sn_
 /* A map of NONE keys and values with one reference. */
 sn_status sni_map_new(sni_map **out, sn_error *err);
 
-/* Drops what the datum holds and makes it NONE. */
+/* Drops what the datum holds and makes it NONE. Borrowed memory is left alone. */
 void sni_datum_clear(sni_datum *d);
 
 /* Makes `dst` (which must hold nothing) a holder of its own of what `src` holds: by reference

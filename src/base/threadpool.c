@@ -14,7 +14,7 @@
 
 enum {
     PIECES_PER_THREAD = 4, /* more than one lets a quick thread help a slow one */
-    MOST_WORKERS = SNI_MAX_PARTS - 1,
+    MAX_WORKERS = SNI_MAX_PARTS - 1,
     SPIN_SHORTEST = 1000, /* nanoseconds */
     SPIN_LONGEST = 50000,
     LOCK_TRIES = 50,
@@ -42,7 +42,7 @@ static struct {
 static struct {
     pthread_mutex_t lock;
     sn_thread_functions by; /* create NULL: detached threads of the library's own */
-    void *handles[MOST_WORKERS];
+    void *handles[MAX_WORKERS];
 } hiring = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
@@ -150,12 +150,12 @@ static void unlist(job *j) {
     j->before = j->after = NULL;
 }
 
-/* The oldest job that has room, joined; NULL if there is none. With the lock held. */
+/* The oldest job that takes more workers, joined; NULL if there is none. With the lock held. */
 static job *join(void) {
     job *j = pool.first;
     if (!j) return NULL;
     atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
-    if (--j->room == 0) unlist(j);
+    if (--j->places == 0) unlist(j);
     return j;
 }
 
@@ -317,7 +317,7 @@ bool sni_threads_by(const sn_thread_functions *functions) {
 /* ---- Jobs ---- */
 
 static void post(job *j) {
-    int wanted = j->room < MOST_WORKERS ? j->room : MOST_WORKERS;
+    int wanted = j->places < MAX_WORKERS ? j->places : MAX_WORKERS;
     lock_pool();
     if (pool.workers < wanted) {
         pthread_mutex_unlock(&pool.lock);
@@ -335,7 +335,7 @@ static void post(job *j) {
         pool.posted_at = (int64_t)sni_now_ns();
         pool.posted_from = sched_getcpu();
     }
-    int sleepers = j->room < pool.sleeping ? j->room : pool.sleeping;
+    int sleepers = j->places < pool.sleeping ? j->places : pool.sleeping;
     for (int i = 0; i < sleepers; i++) pthread_cond_signal(&pool.wake);
     pthread_mutex_unlock(&pool.lock);
 }
@@ -369,7 +369,7 @@ void sni_parallel_begin(sni_loop *loop, int threads, int64_t n, int64_t grain,
     bool posted = pieces > 1 && !inside;
     *loop = (sni_loop){.fn = fn, .ctx = ctx, .n = n, .pieces = pieces, .posted = posted};
     if (!posted) return;
-    loop->room = threads - 1 < pieces - 1 ? threads - 1 : (int)(pieces - 1);
+    loop->places = threads - 1 < pieces - 1 ? threads - 1 : (int)(pieces - 1);
     pthread_once(&pool_once, pool_prepare);
     post(loop);
 }

@@ -32,7 +32,7 @@ typedef struct sni_loop {
     int64_t n, pieces;
     atomic_int_least64_t claimed;    /* claims on a piece; those from `pieces` on found none left */
     atomic_int_least64_t of_workers; /* claims by workers that found one */
-    int room;                        /* workers that may still join; under the pool's lock */
+    int places;                      /* workers that may still join; under the pool's lock */
     bool posted;                     /* workers were called */
     bool asleep;                     /* the caller waits on `done`; under the pool's lock */
     atomic_int active;               /* workers inside; changed under the lock, read without it */

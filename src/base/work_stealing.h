@@ -19,7 +19,7 @@ typedef struct sni_stealing_part {
 
 typedef struct sni_stealing {
     int parts;
-    bool helpful;    /* there is a CPU for each: else who waits for a helper waits for long */
+    bool helpful;    /* there is a CPU for each: otherwise waiting for a helper takes long */
     atomic_int busy; /* parts that have begun and may still have units */
     /* Does a unit of some part's work; `part` is whose thread does it. */
     void (*run)(void *ctx, int part, const void *work, int64_t unit);

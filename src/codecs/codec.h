@@ -12,6 +12,8 @@ typedef struct sni_image_bytes {
 typedef sn_status (*sni_image_fn)(sni_image_bytes in, const sni_image_target *target,
                                   sn_error *err);
 
+/* One for each format, which sni_image_decode() has recognised; see there for what they return. One
+ * whose library is not there fails with SN_UNSUPPORTED. */
 sn_status sni_image_bmp(sni_image_bytes in, const sni_image_target *target, sn_error *err);
 sn_status sni_image_pnm(sni_image_bytes in, const sni_image_target *target, sn_error *err);
 sn_status sni_image_png(sni_image_bytes in, const sni_image_target *target, sn_error *err);

@@ -5,7 +5,7 @@
 
 #include "base/tensor.h"
 
-/* Most pixels of a picture, and most of one row or column. */
+/* Max pixels of a picture, and of one row or column. */
 #define SNI_IMAGE_PIXELS ((int64_t)1 << 27)
 #define SNI_IMAGE_SIDE 65535
 

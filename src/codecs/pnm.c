@@ -24,12 +24,12 @@ static void skip(reader *r) {
 /* The next number, or -1. What is above 9 digits is no size or sample. */
 static int64_t number(reader *r) {
     int64_t v = 0;
-    int emulated = 0;
+    int digits = 0;
     for (skip(r); r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
-        if (++emulated > 9) return -1;
+        if (++digits > 9) return -1;
         v = v * 10 + (*r->p - '0');
     }
-    return emulated ? v : -1;
+    return digits ? v : -1;
 }
 
 /* A sample of [0, most] as one of [0, 255], to the nearest, ties to even. */

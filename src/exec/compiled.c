@@ -175,7 +175,7 @@ typedef struct writer {
     sn_error *err;
 } writer;
 
-/* Room for one more in two parallel arrays of elements of the given sizes. */
+/* Makes space for one more in two parallel arrays of elements of the given sizes. */
 static sn_status grow(void **a, size_t a_size, void **b, size_t b_size, size_t count,
                       size_t *capacity, sn_error *err) {
     if (count < *capacity) return SN_OK;

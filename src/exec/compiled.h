@@ -34,7 +34,7 @@ bool sni_compiled_is(const unsigned char *bytes, size_t size);
  * pieces. `verify` reads all of it. sni_compiled_free() after success. */
 sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify, bool repack,
                             sni_compiled *out, sn_error *err);
-void sni_compiled_free(sni_compiled *compiled);
+void sni_compiled_free(sni_compiled *compiled); /* one that is all zeros is fine */
 
 /* Writes a file of a program's graph, how it chooses who runs its nodes, and what has been packed
  * so far. */

@@ -9,11 +9,11 @@
 
 enum {
     PATIENCE = 64,           /* workspaces taken until one that was not among them is freed */
-    KEPT_SCRATCH = 64 << 20, /* most bytes of working memory that a workspace keeps */
+    KEPT_SCRATCH = 64 << 20, /* max bytes of scratch that a workspace keeps */
     KEPT_ARENA = 1 << 20,    /* an arena of this size is never too large */
     KEPT_TYPES = 4096,       /* bytes of inferred types whose memory stays */
     LARGE = SNI_LARGE_PAGE,  /* from here on arenas have pages of their own */
-    WORTH_ROOM = 256 << 10,  /* from here on arenas that grow get room to grow on */
+    MIN_GROWTH = 256 << 10,  /* from here on arenas that grow are made larger than needed */
     LARGE_SCRATCH = 512 << 10
 };
 
@@ -28,7 +28,7 @@ static size_t bytes_of(const sni_buffer *b) {
 
 /* ---- Arenas ---- */
 
-static void room_free(sni_run_buffer *r) {
+static void run_buffer_free(sni_run_buffer *r) {
     if (r->size >= LARGE)
         sni_pages_unmap(r->data, r->size);
     else
@@ -37,7 +37,7 @@ static void room_free(sni_run_buffer *r) {
 }
 
 /* `size` bytes, of which `bytes` are wanted. False: there are none. */
-static bool room_make(sni_run_buffer *r, size_t bytes, size_t size) {
+static bool run_buffer_make(sni_run_buffer *r, size_t bytes, size_t size) {
     size_t unit = size >= LARGE ? LARGE : SNI_ALIGN;
     if (size > SIZE_MAX / 2) return false;
     size = size ? (size + unit - 1) / unit * unit : unit;
@@ -48,9 +48,9 @@ static bool room_make(sni_run_buffer *r, size_t bytes, size_t size) {
     return true;
 }
 
-/* One that has to grow gets room for as much again: longer inputs then cost what they add, not a
- * new arena. What is not used takes no memory. */
-static sn_status room_grow(sni_run_buffer *r, size_t bytes, sn_error *err) {
+/* One that has to grow gets addresses for as much again: longer inputs then cost the pages that
+ * they add, not a new arena. Pages that are not used take no memory. */
+static sn_status run_buffer_grow(sni_run_buffer *r, size_t bytes, sn_error *err) {
     if (r->data && bytes <= r->bytes) return SN_OK;
     if (r->data && bytes <= r->size) {
         if (r->size >= LARGE) sni_pages_use(r->data + r->bytes, bytes - r->bytes);
@@ -58,16 +58,17 @@ static sn_status room_grow(sni_run_buffer *r, size_t bytes, sn_error *err) {
         return SN_OK;
     }
     size_t more;
-    bool grows = r->data && bytes >= WORTH_ROOM && sni_mul_size(bytes, 2, &more);
-    room_free(r);
-    if ((grows && room_make(r, bytes, more)) || room_make(r, bytes, bytes)) return SN_OK;
+    bool grows = r->data && bytes >= MIN_GROWTH && sni_mul_size(bytes, 2, &more);
+    run_buffer_free(r);
+    if ((grows && run_buffer_make(r, bytes, more)) || run_buffer_make(r, bytes, bytes))
+        return SN_OK;
     return sni_fail(err, SN_NO_MEMORY, "out of memory allocating %zu bytes", bytes);
 }
 
 /* ---- Workspaces ---- */
 
 static void workspace_free(sni_workspace *w) {
-    room_free(&w->arena);
+    run_buffer_free(&w->arena);
     sni_buffer_release(w->scratch);
     sni_arena_free(&w->types);
     free(w);
@@ -114,7 +115,7 @@ static void free_list(sni_workspace *list) {
 /* Forgets an arena that is more than twice what the last runs needed. */
 static void shrink(sni_workspace *w, uint64_t clock) {
     if (clock - w->measured < PATIENCE) return;
-    if (w->arena.bytes > KEPT_ARENA && w->arena.bytes / 2 > w->recent) room_free(&w->arena);
+    if (w->arena.bytes > KEPT_ARENA && w->arena.bytes / 2 > w->recent) run_buffer_free(&w->arena);
     w->recent = 0;
     w->measured = clock;
 }
@@ -156,7 +157,7 @@ sn_status sni_pool_take(sni_pool *pool, size_t arena_bytes, sni_workspace **out,
     shrink(w, clock);
     if (arena_bytes > w->recent) w->recent = arena_bytes;
     grow_scratch(w);
-    sn_status status = room_grow(&w->arena, arena_bytes, err);
+    sn_status status = run_buffer_grow(&w->arena, arena_bytes, err);
     if (status != SN_OK) {
         workspace_free(w);
         return status;

@@ -15,7 +15,7 @@
 /* Memory for planned tensors. */
 typedef struct sni_run_buffer {
     unsigned char *data; /* NULL: none yet */
-    size_t bytes;        /* most that was asked for */
+    size_t bytes;        /* max that was asked for */
     size_t size;         /* what there is; more than `bytes` once it has grown, not in memory yet */
 } sni_run_buffer;
 
@@ -23,7 +23,7 @@ typedef struct sni_workspace {
     sni_run_buffer arena;
     sni_buffer *scratch;        /* kernels' working memory, kept from step to step and run to run */
     size_t scratch_touched;     /* bytes of it that have been used; the rest may cost nothing yet */
-    size_t scratch_wanted;      /* most bytes that one step has asked for so far */
+    size_t scratch_wanted;      /* max bytes that one step has asked for so far */
     sni_arena types;            /* what the dynamic step under way infers */
     size_t recent;              /* largest arena that the last runs needed */
     uint64_t used;              /* sni_pool.clock when it was last taken */
@@ -44,6 +44,7 @@ typedef struct sni_pool {
     uint32_t programs;            /* made so far */
 } sni_pool;
 
+/* `memory_limit` is for packed weights, `plan_limit` for plans, in bytes. */
 sn_status sni_pool_init(sni_pool *pool, size_t memory_limit, size_t plan_limit, sn_error *err);
 void sni_pool_free(sni_pool *pool); /* when no workspace is taken any more */
 

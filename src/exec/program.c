@@ -4,6 +4,7 @@
 #include "base/pages.h"
 #include "base/threadpool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -121,6 +122,7 @@ static sn_status frame_new(sni_planned *planned, sni_frame **out, sn_error *err)
 static void bind_arena(sni_frame *f) {
     const sni_plan *p = f->planned->plan;
     unsigned char *data = f->workspace->arena.data;
+    assert((uintptr_t)data % SNI_ALIGN == 0 && f->workspace->arena.bytes >= p->arena_bytes);
     if (f->bound == data) return;
     for (int32_t i = 0; i < p->n_slots; i++)
         if (p->slots[i].place == SNI_PLACE_ARENA)
@@ -297,7 +299,18 @@ sn_status sni_program_frame(sni_program *program, const sni_signature *signature
     return SN_OK;
 }
 
+#ifndef NDEBUG
+/* Whether a frame holds nothing of the run that it was used for; for assertions. */
+static bool is_unbound(const sni_frame *f) {
+    const sni_plan *p = f->planned->plan;
+    for (int32_t i = 0; i < p->n_slots; i++)
+        if (p->slots[i].place != SNI_PLACE_ARENA && f->slots[i].kind != SN_KIND_NONE) return false;
+    return true;
+}
+#endif
+
 void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budget) {
+    assert(is_unbound(frame));
     sni_budget_give(budget, frame->planned->plan->arena_bytes);
     sni_pool_return(program->pool, frame->workspace);
     frame->workspace = NULL;

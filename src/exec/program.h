@@ -19,10 +19,10 @@ typedef struct sni_frame {
     struct sni_frame *next;     /* while it is idle */
 } sni_frame;
 
-/* Builds programs for a graph and its subgraphs. The graph and the pool must outlive them. Owned.
- */
+/* Builds programs for a graph and its subgraphs; no plan is made yet. The graph, which must not
+ * change any more, and the pool must outlive them. The caller frees the program. */
 sn_status sni_program_new(const sni_graph *g, sni_pool *pool, sni_program **out, sn_error *err);
-void sni_program_free(sni_program *program);
+void sni_program_free(sni_program *program); /* when nothing runs any more; NULL is fine */
 
 const sni_graph *sni_program_graph(const sni_program *program);
 
@@ -33,6 +33,7 @@ sni_program *sni_program_child(const sni_program *program, const sni_node *node,
  * to the budget before it is allocated. Thread-safe. */
 sn_status sni_program_frame(sni_program *program, const sni_signature *signature,
                             sni_budget *budget, sni_frame **out, sn_error *err);
+/* The plan stays as long as the frame is out, even if it is dropped from the cache meanwhile. */
 const sni_plan *sni_frame_plan(const sni_frame *frame);
 
 /* What a reference of the frame's plan stands for; NULL: nothing. */

@@ -8,6 +8,7 @@
 #include "ops/core/call.h"
 #include "ops/core/tensor_util.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -37,7 +38,7 @@ typedef struct activation {
 
 /* ---- What kernels may ask for ---- */
 
-static size_t scratch_room(const activation *a) {
+static size_t scratch_left(const activation *a) {
     const sni_buffer *own = a->frame->workspace->scratch;
     return own ? own->bytes - a->scratch_used : 0;
 }
@@ -57,8 +58,8 @@ static void *own_scratch(activation *a, sni_kernel *k, size_t bytes) {
     return w->scratch->data + end - bytes;
 }
 
-/* From the workspace if it has room, else from memory that lasts until the step is over; the
- * workspace then grows, so that the next run needs none. */
+/* From the workspace if it has so much left, else from memory that lasts until the step is over;
+ * the workspace then grows, so that the next run needs none. */
 static void *host_scratch(sni_kernel *k, size_t bytes) {
     activation *a = k->host_ctx;
     size_t rounded;
@@ -69,12 +70,16 @@ static void *host_scratch(sni_kernel *k, size_t bytes) {
     rounded &= ~(size_t)(SNI_ALIGN - 1);
     a->scratch_asked += rounded;
     sni_buffer *old;
-    if (scratch_room(a) < rounded && a->n_extra < SCRATCH_LIMIT &&
+    if (scratch_left(a) < rounded && a->n_extra < SCRATCH_LIMIT &&
         sni_workspace_reserve(a->frame->workspace, a->scratch_asked, &old)) {
         a->scratch_used = 0;
         if (old) a->extra[a->n_extra++] = old;
     }
-    if (scratch_room(a) >= rounded) return own_scratch(a, k, rounded);
+    if (scratch_left(a) >= rounded) {
+        void *memory = own_scratch(a, k, rounded);
+        assert((uintptr_t)memory % SNI_ALIGN == 0);
+        return memory;
+    }
     if (a->n_extra == SCRATCH_LIMIT) {
         sni_fail(k->err, SN_LIMIT, "the kernel asks for more than %d pieces of memory",
                  SCRATCH_LIMIT);
@@ -393,6 +398,7 @@ static sn_status charge_packed(sni_run *run, const sni_program *program, int dep
 
 sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
                           int32_t n_in, sni_datum *out, int depth, sn_error *err) {
+    assert(n_in == sni_program_graph(program)->n_inputs + sni_program_graph(program)->n_captures);
     SN_TRY(sni_check_nesting(depth, err));
     sni_type *types = calloc((size_t)n_in * 2 + 1, sizeof *types);
     activation *a = calloc(1, sizeof *a);

@@ -20,9 +20,11 @@ typedef struct sni_run {
     void *on_value_ctx;
 } sni_run;
 
-/* Runs a program. `in` has the graph's inputs and then its captures; NULL: left to its default.
- * `out` has one entry per graph output: NONE receives a value the caller clears; a tensor with
- * borrowed memory is filled if type and shape fit, and refused if not. */
+/* Runs a program; any number of threads may, each with an sni_run and outputs of its own. `in` has
+ * the graph's inputs and then its captures; NULL: left to its default. `out` has one entry per
+ * graph output: NONE receives a value the caller clears; a tensor with borrowed memory is filled if
+ * type and shape fit, and refused if not. `depth`: subgraphs around it, 0 for the main graph. After
+ * a failure outputs that were made are the caller's to clear all the same. */
 sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *const *in,
                           int32_t n_in, sni_datum *out, int depth, sn_error *err);
 

@@ -2,6 +2,7 @@
  * the order of nodes right. */
 #include "graph/graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* The array, or a larger copy of it in the graph's arena, with space for one more element; NULL
@@ -19,6 +20,11 @@ static void *grow(sni_graph *g, void *array, int32_t count, int32_t *capacity, s
 
 static sn_status out_of_memory(const sni_graph *g, sn_error *err) {
     return sni_store_no_memory(g->store, err);
+}
+
+/* A value of the graph that has not been removed; for assertions. */
+static inline bool is_value(const sni_graph *g, int32_t id) {
+    return id >= 0 && id < g->value_count && g->values[id];
 }
 
 #define GROW(g, array, count, capacity) grow((g), (array), (count), &(capacity), sizeof *(array))
@@ -85,6 +91,7 @@ sn_status sni_graph_add_const(sni_graph *g, sni_str name, sni_const *c, sni_valu
 }
 
 static sn_status add_use(sni_graph *g, int32_t value, int32_t node, int32_t slot, sn_error *err) {
+    assert(value == SNI_NO_ID || is_value(g, value));
     sni_value *v = sni_graph_value(g, value);
     if (!v) return SN_OK;
     sni_use *uses = GROW(g, v->uses, v->use_count, v->use_capacity);
@@ -105,6 +112,7 @@ static void drop_use(sni_graph *g, int32_t value, int32_t node, int32_t slot) {
 }
 
 sn_status sni_graph_add_input(sni_graph *g, int32_t value, sn_error *err) {
+    assert(is_value(g, value) && g->values[value]->producer == SNI_NO_ID);
     int32_t *inputs = GROW(g, g->inputs, g->n_inputs, g->inputs_capacity);
     if (!inputs) return out_of_memory(g, err);
     g->inputs = inputs;
@@ -140,6 +148,7 @@ sn_status sni_graph_add_output(sni_graph *g, int32_t value, sni_str name, sn_err
 }
 
 sn_status sni_graph_add_capture(sni_graph *g, int32_t value, int32_t slot, sn_error *err) {
+    assert(is_value(g, value) && g->values[value]->producer == SNI_NO_ID);
     sni_capture *captures = GROW(g, g->captures, g->n_captures, g->captures_capacity);
     if (!captures) return out_of_memory(g, err);
     g->captures = captures;
@@ -149,6 +158,7 @@ sn_status sni_graph_add_capture(sni_graph *g, int32_t value, int32_t slot, sn_er
 }
 
 sn_status sni_graph_replace_uses(sni_graph *g, int32_t from, int32_t to, sn_error *err) {
+    assert(is_value(g, from) && is_value(g, to));
     sni_value *v = g->values[from];
     if (from == to) return SN_OK;
     for (int32_t i = 0; i < v->use_count; i++)
@@ -214,6 +224,7 @@ static int32_t *copy_ids(sni_graph *g, const int32_t *ids, int32_t count) {
 static void claim_output(sni_graph *g, const sni_node *n, int32_t slot) {
     sni_value *v = sni_graph_value(g, n->out[slot]);
     if (!v) return;
+    assert(v->producer == SNI_NO_ID);
     v->producer = n->id;
     v->producer_slot = slot;
 }
@@ -246,10 +257,16 @@ sn_status sni_graph_add_node(sni_graph *g, int32_t before, const sni_new_node *w
     return SN_OK;
 }
 
+/* Removes a value that its node no longer makes. */
+static void remove_output(sni_graph *g, int32_t id) {
+    if (id == SNI_NO_ID) return;
+    assert(is_value(g, id) && g->values[id]->use_count == 0);
+    g->values[id] = NULL;
+}
+
 void sni_graph_remove_node(sni_graph *g, sni_node *n) {
     for (int32_t i = 0; i < n->n_in + n->n_captures; i++) drop_use(g, n->in[i], n->id, i);
-    for (int32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] != SNI_NO_ID) g->values[n->out[i]] = NULL;
+    for (int32_t i = 0; i < n->n_out; i++) remove_output(g, n->out[i]);
     unlink_node(g, n);
     n->removed = true;
     g->nodes[n->id] = NULL;
@@ -257,6 +274,7 @@ void sni_graph_remove_node(sni_graph *g, sni_node *n) {
 
 sn_status sni_node_set_input(sni_graph *g, sni_node *n, int32_t slot, int32_t value,
                              sn_error *err) {
+    assert(slot >= 0 && slot < n->n_in + n->n_captures);
     SN_TRY(add_use(g, value, n->id, slot, err));
     drop_use(g, n->in[slot], n->id, slot);
     n->in[slot] = value;
@@ -307,8 +325,7 @@ sn_status sni_node_resize_outputs(sni_graph *g, sni_node *n, int32_t n_out, sn_e
     int32_t *out = SNI_NEW_ARRAY(&g->store->arena, int32_t, n_out);
     if (!out) return out_of_memory(g, err);
     for (int32_t i = 0; i < n_out; i++) out[i] = i < n->n_out ? n->out[i] : SNI_NO_ID;
-    for (int32_t i = n_out; i < n->n_out; i++)
-        if (n->out[i] != SNI_NO_ID) g->values[n->out[i]] = NULL;
+    for (int32_t i = n_out; i < n->n_out; i++) remove_output(g, n->out[i]);
     n->out = out;
     n->n_out = n_out;
     return SN_OK;

@@ -25,10 +25,13 @@ typedef struct sni_store {
 
 /* A store with one reference. `limit` is that of its arena. */
 sn_status sni_store_new(sni_store *parent, size_t limit, sni_store **out, sn_error *err);
+/* One more reference, one less: the last one frees the arena and all that is owned. NULL is fine
+ * for release. Thread-safe. */
 sni_store *sni_store_retain(sni_store *store);
 void sni_store_release(sni_store *store);
 
-/* Has `object` freed with the store. On failure it is freed at once. */
+/* Has `object` freed with the store, before what was registered earlier. On failure it is freed at
+ * once. */
 sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *), sn_error *err);
 
 /* Why the store's arena gave nothing: SN_LIMIT if it may not, SN_NO_MEMORY if it cannot. */

@@ -5,7 +5,8 @@
  * with (such as the -1 of Reshape), never in shapes. Symbols are interned expressions over named
  * inputs ("N", "2*S + 1", "floor(H/2)"): two dimensions that are equal as integers are equal for
  * certain; two unequal symbols may still turn out equal.
- * Functions that make symbols return SNI_DIM_FAIL when memory runs out. */
+ * Functions that make symbols return SNI_DIM_FAIL when memory runs out. A table is used by one
+ * thread at a time. */
 #ifndef SNI_GRAPH_SYMBOL_H
 #define SNI_GRAPH_SYMBOL_H
 
@@ -38,7 +39,7 @@ static inline bool sni_dim_differ(sni_dim a, sni_dim b) {
 
 sni_symbols *sni_symbols_new(void);                         /* NULL: out of memory */
 sni_symbols *sni_symbols_clone(const sni_symbols *symbols); /* the same numbers mean the same */
-void sni_symbols_free(sni_symbols *symbols);
+void sni_symbols_free(sni_symbols *symbols);                /* NULL is fine */
 
 sni_dim sni_dim_named(sni_symbols *symbols, sni_str name); /* the same name gives the same symbol */
 sni_dim sni_dim_fresh(sni_symbols *symbols);               /* equal to no other */

@@ -1,4 +1,7 @@
-/* import.h - what the parts of the importer share. See import.c for how they fit together. */
+/* import.h - what the parts of the importer share. See import.c for how they fit together.
+ *
+ * Functions fill imp->err when they fail, once; the import as a whole then fails and frees the
+ * store, so that nothing is undone on the way out. What they make is in the store's arena. */
 #ifndef SNI_MODEL_IMPORT_H
 #define SNI_MODEL_IMPORT_H
 
@@ -99,22 +102,25 @@ typedef struct sni_importer {
 
 /* SN_LIMIT or SN_NO_MEMORY, as the store's arena says. */
 sn_status sni_import_no_memory(sni_importer *imp);
+/* A reader of a message, with the limits of the whole file. */
 sni_wire sni_import_open(sni_importer *imp, sni_message message);
 sn_status sni_import_copy(sni_importer *imp, sni_str text, sni_str *out); /* into the arena */
-/* Room for `count` ids in imp->ids. */
+/* Makes imp->ids large enough for `count` ids. */
 sn_status sni_import_ids(sni_importer *imp, size_t count);
-/* Reads an OperatorSetIdProto into a list that has room for one more; `n` is its length. */
+/* Reads an OperatorSetIdProto into a list that has space for one more; `n` is its length. */
 sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size_t *n);
 /* "ai.onnx" is the empty domain. */
 sni_str sni_import_domain(sni_str domain);
 
 /* ---- scope.c ---- */
 
+/* Frees the tables of names; the graph is the store's. */
 void sni_scope_free(sni_scope *scope);
 /* A value in the scope's graph named `name`, with the scope's prefix and made unique. */
 sn_status sni_scope_new_value(sni_importer *imp, sni_scope *scope, sni_str name, sni_value **out);
 /* `name` with the scope's prefix, in the arena. */
 sn_status sni_scope_prefixed(sni_importer *imp, const sni_scope *scope, sni_str name, sni_str *out);
+/* The same with contents. */
 sn_status sni_scope_new_const(sni_importer *imp, sni_scope *scope, sni_str name, sni_const *c,
                               sni_value **out);
 /* Binds a name. SN_INVALID_MODEL if the scope has it already. */
@@ -131,12 +137,14 @@ sn_status sni_scope_find(sni_importer *imp, sni_scope *scope, sni_str name, bool
 
 /* A constant that is decoded when first used. `name` may be NULL. */
 sn_status sni_import_tensor(sni_importer *imp, sni_wire *w, sni_const **out, sni_str *name);
+/* The same of a SparseTensorProto, which is dense from here on. */
 sn_status sni_import_sparse(sni_importer *imp, sni_wire *w, sni_const **out, sni_str *name);
 /* The contents of a Constant node with the given attributes. */
 sn_status sni_import_constant(sni_importer *imp, const sni_attr *attrs, int32_t n, sni_const **out);
 
 /* ---- import_type.c ---- */
 
+/* A TypeProto; SN_LIMIT if it nests deeper than SNI_MAX_TYPE_NESTING. */
 sn_status sni_import_type(sni_importer *imp, sni_wire *w, sni_type *out);
 /* A ValueInfoProto. */
 sn_status sni_import_info(sni_importer *imp, sni_wire *w, sni_str *name, sni_type *type);
@@ -189,6 +197,7 @@ sn_status sni_import_subgraph(sni_importer *imp, sni_scope *scope, sni_node *n, 
 
 /* ---- import_function.c ---- */
 
+/* Finds the functions of a ModelProto; their bodies are read when they are called. */
 sn_status sni_import_functions(sni_importer *imp, sni_message model);
 /* Reads name, domain and opsets of a FunctionProto. */
 sn_status sni_function_read(sni_importer *imp, sni_message message, sni_function *out);

@@ -65,7 +65,7 @@ sn_status sni_model_import(const unsigned char *bytes, size_t size, sni_store *s
 /* Reads a model in ONNX text syntax (docs/TEXT.md); nothing of `text` stays in use. */
 sn_status sni_model_import_text(const char *text, size_t size, sni_model **out, sn_error *err);
 
-void sni_model_free(sni_model *model);
+void sni_model_free(sni_model *model); /* its reference to the store, too; NULL is fine */
 
 /* SN_IO if a mapped file changed since it was opened. */
 sn_status sni_model_intact(const sni_model *model, sn_error *err);
@@ -73,6 +73,8 @@ sn_status sni_model_intact(const sni_model *model, sn_error *err);
 sn_status sni_model_watch(const sni_model *model, sn_error *err);
 
 /* ---- Writing (writer.c, text_print.c) ---- */
+
+/* Each of these calls `write` with pieces in order and fails with SN_IO when it refuses one. */
 
 /* A graph as an ONNX file that other tools can read, or as text. `model` gives metadata; NULL:
  * none. Canonical operators are written with the opset that has them. */

@@ -27,6 +27,6 @@ const sni_name *sni_names_find(const sni_names *names, sni_str key);
 /* Adds a key that is not there yet. Its text must outlive the table. */
 sn_status sni_names_add(sni_names *names, sni_str key, int32_t value, int32_t order, sn_error *err);
 
-void sni_names_free(sni_names *names);
+void sni_names_free(sni_names *names); /* leaves an empty table */
 
 #endif

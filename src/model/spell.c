@@ -19,7 +19,7 @@ typedef struct speller {
     char body[TEXT];
     size_t used, last; /* where the newest line starts */
     int serial;
-    bool failed; /* it cannot be said, or not in so little room */
+    bool failed; /* it cannot be written as a function, or the text is longer than the buffer */
 } speller;
 
 /* Adds a line that makes a new value, whose name it returns in `to`. */
@@ -350,24 +350,23 @@ static void spell_slice_like(speller *s) {
 
 static void spell_rotary(speller *s) {
     const sni_type *x = type_of(s, 0);
-    int64_t heads = int_of(s, "num_heads", 0), transposed = int_of(s, "rotary_embedding_dim", 0),
-            size;
+    int64_t heads = int_of(s, "num_heads", 0), rotated = int_of(s, "rotary_embedding_dim", 0), size;
     bool flat = x->rank == 3, pairs = int_of(s, "interleaved", 0) != 0;
     char y[NAME] = "x0", c[2][NAME], half[2][NAME], p[NAME], q[NAME], made[2][NAME], rest[NAME];
     if (!x->has_shape || x->rank < 3 || x->dims[x->rank - 1] < 2 || (flat && heads < 1))
         s->failed = true;
     if (s->failed) return;
     size = x->dims[x->rank - 1] / (flat ? heads : 1);
-    if (!transposed) transposed = size;
-    if (transposed < 0 || transposed > size) s->failed = true;
+    if (!rotated) rotated = size;
+    if (rotated < 0 || rotated > size) s->failed = true;
     if (s->failed) return;
     if (flat) shaped(s, y, "Reshape", "x0", 4, (int64_t[]){0, 0, heads, size});
     for (int i = 0; i < 2; i++) {
         snprintf(p, sizeof p, "x%d", i + 1);
         if (has_in(s, 3)) line(s, p, "Gather (%s, x3)", p);
         shaped(s, c[i], "Unsqueeze", p, 1, &(int64_t){flat ? 2 : 1});
-        slice(s, half[i], y, pairs ? i : i * transposed / 2,
-              pairs ? transposed : (i + 1) * transposed / 2, -1, pairs ? 2 : 1);
+        slice(s, half[i], y, pairs ? i : i * rotated / 2, pairs ? rotated : (i + 1) * rotated / 2,
+              -1, pairs ? 2 : 1);
     }
     for (int i = 0; i < 2; i++) {
         line(s, p, "Mul (%s, %s)", half[0], c[i]);
@@ -375,11 +374,11 @@ static void spell_rotary(speller *s) {
         line(s, made[i], "%s (%s, %s)", i ? "Add" : "Sub", p, q);
         if (pairs) shaped(s, made[i], "Unsqueeze", made[i], 1, &(int64_t){4});
     }
-    if (transposed < size) slice(s, rest, y, transposed, size, -1, 1);
+    if (rotated < size) slice(s, rest, y, rotated, size, -1, 1);
     line(s, y, "Concat <axis = -1> (%s, %s%s%s)", made[0], made[1],
-         transposed < size && !pairs ? ", " : "", transposed < size && !pairs ? rest : "");
-    if (pairs) shaped(s, y, "Reshape", y, 4, (int64_t[]){0, 0, 0, transposed});
-    if (pairs && transposed < size) line(s, y, "Concat <axis = -1> (%s, %s)", y, rest);
+         rotated < size && !pairs ? ", " : "", rotated < size && !pairs ? rest : "");
+    if (pairs) shaped(s, y, "Reshape", y, 4, (int64_t[]){0, 0, 0, rotated});
+    if (pairs && rotated < size) line(s, y, "Concat <axis = -1> (%s, %s)", y, rest);
     if (flat) shaped(s, y, "Reshape", y, 3, (int64_t[]){0, 0, heads * size});
     finish(s, 0);
 }

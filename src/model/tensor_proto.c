@@ -17,7 +17,7 @@ typedef struct decoder {
     sn_error *err;
 } decoder;
 
-/* An array of strings in the arena, as `count` of them take it; NULL when there is no room. */
+/* An array of strings in the arena, as `count` of them take it; NULL without memory. */
 static sn_status text_room(decoder *d, size_t size, char **out) {
     *out = size ? sni_arena_alloc(d->arena, size) : NULL;
     return size && !*out ? sni_fail_memory(d->err) : SN_OK;

@@ -323,18 +323,18 @@ static sn_status fill_numbers(const sni_tensor_view *v, sni_wire *w, unsigned ch
 }
 
 static sn_status fill_strings(const sni_tensor_view *v, sni_wire *w, sni_str *data, char *text) {
-    size_t left = (size_t)v->shape.count, room = v->text_size;
+    size_t left = (size_t)v->shape.count, left_text = v->text_size;
     sni_field f;
     while (left && sni_wire_next(w, &f)) {
         if (f.number != ONNX_TENSOR_STRING_DATA) continue;
         sni_str s;
         SN_TRY(sni_field_str(w, &f, &s));
-        if (s.n >= room) break;
+        if (s.n >= left_text) break;
         memcpy(text, s.p, s.n);
         text[s.n] = 0;
         *data++ = (sni_str){text, s.n};
         text += s.n + 1;
-        room -= s.n + 1;
+        left_text -= s.n + 1;
         left--;
     }
     SN_TRY(w->status);

@@ -36,7 +36,7 @@ size_t sni_tensor_view_bytes(const sni_tensor_view *v);
 /* True if `raw` can be used as run-time memory as it stands. */
 bool sni_tensor_view_in_place(const sni_tensor_view *v);
 
-/* Decodes into `data`, which has room for the run-time form; `text` (strings only) has room for
+/* Decodes into `data`, which is large enough for the run-time form; `text` (strings only) is for
  * text_size bytes. */
 sn_status sni_tensor_view_fill(const sni_tensor_view *v, void *data, char *text, sn_error *err);
 

@@ -92,7 +92,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* Resolves the escapes of `raw`, the text between the quotes, into `out`, which has room for it.
+/* Resolves the escapes of `raw`, the text between the quotes, into `out`, which is large enough.
  * The scan for the closing quote saw to it that a byte follows every backslash. */
 static sn_status unescape(const sni_lexer *lex, sni_str raw, char *out, size_t *n) {
     size_t k = 0;
@@ -283,23 +283,23 @@ static sn_status out_of_range(const sni_lexer *lex) {
     return sni_lex_fail(lex, SN_MALFORMED, "%.*s is out of range here", SNI_FMT(lex->token.text));
 }
 
-sn_status sni_lex_int(sni_lexer *lex, int64_t least, int64_t most, int64_t *out) {
+sn_status sni_lex_int(sni_lexer *lex, int64_t min, int64_t max, int64_t *out) {
     if (lex->token.kind != SNI_TOKEN_INT) return sni_lex_expected(lex, "an integer");
     bool negative;
     uint64_t m;
     if (!magnitude(lex->token.text, &negative, &m) || m > (uint64_t)INT64_MAX + negative)
         return out_of_range(lex);
     int64_t v = !negative ? (int64_t)m : m > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)m;
-    if (v < least || v > most) return out_of_range(lex);
+    if (v < min || v > max) return out_of_range(lex);
     *out = v;
     return sni_lex_next(lex);
 }
 
-sn_status sni_lex_uint(sni_lexer *lex, uint64_t most, uint64_t *out) {
+sn_status sni_lex_uint(sni_lexer *lex, uint64_t max, uint64_t *out) {
     if (lex->token.kind != SNI_TOKEN_INT) return sni_lex_expected(lex, "an integer");
     bool negative;
     uint64_t m;
-    if (!magnitude(lex->token.text, &negative, &m) || m > most || (negative && m))
+    if (!magnitude(lex->token.text, &negative, &m) || m > max || (negative && m))
         return out_of_range(lex);
     *out = m;
     return sni_lex_next(lex);

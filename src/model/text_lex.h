@@ -65,9 +65,9 @@ sn_status sni_lex_id(sni_lexer *lex, sni_str *out);
 /* Moves past a string. */
 sn_status sni_lex_string(sni_lexer *lex, sni_str *out);
 
-/* Moves past an integer in [least, most]. */
-sn_status sni_lex_int(sni_lexer *lex, int64_t least, int64_t most, int64_t *out);
-sn_status sni_lex_uint(sni_lexer *lex, uint64_t most, uint64_t *out);
+/* Moves past an integer in [min, max], or in [0, max]. */
+sn_status sni_lex_int(sni_lexer *lex, int64_t min, int64_t max, int64_t *out);
+sn_status sni_lex_uint(sni_lexer *lex, uint64_t max, uint64_t *out);
 
 /* True if the current token is a number of any kind, inf and nan included. */
 bool sni_lex_at_number(const sni_lexer *lex);

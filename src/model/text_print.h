@@ -7,6 +7,8 @@
 
 #define SNI_PRINT_ELEMENTS 32 /* tensors with more are printed without their contents */
 
+/* All of them append to the output, whose outcome sni_out_finish() tells. */
+
 void sni_print(sni_out *out, const char *text);
 void sni_print_number(sni_out *out, int64_t v);
 /* Reads back to the same float, and as a float. */

@@ -253,11 +253,11 @@ size_t sni_wire_skip_alike(sni_wire *w, const sni_field *f) {
     return n;
 }
 
-size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t most) {
+size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t max) {
     unsigned char tag = short_tag(w, f);
     size_t n = 0;
     if (tag == 0x80 || f->type != SNI_WIRE_VARINT) return 0;
-    for (; n < most && w->p != w->end && *w->p == tag; n++) {
+    for (; n < max && w->p != w->end && *w->p == tag; n++) {
         uint64_t v;
         const unsigned char *p = varint_at(w->p + 1, w->end, &v);
         if (!p) break;
@@ -267,11 +267,11 @@ size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t 
     return n;
 }
 
-size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t most) {
+size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t max) {
     unsigned char tag = short_tag(w, f);
     size_t n = 0;
     if (tag == 0x80 || f->type != SNI_WIRE_I32) return 0;
-    for (; n < most && w->p != w->end && *w->p == tag; n++) {
+    for (; n < max && w->p != w->end && *w->p == tag; n++) {
         uint64_t v;
         const unsigned char *p = fixed_at(w->p + 1, w->end, 4, &v);
         if (!p) break;

@@ -53,7 +53,7 @@ typedef struct sni_field {
 /* A reader of a whole message; `limits` gets `bytes` as origin and default limits. */
 void sni_wire_init(sni_wire *w, const void *bytes, size_t size, sni_wire_limits *limits,
                    sn_error *err);
-/* The same for bytes that lie inside the file that `limits` describes. */
+/* The same for bytes inside the file that `limits` describes. */
 void sni_wire_reopen(sni_wire *w, const void *bytes, size_t size, sni_wire_limits *limits,
                      sn_error *err);
 
@@ -87,9 +87,9 @@ sn_status sni_field_count(sni_wire *w, const sni_field *f, sni_wire_type type, s
 /* Lists that are not packed: occurrences of a field that follow `f` directly, written alike. What
  * is not well-formed is left for sni_wire_next(), which comes next. */
 size_t sni_wire_skip_alike(sni_wire *w, const sni_field *f); /* moves behind them; how many */
-/* Reads up to `most` of them; how many. */
-size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t most);
-size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t most);
+/* Reads up to `max` of them; how many. */
+size_t sni_wire_ints_alike(sni_wire *w, const sni_field *f, int64_t *to, size_t max);
+size_t sni_wire_floats_alike(sni_wire *w, const sni_field *f, float *to, size_t max);
 
 static inline float sni_bits_float(uint64_t bits) {
     uint32_t low = (uint32_t)bits;

@@ -21,6 +21,7 @@ typedef struct sni_out {
     unsigned char buffer[512];
 } sni_out;
 
+/* An output to `write`, NULL to count only; `err` may be NULL. */
 void sni_out_init(sni_out *out, sn_write_fn write, void *ctx, sn_error *err);
 /* Hands on what is held; the outcome of all puts. */
 sn_status sni_out_finish(sni_out *out);

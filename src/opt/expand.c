@@ -186,7 +186,7 @@ static bool is_mean(const sni_graph *g, const sni_node *n) {
     return (a[0] == 2 && a[1] == 3) || (a[0] == 3 && a[1] == 2);
 }
 
-/* The depthwise convolution whose result a node takes first, if it has room for means. */
+/* The depthwise convolution whose result a node takes first, if it can make means, too. */
 static sni_node *depthwise_before(const sni_graph *g, const sni_node *n) {
     sni_node *from = sni_value_producer(g, sni_graph_value(g, n->in[0]));
     if (!from || from->n_out != 1) return NULL;

@@ -16,7 +16,7 @@ int64_t sni_layout_channels(const sni_layout_pass *l, int32_t id) {
 }
 
 sni_channel sni_layout_part(const sni_layout_pass *l, int32_t id, int64_t channel) {
-    const sni_layout_variant *f = &l->forms[id];
+    const sni_layout_variant *f = &l->variants[id];
     return f->real != SNI_NO_ID ? (sni_channel){f->real, (int32_t)channel} : f->parts[channel];
 }
 
@@ -195,7 +195,7 @@ void sni_layout_set_channels(sni_layout_pass *l, int32_t blocked, int64_t channe
 }
 
 sn_status sni_layout_need(sni_layout_pass *l, int32_t id, const sni_node *before, int32_t *out) {
-    sni_layout_variant *f = &l->forms[id];
+    sni_layout_variant *f = &l->variants[id];
     if (f->real == SNI_NO_ID && f->parts) {
         SN_TRY(make_real(l, f->parts, sni_layout_channels(l, id), before, &f->real));
     } else if (f->real == SNI_NO_ID) {
@@ -214,7 +214,7 @@ sn_status sni_layout_need(sni_layout_pass *l, int32_t id, const sni_node *before
 }
 
 void sni_layout_done(sni_layout_pass *l, sni_node *n, int32_t real) {
-    l->forms[n->out[0]].real = real;
+    l->variants[n->out[0]].real = real;
     sni_layout_set_channels(l, real, sni_layout_channels(l, n->out[0]));
     l->dead[n->id] = true;
     l->r->count++;
@@ -225,7 +225,7 @@ void sni_layout_done(sni_layout_pass *l, sni_node *n, int32_t real) {
 /* The node before which users of a list of channels find it real. It became so where a blocked user
  * needed it, which may be after a plain one: that is moved to `before`. */
 static const sni_node *behind_list(sni_layout_pass *l, int32_t id, const sni_node *before) {
-    const sni_layout_variant *f = &l->forms[id];
+    const sni_layout_variant *f = &l->variants[id];
     if (!f->parts || f->real == SNI_NO_ID) return before;
     sni_node *maker = sni_value_producer(l->g, l->g->values[f->real]);
     if (maker == before) return sni_graph_next(l->g, maker);
@@ -254,10 +254,10 @@ static sn_status restore(sni_layout_pass *l, const sni_node *n, int32_t id) {
     return sni_graph_replace_uses(l->g, id, plain, l->r->err);
 }
 
-/* The blocked form of a dead node's output is known by its name from now on. */
+/* The blocked variant of a dead node's output is known by its name from now on. */
 static void keep_name(const sni_layout_pass *l, int32_t id) {
-    if (id == SNI_NO_ID || l->forms[id].real == SNI_NO_ID) return;
-    sni_value *blocked = l->g->values[l->forms[id].real];
+    if (id == SNI_NO_ID || l->variants[id].real == SNI_NO_ID) return;
+    sni_value *blocked = l->g->values[l->variants[id].real];
     if (!blocked || blocked->stands_for.n) return;
     blocked->stands_for = l->g->values[id]->name;
     blocked->channels = sni_layout_channels(l, id);
@@ -280,12 +280,12 @@ static sn_status sweep(sni_layout_pass *l) {
 }
 
 static sn_status run(sni_layout_pass *l) {
-    l->forms = SNI_NEW_ARRAY(&l->temp, sni_layout_variant, (size_t)l->n_values + 1);
+    l->variants = SNI_NEW_ARRAY(&l->temp, sni_layout_variant, (size_t)l->n_values + 1);
     l->dead = SNI_NEW_ARRAY(&l->temp, bool, (size_t)l->n_nodes + 1);
     l->n_channels = l->n_values + 24 * l->n_nodes; /* no handler makes as many values */
     l->channels = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)l->n_channels + 1);
-    if (!l->forms || !l->dead || !l->channels) return sni_fail_memory(l->r->err);
-    for (int32_t i = 0; i < l->n_values; i++) l->forms[i].real = SNI_NO_ID;
+    if (!l->variants || !l->dead || !l->channels) return sni_fail_memory(l->r->err);
+    for (int32_t i = 0; i < l->n_values; i++) l->variants[i].real = SNI_NO_ID;
     for (sni_node *n = sni_graph_first(l->g); n; n = sni_graph_next(l->g, n)) {
         if (n->id >= l->n_nodes || l->dead[n->id]) continue;
         sni_layout_fn handle = sni_layout_handler(n);

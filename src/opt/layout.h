@@ -1,10 +1,10 @@
 /* layout.h - blocked layout over regions of a graph: what the pass and its handlers share.
  *
- * Every value of the graph may have a blocked form: a real one, which is another value, or a list
- * of channels of other blocked values, which becomes real (a copy) when somebody needs it. So
- * Concat, Split and channel shuffles cost nothing by themselves. Nodes whose results have a blocked
- * form are dead; when all nodes have been looked at they are removed, and what plain nodes still
- * use of them is made plain again. */
+ * Every value of the graph may have a blocked variant: another value, or a list of channels of
+ * other blocked values, which becomes a value (a copy) when somebody needs it. So Concat, Split and
+ * channel shuffles cost nothing by themselves. Nodes whose results have a blocked variant are dead;
+ * when all nodes have been looked at they are removed, and what plain nodes still use of them is
+ * made plain again. */
 #ifndef SNI_OPT_LAYOUT_H
 #define SNI_OPT_LAYOUT_H
 
@@ -17,7 +17,7 @@ typedef struct sni_channel {
 } sni_channel;
 
 typedef struct sni_layout_variant {
-    int32_t real;       /* the blocked value; SNI_NO_ID: none yet */
+    int32_t real;       /* the blocked value; SNI_NO_ID: none so far */
     sni_channel *parts; /* one per channel; NULL: none */
 } sni_layout_variant;
 
@@ -26,19 +26,20 @@ typedef struct sni_layout_pass {
     sni_graph *g;
     sni_arena temp; /* until the pass ends */
     int64_t block;
-    sni_layout_variant *forms; /* by value id; values that the pass makes have none */
-    int32_t n_values;          /* of them */
-    bool *dead;                /* by node id */
+    sni_layout_variant *variants; /* by value id; values that the pass makes have none */
+    int32_t n_values;             /* of them */
+    bool *dead;                   /* by node id */
     int32_t n_nodes;
     int64_t *channels; /* of blocked values, by value id; 0: not one */
     int32_t n_channels;
 } sni_layout_pass;
 
-/* Tries to give the outputs of a node blocked forms; leaves the node alone if it cannot. */
+/* Tries to give the outputs of a node blocked variants; leaves the node alone if it cannot. */
 typedef sn_status (*sni_layout_fn)(sni_layout_pass *l, sni_node *n);
 
 /* The handler of an operator; NULL: it takes plain tensors only. */
 sni_layout_fn sni_layout_handler(const sni_node *n);
+/* Handlers whose results are lists of channels of their inputs: nothing is computed. */
 sn_status sni_layout_concat(sni_layout_pass *l, sni_node *n);
 sn_status sni_layout_split(sni_layout_pass *l, sni_node *n);
 sn_status sni_layout_slice(sni_layout_pass *l, sni_node *n);
@@ -46,29 +47,31 @@ sn_status sni_layout_shuffle(sni_layout_pass *l, sni_node *n);
 /* A depthwise convolution of a shuffled value: that of the value itself, shuffled. *done tells that
  * it was one. */
 sn_status sni_layout_shuffled_conv(sni_layout_pass *l, sni_node *n, bool *done);
+/* A transposed convolution, as one convolution for each phase of its strides or for all of them. */
 sn_status sni_layout_conv_transpose(sni_layout_pass *l, sni_node *n);
 
 /* ---- layout.c ---- */
 
 static inline bool sni_layout_has(const sni_layout_pass *l, int32_t id) {
-    return id >= 0 && id < l->n_values && (l->forms[id].real != SNI_NO_ID || l->forms[id].parts);
+    return id >= 0 && id < l->n_values &&
+           (l->variants[id].real != SNI_NO_ID || l->variants[id].parts);
 }
 
 /* Channels of a float32 value of rank 4, or 3: a line; 0 if it is none or they are not known. */
 int64_t sni_layout_channels(const sni_layout_pass *l, int32_t id);
 
-/* True for a line (N,C,W): its blocked form is that of a picture one row high. */
+/* True for a line (N,C,W): its blocked variant is that of a picture one row high. */
 static inline bool sni_layout_is_line(const sni_layout_pass *l, int32_t id) {
     return l->g->values[id]->type.rank == 3;
 }
 
-/* Channel `channel` of a value that has a form. */
+/* Channel `channel` of a value that has a variant. */
 sni_channel sni_layout_part(const sni_layout_pass *l, int32_t id, int64_t channel);
 
 /* A value that the pass has made is blocked, with so many channels. */
 void sni_layout_set_channels(sni_layout_pass *l, int32_t blocked, int64_t channels);
 
-/* The blocked form of a value, made before `before` if there is none yet. */
+/* The blocked variant of a value, made before `before` if there is none yet. */
 sn_status sni_layout_need(sni_layout_pass *l, int32_t id, const sni_node *before, int32_t *out);
 
 /* Contents of a constant that no caller can override; NULL: not one. */
@@ -108,5 +111,27 @@ sn_status sni_layout_slopes(sni_layout_pass *l, int32_t id, int64_t channels, in
 
 /* Output 0 of a node has become the blocked value `real`. */
 void sni_layout_done(sni_layout_pass *l, sni_node *n, int32_t real);
+
+static inline bool sni_layout_given(const sni_node *n, int32_t input) {
+    return input < n->n_in && n->in[input] != SNI_NO_ID;
+}
+
+/* ---- layout_picture.c ---- */
+
+enum { SNI_LAYOUT_LISTS = 4 }; /* attributes with a number for each spatial axis */
+
+/* Attributes of a node that have a number for each spatial axis (twice: of begins and ends), as
+ * they are for its blocked variant. A line has one more axis before its own; where blocks count as
+ * an axis (`pools`) there is one behind. Nothing is done along those. */
+sn_status sni_layout_longer_lists(sni_layout_pass *l, const sni_node *n, bool pools,
+                                  sni_attr out[SNI_LAYOUT_LISTS], int32_t *count);
+
+/* Handlers. */
+sn_status sni_layout_pool(sni_layout_pass *l, sni_node *n);
+sn_status sni_layout_global_pool(sni_layout_pass *l, sni_node *n);
+sn_status sni_layout_reduce(sni_layout_pass *l,
+                            sni_node *n); /* ReduceMean, ReduceMax over it all */
+sn_status sni_layout_resize(sni_layout_pass *l, sni_node *n);
+sn_status sni_layout_pad(sni_layout_pass *l, sni_node *n);
 
 #endif

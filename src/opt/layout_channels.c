@@ -8,7 +8,7 @@ static sn_status new_parts(sni_layout_pass *l, int32_t id, sni_channel **out) {
 }
 
 static void set_parts(sni_layout_pass *l, int32_t id, sni_channel *parts) {
-    l->forms[id].parts = parts;
+    l->variants[id].parts = parts;
 }
 
 static void bury(sni_layout_pass *l, const sni_node *n) {
@@ -177,7 +177,7 @@ sn_status sni_layout_shuffle(sni_layout_pass *l, sni_node *n) {
 /* The blocked value all of whose channels, each once, make up another one's list; SNI_NO_ID if
  * there is none. */
 static sn_status shuffled_value(sni_layout_pass *l, int32_t id, int32_t *out) {
-    const sni_layout_variant *f = &l->forms[id];
+    const sni_layout_variant *f = &l->variants[id];
     int64_t channels = sni_layout_channels(l, id);
     *out = SNI_NO_ID;
     if (f->real != SNI_NO_ID || !f->parts || l->channels[f->parts[0].value] != channels)
@@ -208,7 +208,7 @@ static sn_status shuffled_const(sni_layout_pass *l, int32_t id, const sni_channe
 
 sn_status sni_layout_shuffled_conv(sni_layout_pass *l, sni_node *n, bool *done) {
     enum { MOST = 5 };
-    const sni_channel *from = l->forms[n->in[0]].parts;
+    const sni_channel *from = l->variants[n->in[0]].parts;
     int64_t channels = sni_layout_channels(l, n->in[0]);
     const int64_t *w = sni_layout_const(l, n->in[1])->tensor.dims;
     int32_t in[MOST], out;

@@ -24,7 +24,7 @@ static sni_node *producer(const sni_graph *g, const sni_node *n) {
     return sni_value_producer(g, v);
 }
 
-/* `conversion` again, of `in`, with its plain side turned, in the place of node `at`. */
+/* `conversion` again, of `in`, with its plain side transposed, in the place of node `at`. */
 static sn_status replace(sni_rewrite *r, sni_node *at, const sni_node *conversion, int32_t in) {
     sni_graph *g = r->graph;
     sni_attr last = sni_attr_of_int("channels_last", 1);

@@ -1,4 +1,5 @@
-/* layout_ops.c - operators in blocked layout: convolutions, pools and what stands between them. */
+/* layout_ops.c - operators in blocked layout: convolutions and what stands between them. Pools and
+ * other operators over pictures are layout_picture.c. */
 #include "opt/layout.h"
 
 #include "ops/nn/resize.h"
@@ -7,42 +8,12 @@
 #include <math.h>
 
 enum {
-    MOST_OPERANDS = 8,
-    FEW_STEPS = 3,  /* operators between convolutions along a line that are looked for, */
-    FEW_USERS = 4,  /* among so many users of each */
-    MOST_LISTS = 4, /* attributes with a number for each spatial axis */
+    MAX_OPERANDS = 8,
+    FEW_STEPS = 3, /* operators between convolutions along a line that are looked for, */
+    FEW_USERS = 4, /* among so many users of each */
 };
 
 static sn_status layout_conv(sni_layout_pass *l, sni_node *n);
-
-static bool given(const sni_node *n, int32_t i) {
-    return i < n->n_in && n->in[i] != SNI_NO_ID;
-}
-
-/* ---- Lists of axes ---- */
-
-/* Attributes of a node that have a number for each spatial axis (twice: of begins and ends), as
- * they are for its blocked form. A line has one more axis before its own; where blocks count as an
- * axis (`pools`) there is one behind. Nothing is done along those. */
-static sn_status longer_lists(sni_layout_pass *l, const sni_node *n, bool pools,
-                              sni_attr out[MOST_LISTS], int32_t *count) {
-    static const char *const names[MOST_LISTS] = {"kernel_shape", "strides", "dilations", "pads"};
-    bool line = sni_layout_is_line(l, n->in[0]);
-    *count = 0;
-    for (int i = 0; i < MOST_LISTS; i++) {
-        const sni_attr *a = sni_node_attr(n, names[i]);
-        int64_t v[6], more = i < 3;
-        size_t k = 0;
-        if (!a || a->kind != SNI_ATTR_INTS || !a->count || a->count > (line ? 2 : 4)) continue;
-        for (size_t j = 0; j < a->count; j++) {
-            if (line) v[k++] = more;
-            v[k++] = a->u.ints[j];
-            if (pools && (line || j % 2 == 1)) v[k++] = more;
-        }
-        SN_TRY(sni_layout_list(l, names[i], v, k, &out[(*count)++]));
-    }
-    return SN_OK;
-}
 
 /* ---- Convolution ---- */
 
@@ -52,7 +23,7 @@ static bool is_float_const(const sni_layout_pass *l, int32_t id, int rank) {
 }
 
 /* True if the kernels for blocked tensors take a convolution with these weights, whose input has a
- * blocked form or not. */
+ * blocked variant or not. */
 static bool takes_groups(const sni_layout_pass *l, const sni_conv_params *p, const int64_t *w,
                          bool has, bool *plain) {
     int64_t groups = p->group, in = w[1] * groups, out = w[0];
@@ -61,7 +32,8 @@ static bool takes_groups(const sni_layout_pass *l, const sni_conv_params *p, con
            sni_blocked_merge(in, out, groups, l->block) > 0 || (has && sni_blocked_is_flat(p, w));
 }
 
-/* True if a convolution uses a node's result, or what few operators with a blocked form make of it.
+/* True if a convolution uses a node's result, or what few operators with a blocked variant make of
+ * it.
  */
 static bool feeds_conv(const sni_layout_pass *l, const sni_node *n, int steps) {
     for (int32_t i = 0; i < n->n_out; i++) {
@@ -96,7 +68,7 @@ static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const 
                  x->dims[x->rank - 1] >= SNI_ROWS_MIN_WIDTH;
     if (x->rank == 3) lines = !pays_along_line(l, n, w);
     return (scales || lines) && !sni_layout_has(l, n->in[0]) &&
-           !(given(n, 3) && sni_layout_has(l, n->in[3]));
+           !(sni_layout_given(n, 3) && sni_layout_has(l, n->in[3]));
 }
 
 /* True if a node's result, or what operators of one operand make of it, meets other values in
@@ -117,7 +89,7 @@ static bool goes_on(const sni_layout_pass *l, const sni_node *n, int steps) {
  * input has to be converted, where nothing goes on in blocked layout after it. */
 static bool ends_region(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     return sni_layout_is_line(l, n->in[0]) && !sni_fills_output_block(w[0], l->block) &&
-           ((const sni_conv_params *)n->params)->group == 1 && !given(n, 3) &&
+           ((const sni_conv_params *)n->params)->group == 1 && !sni_layout_given(n, 3) &&
            sni_rows_take(w[0], w[1] * w[3]) && !goes_on(l, n, FEW_STEPS);
 }
 
@@ -152,8 +124,8 @@ static sn_status lift(sni_layout_pass *l, const sni_node *n, int32_t *id) {
 static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
     int64_t w[4];
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
-        !read_weights(l, n, w) || (given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
-        (given(n, 4) && !is_float_const(l, n->in[4], 1)))
+        !read_weights(l, n, w) || (sni_layout_given(n, 2) && !is_float_const(l, n->in[2], 1)) ||
+        (sni_layout_given(n, 4) && !is_float_const(l, n->in[4], 1)))
         return SN_OK;
     const sni_conv_params *p = n->params;
     bool line = sni_layout_is_line(l, n->in[0]);
@@ -164,18 +136,18 @@ static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
     bool done = false;
     if (!line) SN_TRY(sni_layout_shuffled_conv(l, n, &done));
     if (done) return SN_OK;
-    int32_t in[5] = {n->in[0], n->in[1], given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID,
-                     given(n, 4) ? n->in[4] : SNI_NO_ID};
+    int32_t in[5] = {n->in[0], n->in[1], sni_layout_given(n, 2) ? n->in[2] : SNI_NO_ID, SNI_NO_ID,
+                     sni_layout_given(n, 4) ? n->in[4] : SNI_NO_ID};
     int32_t n_in = 5, out;
-    while (in[n_in - 1] == SNI_NO_ID && !given(n, n_in - 1)) n_in--;
+    while (in[n_in - 1] == SNI_NO_ID && !sni_layout_given(n, n_in - 1)) n_in--;
     if (!plain) SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    if (given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));
-    sni_attr attrs[MOST_LISTS + 1];
+    if (sni_layout_given(n, 3)) SN_TRY(sni_layout_need(l, n->in[3], n, &in[3]));
+    sni_attr attrs[SNI_LAYOUT_LISTS + 1];
     int32_t n_attrs = 0;
     if (line) {
         if (plain) SN_TRY(lift(l, n, &in[0]));
         SN_TRY(shape_weights(l, n->in[1], w, &in[1]));
-        SN_TRY(longer_lists(l, n, false, attrs, &n_attrs));
+        SN_TRY(sni_layout_longer_lists(l, n, false, attrs, &n_attrs));
     }
     attrs[n_attrs++] = sni_attr_of_int("block", l->block);
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
@@ -195,7 +167,7 @@ static sn_status layout_conv(sni_layout_pass *l, sni_node *n) {
 /* A constant of one number for each channel. */
 static sn_status load_channels(const sni_layout_pass *l, const sni_node *n, int32_t i,
                                int64_t channels, const float **out) {
-    sni_const *c = given(n, i) ? sni_layout_const(l, n->in[i]) : NULL;
+    sni_const *c = sni_layout_given(n, i) ? sni_layout_const(l, n->in[i]) : NULL;
     const sni_tensor *t;
     *out = NULL;
     if (!c || c->tensor.dtype != SN_FLOAT32 || c->tensor.count != channels) return SN_OK;
@@ -255,9 +227,9 @@ static sn_status layout_norm(sni_layout_pass *l, sni_node *n) {
 
 /* Applies to each element alone; further inputs, such as bounds, stay as they are. */
 static sn_status layout_unary(sni_layout_pass *l, sni_node *n) {
-    int32_t in[MOST_OPERANDS], out;
+    int32_t in[MAX_OPERANDS], out;
     if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
-        n->n_in > MOST_OPERANDS)
+        n->n_in > MAX_OPERANDS)
         return SN_OK;
     for (int32_t i = 1; i < n->n_in; i++) in[i] = n->in[i];
     SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
@@ -282,7 +254,7 @@ bool sni_layout_is_channels(const sni_layout_pass *l, int32_t id, int64_t channe
  * which have this rank. */
 typedef enum operand {
     OPERAND_NONE,     /* it cannot */
-    OPERAND_BLOCKED,  /* in its blocked form */
+    OPERAND_BLOCKED,  /* in its blocked variant */
     OPERAND_AS_IS,    /* one element */
     OPERAND_CHANNELS, /* a constant by channel */
     OPERAND_PICTURE   /* one channel for all */
@@ -328,9 +300,9 @@ static sn_status place(sni_layout_pass *l, sni_node *n, int32_t i, int64_t chann
  * constant operand. */
 static sn_status combine(sni_layout_pass *l, sni_node *n, float tail, bool divides) {
     int64_t channels = sni_layout_channels(l, n->out[0]);
-    int32_t in[MOST_OPERANDS], out;
+    int32_t in[MAX_OPERANDS], out;
     bool some = false;
-    if (!channels || n->n_in > MOST_OPERANDS) return SN_OK;
+    if (!channels || n->n_in > MAX_OPERANDS) return SN_OK;
     for (int32_t i = 0; i < n->n_in; i++) {
         operand o = classify(l, n->in[i], channels, l->g->values[n->out[0]]->type.rank);
         if (o == OPERAND_NONE) return SN_OK;
@@ -363,204 +335,6 @@ sn_status sni_layout_slopes(sni_layout_pass *l, int32_t id, int64_t channels, in
     return SN_OK;
 }
 
-/* ---- Pools ---- */
-
-static sn_status layout_pool(sni_layout_pass *l, sni_node *n) {
-    sni_attr attrs[MOST_LISTS];
-    int32_t n_attrs, in, out;
-    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || n->n_out != 1)
-        return SN_OK;
-    SN_TRY(longer_lists(l, n, true, attrs, &n_attrs));
-    SN_TRY(sni_layout_need(l, n->in[0], n, &in));
-    sni_layout_node node = {.domain = "",
-                            .type = n->op->name,
-                            .in = &in,
-                            .n_in = 1,
-                            .like = n,
-                            .attrs = attrs,
-                            .n_attrs = n_attrs};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    sni_layout_done(l, n, out);
-    return SN_OK;
-}
-
-static sn_status layout_global_pool(sni_layout_pass *l, sni_node *n) {
-    int32_t in[2], out;
-    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0])) return SN_OK;
-    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
-    bool mean = sni_str_is(n->type, "GlobalAveragePool");
-    sni_layout_node node = {
-        .domain = "", .type = mean ? "ReduceMean" : "ReduceMax", .in = in, .n_in = 2};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    sni_layout_done(l, n, out);
-    return SN_OK;
-}
-
-/* The picture of a blocked value reduced to one pixel, as (N, C). */
-static sn_status reduce_to_matrix(sni_layout_pass *l, sni_node *n, int32_t reduced) {
-    const sni_attr attrs[2] = {sni_attr_of_int("block", l->block),
-                               sni_attr_of_int("channels", sni_layout_channels(l, n->in[0]))};
-    sni_layout_node plain = {.domain = SNI_SINTER_DOMAIN,
-                             .type = "FromBlocked",
-                             .in = &reduced,
-                             .n_in = 1,
-                             .attrs = attrs,
-                             .n_attrs = 2};
-    int32_t in[2], out;
-    SN_TRY(sni_layout_emit(l, n, &plain, &in[0]));
-    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
-    sni_layout_node matrix = {.domain = "", .type = "Squeeze", .in = in, .n_in = 2};
-    SN_TRY(sni_layout_emit(l, n, &matrix, &out));
-    SN_TRY(sni_graph_replace_uses(l->g, n->out[0], out, l->r->err));
-    l->dead[n->id] = true;
-    l->r->count++;
-    return SN_OK;
-}
-
-/* True if these are the axes of a picture, or of a line. */
-static bool are_picture(const int64_t *axes, int64_t count, int rank) {
-    bool seen[5] = {0};
-    if (count != rank - 2) return false;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        if (axis < 2 || axis >= rank || seen[axis]) return false;
-        seen[axis] = true;
-    }
-    return true;
-}
-
-/* ReduceMean and ReduceMax over the picture. */
-static sn_status layout_reduce(sni_layout_pass *l, sni_node *n) {
-    const int64_t *axes;
-    int64_t count;
-    const sni_attr *keep = sni_node_attr(n, "keepdims");
-    if (!sni_layout_has(l, n->in[0]) || !given(n, 1) ||
-        !sni_layout_ints(l, n->in[1], &axes, &count))
-        return SN_OK;
-    int rank = l->g->values[n->in[0]]->type.rank;
-    if (!are_picture(axes, count, rank)) return SN_OK;
-    int32_t in[2], out;
-    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2, 3}, 2, &in[1]));
-    sni_layout_node node = {.domain = "", .type = n->op->name, .in = in, .n_in = 2};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    if (keep && keep->u.i == 0) return reduce_to_matrix(l, n, out);
-    sni_layout_done(l, n, out);
-    return SN_OK;
-}
-
-/* ---- Resize and Pad ---- */
-
-/* Elements [2, 4) of a list of four sizes, whose first two are those of the value `x`; SNI_NO_ID if
- * that is not certain. */
-static sn_status picture_sizes(sni_layout_pass *l, sni_node *n, int32_t x, int32_t sizes,
-                               int32_t *out) {
-    const sni_value *v = sni_graph_value(l->g, sizes);
-    const sni_dim *dims = l->g->values[x]->type.dims;
-    const int64_t *known;
-    int64_t count;
-    *out = SNI_NO_ID;
-    if (sni_layout_ints(l, sizes, &known, &count)) {
-        if (count != 4 || known[0] != dims[0] || known[1] != dims[1]) return SN_OK;
-        return sni_layout_const_ints(l, known + 2, 2, out);
-    }
-    if (!v || !v->shape_value || v->shape_count != 4 || v->type.dtype != SN_INT64 ||
-        v->shape_value[0] != dims[0] || v->shape_value[1] != dims[1])
-        return SN_OK;
-    int32_t in[3] = {sizes};
-    SN_TRY(sni_layout_const_ints(l, (int64_t[]){2}, 1, &in[1]));
-    SN_TRY(sni_layout_const_ints(l, (int64_t[]){4}, 1, &in[2]));
-    sni_layout_node node = {.domain = "", .type = "Slice", .in = in, .n_in = 3};
-    return sni_layout_emit(l, n, &node, out);
-}
-
-/* The last two of four constant scales, the first two of which are 1; SNI_NO_ID if they are not. */
-static sn_status picture_scales(sni_layout_pass *l, int32_t scales, int32_t *out) {
-    sni_const *c = sni_layout_const(l, scales);
-    const sni_tensor *t;
-    float *data;
-    *out = SNI_NO_ID;
-    if (!c || c->tensor.count != 4 || c->tensor.dtype != SN_FLOAT32) return SN_OK;
-    SN_TRY(sni_const_load(c, &t, l->r->err));
-    const float *v = t->data;
-    if (v[0] != 1 || v[1] != 1) return SN_OK;
-    SN_TRY(sni_layout_const_floats(l, 1, (int64_t[]){2}, &data, out));
-    memcpy(data, v + 2, 2 * sizeof *data);
-    return SN_OK;
-}
-
-/* Pixels of a value; 0 if they are not known. */
-static int64_t pixels_of(const sni_layout_pass *l, int32_t id) {
-    const sni_type *t = &sni_graph_value(l->g, id)->type;
-    bool known = t->has_shape && t->rank == 4 && sni_dim_known(t->dims[2]) &&
-                 sni_dim_known(t->dims[3]) && t->dims[2] < INT32_MAX && t->dims[3] < INT32_MAX;
-    return known ? t->dims[2] * t->dims[3] : 0;
-}
-
-/* True if what is resized grows and nobody goes on with it in blocked layout: the small picture is
- * the one to convert. */
-static bool grows_for_plain(const sni_layout_pass *l, const sni_node *n) {
-    const sni_value *v = sni_graph_value(l->g, n->out[0]);
-    for (int32_t i = 0; i < v->use_count; i++) {
-        const sni_node *user = sni_graph_node(l->g, v->uses[i].node);
-        if (user && sni_layout_handler(user)) return false;
-    }
-    return pixels_of(l, n->in[0]) < pixels_of(l, n->out[0]);
-}
-
-/* Resize over the picture alone. */
-static sn_status layout_resize(sni_layout_pass *l, sni_node *n) {
-    const sni_resize_params *p = n->params;
-    if (grows_for_plain(l, n)) return SN_OK;
-    int32_t by = given(n, 2) ? 2 : 3, in[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID}, out;
-    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) ||
-        sni_layout_is_line(l, n->in[0]) || !given(n, by) || p->axes.n ||
-        p->coord == SNI_RESIZE_CROP || p->keep_aspect)
-        return SN_OK;
-    if (by == 2)
-        SN_TRY(picture_scales(l, n->in[by], &in[by]));
-    else
-        SN_TRY(picture_sizes(l, n, n->in[0], n->in[by], &in[by]));
-    if (in[by] == SNI_NO_ID) return SN_OK;
-    sni_attr axes;
-    SN_TRY(sni_layout_list(l, "axes", (int64_t[]){2, 3}, 2, &axes));
-    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    sni_layout_node node = {.domain = "",
-                            .type = "Resize",
-                            .in = in,
-                            .n_in = by + 1,
-                            .like = n,
-                            .attrs = &axes,
-                            .n_attrs = 1};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    sni_layout_done(l, n, out);
-    return SN_OK;
-}
-
-/* Pad of the picture's borders. */
-static sn_status layout_pad(sni_layout_pass *l, sni_node *n) {
-    const int64_t *pads;
-    int64_t count;
-    if (!sni_layout_has(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || given(n, 3) ||
-        !given(n, 1) || !sni_layout_ints(l, n->in[1], &pads, &count))
-        return SN_OK;
-    int64_t rank = l->g->values[n->in[0]]->type.rank, longer[10] = {0};
-    if (count != 2 * rank || pads[0] || pads[1] || pads[rank] || pads[rank + 1]) return SN_OK;
-    for (int64_t i = 2; i < rank; i++) {
-        longer[i + 4 - rank] = pads[i];
-        longer[i + 9 - rank] = pads[rank + i];
-    }
-    int32_t in[3] = {SNI_NO_ID, SNI_NO_ID, given(n, 2) ? n->in[2] : SNI_NO_ID}, out;
-    SN_TRY(sni_layout_need(l, n->in[0], n, &in[0]));
-    SN_TRY(sni_layout_const_ints(l, longer, 10, &in[1]));
-    sni_layout_node node = {
-        .domain = "", .type = "Pad", .in = in, .n_in = given(n, 2) ? 3 : 2, .like = n};
-    SN_TRY(sni_layout_emit(l, n, &node, &out));
-    sni_layout_done(l, n, out);
-    return SN_OK;
-}
-
 /* ---- Shape ---- */
 
 /* (C, N, blocks, H, W, block) of a blocked value. */
@@ -576,7 +350,7 @@ static sn_status blocked_shape(sni_layout_pass *l, sni_node *n, int64_t channels
     return sni_layout_emit(l, n, &both, out);
 }
 
-/* The shape of a value that has a blocked form: the constant that it is, or made of the blocked
+/* The shape of a value that has a blocked variant: the constant that it is, or made of the blocked
  * one's. */
 static sn_status layout_shape(sni_layout_pass *l, sni_node *n) {
     const int64_t *known;
@@ -611,7 +385,7 @@ typedef struct handler {
  * nothing stay finite. */
 static const handler handlers[] = {
     {"Add", layout_combine},
-    {"AveragePool", layout_pool},
+    {"AveragePool", sni_layout_pool},
     {"BatchNormalization", layout_norm},
     {"Celu", layout_unary},
     {"Clip", layout_unary},
@@ -622,24 +396,24 @@ static const handler handlers[] = {
     {"Elu", layout_unary},
     {"Erf", layout_unary},
     {"Gelu", layout_unary},
-    {"GlobalAveragePool", layout_global_pool},
-    {"GlobalMaxPool", layout_global_pool},
+    {"GlobalAveragePool", sni_layout_global_pool},
+    {"GlobalMaxPool", sni_layout_global_pool},
     {"HardSigmoid", layout_unary},
     {"HardSwish", layout_unary},
     {"LeakyRelu", layout_unary},
     {"Max", layout_combine},
-    {"MaxPool", layout_pool},
+    {"MaxPool", sni_layout_pool},
     {"Min", layout_combine},
     {"Mish", layout_unary},
     {"Mul", layout_combine},
     {"Neg", layout_unary},
     {"PRelu", layout_combine},
-    {"Pad", layout_pad},
-    {"ReduceMax", layout_reduce},
-    {"ReduceMean", layout_reduce},
+    {"Pad", sni_layout_pad},
+    {"ReduceMax", sni_layout_reduce},
+    {"ReduceMean", sni_layout_reduce},
     {"Relu", layout_unary},
     {"Reshape", sni_layout_shuffle},
-    {"Resize", layout_resize},
+    {"Resize", sni_layout_resize},
     {"Selu", layout_unary},
     {"Shape", layout_shape},
     {"Sigmoid", layout_unary},

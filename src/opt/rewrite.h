@@ -50,7 +50,7 @@ struct sni_rule {
      * matcher look for another way to match. */
     bool (*where)(sni_match *m);
     /* Binds names of the replacement that the pattern does not bind: constants, attributes,
-     * numbers. Called when the match is settled. NULL: nothing to do. */
+     * numbers. Called once the match is final. NULL: nothing to do. */
     sn_status (*build)(sni_match *m);
     /* For the test: shapes and values of captures, "x=[N,3,8] %w=[8] #e=1e-5 @axis=-1"; cases are
      * divided by ';'. +[8] is positive, 1[8] all ones, 2x[8] the same 8 numbers twice, x2[1,1,1,8]
@@ -109,7 +109,7 @@ typedef struct sni_pat_attr {
 typedef struct sni_pat {
     sni_pat_kind kind;
     int slot; /* of its name; -1: none */
-    bool optional, unaligned, commutative, shared;
+    bool optional, approximate, commutative, shared;
     int out; /* NODE, AGAIN: which output */
     double number;
     int n_ints;
@@ -193,6 +193,7 @@ bool sni_rule_match(sni_match *m, const sni_compiled_rule *rule, sni_node *root)
 /* Lookups for callbacks, by the name without its sigil. */
 int32_t sni_match_value(const sni_match *m, const char *name); /* SNI_NO_ID: left out or unknown */
 sni_node *sni_match_node(const sni_match *m, const char *name);
+/* 0 if it is not bound. */
 double sni_match_number(const sni_match *m, const char *name);
 const sni_attr *sni_match_attr(const sni_match *m, const char *name); /* NULL: not given */
 const sni_type *sni_match_type(const sni_match *m, const char *name); /* of a value; not NULL */
@@ -213,15 +214,16 @@ sn_status sni_rule_apply(sni_match *m, bool *done);
 sn_status sni_match_set_value(sni_match *m, const char *name, int32_t value);
 sn_status sni_match_set_number(sni_match *m, const char *name, double number);
 sn_status sni_match_set_attr(sni_match *m, const char *name, sni_attr attr);
-/* A constant of float32 with room for its contents. */
+/* A constant of float32 with memory for its contents. */
 sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const int64_t *dims,
                                float **data);
 /* The same whose contents `decode` works out from `source` when somebody needs them. */
 sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int64_t *dims,
                              sni_decode_fn decode, const void *source);
-/* A constant of any type with room for its contents, which are zeros at first. */
+/* A constant of any type with memory for its contents, which are zeros at first. */
 sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
                               const int64_t *dims, void **data);
+/* A constant list of int64. */
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
 /* A constant list without a name. */
 sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t *out);

@@ -155,7 +155,7 @@ static bool match_scalar(sni_match *m, const goal *g) {
         return true;
     }
     double off = fabs(v - g->pat->number), size = fabs(g->pat->number);
-    return off <= size * (g->pat->unaligned ? 1e-3 : 2e-7);
+    return off <= size * (g->pat->approximate ? 1e-3 : 2e-7);
 }
 
 /* The same name may mean constants of the same contents. */
@@ -276,14 +276,15 @@ static bool is_private(const sni_match *m, const sni_node *n) {
     return true;
 }
 
-static bool settle(sni_match *m) {
+/* Everything is bound: whether the replacement may take the place of the matched nodes. */
+static bool is_replaceable(sni_match *m) {
     for (int i = 0; i < m->n_nodes; i++)
         if (!m->shared[i] && !is_private(m, m->nodes[i])) return false;
     return !m->rule->rule->where || m->rule->rule->where(m);
 }
 
 static bool solve(sni_match *m, const goal *g) {
-    if (!g) return settle(m);
+    if (!g) return is_replaceable(m);
     const sni_pat *p = g->pat;
     if (g->value == SNI_NO_ID && p->kind != SNI_PAT_CHOICE)
         return (p->optional || p->kind == SNI_PAT_ABSENT) && solve(m, g->rest);

@@ -55,16 +55,15 @@ static bool at_number(parser *s) {
     return isdigit((unsigned char)*s->p) || *s->p == '-' || *s->p == '.';
 }
 
-/* *loose: it has five digits or more. */
-static sn_status read_number(parser *s, double *out, bool *unaligned) {
+/* *approximate: it has five digits or more. */
+static sn_status read_number(parser *s, double *out, bool *approximate) {
     char *end;
     skip_space(s);
     *out = strtod(s->p, &end);
     if (end == s->p) return fail(s, "a number is expected");
-    int emulated = 0;
-    for (const char *c = s->p; c < end && *c != 'e'; c++)
-        emulated += isdigit((unsigned char)*c) != 0;
-    *unaligned = emulated >= 5 && memchr(s->p, '.', (size_t)(end - s->p)) != NULL;
+    int digits = 0;
+    for (const char *c = s->p; c < end && *c != 'e'; c++) digits += isdigit((unsigned char)*c) != 0;
+    *approximate = digits >= 5 && memchr(s->p, '.', (size_t)(end - s->p)) != NULL;
     s->p = end;
     return SN_OK;
 }
@@ -74,9 +73,9 @@ static sn_status read_ints(parser *s, int *n, int64_t *out) {
     SN_TRY(expect(s, '['));
     while (!accept(s, ']')) {
         double v;
-        bool unaligned;
+        bool approximate;
         if (*n == SNI_PAT_NUMBERS) return fail(s, "the list is too long");
-        SN_TRY(read_number(s, &v, &unaligned));
+        SN_TRY(read_number(s, &v, &approximate));
         out[(*n)++] = (int64_t)v;
         if (!at(s, ']')) SN_TRY(expect(s, ','));
     }
@@ -99,7 +98,7 @@ static sn_status find_slot(parser *s, sni_str text, char sigil, int *slot) {
 /* ---- Attributes ---- */
 
 static sn_status parse_attr(parser *s, sni_pat_attr *a) {
-    bool unaligned;
+    bool approximate;
     sni_str name;
     *a = (sni_pat_attr){.slot = -1};
     if (accept(s, '*')) {
@@ -128,7 +127,7 @@ static sn_status parse_attr(parser *s, sni_pat_attr *a) {
         return SN_OK;
     }
     a->kind = SNI_PAT_ATTR_NUMBER;
-    return read_number(s, &a->number, &unaligned);
+    return read_number(s, &a->number, &approximate);
 }
 
 static sn_status parse_attrs(parser *s, sni_pat *p) {
@@ -172,9 +171,9 @@ static sn_status parse_expr(parser *s, const sni_pat **out);
 static sn_status parse_output(parser *s, int *out) {
     if (*s->p != '[') return SN_OK;
     double v;
-    bool unaligned;
+    bool approximate;
     s->p++;
-    SN_TRY(read_number(s, &v, &unaligned));
+    SN_TRY(read_number(s, &v, &approximate));
     *out = (int)v;
     return expect(s, ']');
 }
@@ -260,7 +259,7 @@ static sn_status parse_expr(parser *s, const sni_pat **out) {
         p->optional = accept(s, '?');
     } else if (at_number(s)) {
         p->kind = SNI_PAT_NUMBER;
-        SN_TRY(read_number(s, &p->number, &p->unaligned));
+        SN_TRY(read_number(s, &p->number, &p->approximate));
     } else {
         SN_TRY(parse_word(s, p));
     }

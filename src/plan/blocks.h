@@ -30,7 +30,8 @@ typedef struct sni_blocks {
 /* Which views there are beside those of a whole tensor. */
 enum { SNI_VIEWS_PARTS = 1, SNI_VIEWS_JOINS = 2, SNI_VIEWS_ALL = 3 };
 
-/* Makes the blocks of a plan. sni_blocks_free() in any case. */
+/* Makes the blocks of a plan, with the kinds of views that `views` allows. sni_blocks_free() in any
+ * case. */
 sn_status sni_blocks_make(sni_blocks *b, const sni_plan *plan, unsigned views, sn_error *err);
 void sni_blocks_free(sni_blocks *b);
 

@@ -2,155 +2,9 @@
  * that inference finds for the sizes at hand; integers that shapes are computed from are worked out
  * here and now, so that shape arithmetic leaves no steps. */
 #include "ops/core/call.h"
-#include "plan/plan.h"
+#include "plan/builder.h"
 
 #include <stdlib.h>
-
-enum { KNOWN_LIMIT = 4096 }; /* elements of a tensor that is worth working out beforehand */
-
-typedef struct builder {
-    sni_plan *plan;
-    const sni_graph *graph;
-    sni_common *common;
-    sni_type *types;   /* by value; kind NONE: not known */
-    sni_datum **known; /* by value: contents worked out, owned; NULL: not known */
-    sni_ref *refs;     /* by value: where it is; NONE: nowhere yet */
-    int64_t *parts;    /* by value: sni_slot.part */
-    sni_symbols *symbols;
-    sni_arena scratch; /* until the plan is built */
-    sn_error *err;
-} builder;
-
-/* ---- Contents known beforehand ---- */
-
-/* The constant that a value has in this plan: an input's default only if the caller leaves it. */
-static sni_const *constant_of(const builder *b, int32_t id) {
-    sni_ref r = b->refs[id];
-    bool bound = r >= 0 && b->plan->slots[r].place == SNI_PLACE_INPUT;
-    return bound ? NULL : b->graph->values[id]->constant;
-}
-
-/* A constant as all plans share it, without its contents as long as nobody needed them: runs that
- * are under way may see it, so what is set once stays. */
-static sni_datum *weight_of(const builder *b, int32_t id) {
-    sni_datum *d = &b->common->weights[id];
-    if (d->kind == SN_KIND_NONE) {
-        const sni_tensor *t = &b->graph->values[id]->constant->tensor;
-        d->kind = SN_KIND_TENSOR;
-        d->tensor = (sni_tensor){.dtype = t->dtype, .rank = t->rank, .count = t->count};
-        memcpy(d->tensor.dims, t->dims, sizeof t->dims);
-    }
-    return d;
-}
-
-static sn_status load_weight(builder *b, int32_t id, const sni_datum **out) {
-    sni_datum *d = weight_of(b, id);
-    if (!d->tensor.data) {
-        sni_const *c = b->graph->values[id]->constant;
-        size_t charged = c->made ? sni_tensor_bytes(&c->tensor) : 0;
-        const sni_tensor *t;
-        SN_TRY(sni_budget_take(b->common->packed, charged, b->err));
-        sn_status status = sni_const_load(c, &t, b->err);
-        if (status != SN_OK) {
-            sni_budget_give(b->common->packed, charged);
-            return status;
-        }
-        d->tensor.data = t->data;
-    }
-    *out = d;
-    return SN_OK;
-}
-
-/* Contents of a value, loading small constants; NULL if not known. */
-static sn_status contents(builder *b, int32_t id, const sni_tensor **out) {
-    const sni_const *c = constant_of(b, id);
-    const sni_datum *d = b->known[id];
-    if (!d && c && c->tensor.count <= KNOWN_LIMIT) SN_TRY(load_weight(b, id, &d));
-    *out = d ? &d->tensor : NULL;
-    return SN_OK;
-}
-
-/* Takes over what `d` holds as the contents of a value. */
-static sn_status keep_known(builder *b, int32_t id, sni_datum *d) {
-    b->known[id] = malloc(sizeof *d);
-    if (!b->known[id]) {
-        sni_datum_clear(d);
-        return sni_fail_memory(b->err);
-    }
-    *b->known[id] = *d;
-    return SN_OK;
-}
-
-/* A list of plain dimensions as a known int64 or int32 tensor. */
-static sn_status keep_dims(builder *b, int32_t id, const sni_type *type, const sni_dim *dims,
-                           int32_t count) {
-    if (type->kind != SN_KIND_TENSOR || !type->has_shape || type->rank > 1) return SN_OK;
-    if (type->dtype != SN_INT64 && type->dtype != SN_INT32) return SN_OK;
-    if (type->rank == 1 ? type->dims[0] != count : count != 1) return SN_OK;
-    for (int32_t i = 0; i < count; i++)
-        if (sni_dim_is_symbol(dims[i])) return SN_OK;
-    sni_datum d = {.kind = SN_KIND_TENSOR};
-    SN_TRY(sni_tensor_new(&d.tensor, type->dtype, type->rank, type->dims, NULL, b->err));
-    for (int32_t i = 0; i < count; i++) {
-        if (type->dtype == SN_INT64)
-            ((int64_t *)d.tensor.data)[i] = dims[i];
-        else
-            ((int32_t *)d.tensor.data)[i] = (int32_t)dims[i];
-    }
-    return keep_known(b, id, &d);
-}
-
-static bool small_type(const sni_type *t) {
-    int64_t count = 1;
-    if (t->kind != SN_KIND_TENSOR || !t->has_shape) return false;
-    for (int i = 0; i < t->rank; i++) {
-        if (!sni_dim_known(t->dims[i]) || t->dims[i] > KNOWN_LIMIT) return false;
-        count *= t->dims[i];
-        if (count > KNOWN_LIMIT) return false;
-    }
-    return true;
-}
-
-/* Whether the node can and should be worked out now: all inputs known, results small. */
-static sn_status evaluable(builder *b, const sni_node *n, bool *yes) {
-    *yes = false;
-    if ((n->op->flags & (SNI_OP_RANDOM | SNI_OP_SUBGRAPHS | SNI_OP_ALLOCATES)) || !n->op->ref)
-        return SN_OK;
-    for (int32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] != SNI_NO_ID && !small_type(&b->types[n->out[i]])) return SN_OK;
-    for (int32_t i = 0; i < n->n_in; i++) {
-        const sni_tensor *t;
-        if (n->in[i] == SNI_NO_ID) continue;
-        SN_TRY(contents(b, n->in[i], &t));
-        if (!t) return SN_OK;
-    }
-    *yes = true;
-    return SN_OK;
-}
-
-static sn_status evaluate(builder *b, const sni_node *n) {
-    sni_datum *in = SNI_NEW_ARRAY(&b->scratch, sni_datum, n->n_in);
-    const sni_datum **ins = SNI_NEW_ARRAY(&b->scratch, const sni_datum *, n->n_in);
-    sni_datum *out = SNI_NEW_ARRAY(&b->scratch, sni_datum, n->n_out);
-    if (!in || !ins || !out) return sni_fail_memory(b->err);
-    for (int32_t i = 0; i < n->n_in; i++) {
-        const sni_tensor *t;
-        if (n->in[i] == SNI_NO_ID) continue;
-        SN_TRY(contents(b, n->in[i], &t));
-        in[i].kind = SN_KIND_TENSOR;
-        in[i].tensor = *t;
-        in[i].tensor.buffer = NULL;
-        ins[i] = &in[i];
-    }
-    sn_status status = sni_eval(n, ins, out, NULL, &b->plan->arena, b->err);
-    for (int32_t i = 0; i < n->n_out; i++) {
-        if (status == SN_OK && out[i].kind == SN_KIND_TENSOR && !b->known[n->out[i]])
-            status = keep_known(b, n->out[i], &out[i]);
-        else
-            sni_datum_clear(&out[i]);
-    }
-    return status;
-}
 
 /* ---- Shapes ---- */
 
@@ -170,7 +24,7 @@ static int64_t part_of(sni_infer *c, int out) {
     return c->op->part(c, out, &at) ? at : -1;
 }
 
-static sn_status infer(builder *b, const sni_node *n) {
+static sn_status infer(sni_builder *b, const sni_node *n) {
     sni_arena *a = &b->scratch;
     const sni_type **in = SNI_NEW_ARRAY(a, const sni_type *, n->n_in);
     const sni_tensor **known = SNI_NEW_ARRAY(a, const sni_tensor *, n->n_in);
@@ -185,9 +39,9 @@ static sn_status infer(builder *b, const sni_node *n) {
         const sni_datum *d = &b->common->weights[n->in[i]];
         if (b->known[n->in[i]])
             known[i] = &b->known[n->in[i]]->tensor;
-        else if (d->kind == SN_KIND_TENSOR && d->tensor.data && constant_of(b, n->in[i]))
+        else if (d->kind == SN_KIND_TENSOR && d->tensor.data && sni_plan_constant(b, n->in[i]))
             known[i] = &d->tensor;
-        constants[i] = constant_of(b, n->in[i]);
+        constants[i] = sni_plan_constant(b, n->in[i]);
     }
     sni_infer c = {.op = n->op,
                    .node = n,
@@ -208,12 +62,12 @@ static sn_status infer(builder *b, const sni_node *n) {
         if (n->out[i] == SNI_NO_ID) continue;
         b->types[n->out[i]] = out[i];
         b->parts[n->out[i]] = part_of(&c, i);
-        if (out_dims[i]) SN_TRY(keep_dims(b, n->out[i], &out[i], out_dims[i], counts[i]));
+        if (out_dims[i]) SN_TRY(sni_plan_keep_dims(b, n->out[i], &out[i], out_dims[i], counts[i]));
     }
     return SN_OK;
 }
 
-static bool all_outputs_known(const builder *b, const sni_node *n) {
+static bool all_outputs_known(const sni_builder *b, const sni_node *n) {
     for (int32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != SNI_NO_ID && !b->known[n->out[i]]) return false;
     return true;
@@ -222,21 +76,21 @@ static bool all_outputs_known(const builder *b, const sni_node *n) {
 /* ---- Steps ---- */
 
 /* A step is static when every value it makes has a known shape. */
-static bool is_static(const builder *b, const sni_node *n) {
+static bool is_static(const sni_builder *b, const sni_node *n) {
     if (n->op->flags & (SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS)) return false;
     for (int32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != SNI_NO_ID && !fully_shaped(&b->types[n->out[i]])) return false;
     return true;
 }
 
-static int32_t add_slot(builder *b, int32_t id, sni_place place, int32_t step) {
+static int32_t add_slot(sni_builder *b, int32_t id, sni_place place, int32_t step) {
     sni_slot *s = &b->plan->slots[b->plan->n_slots];
     *s = (sni_slot){.place = place, .value = id, .first = step, .last = step, .part = -1};
     b->refs[id] = b->plan->n_slots++;
     return b->refs[id];
 }
 
-static sn_status place_outputs(builder *b, const sni_node *n, int32_t step, bool dynamic) {
+static sn_status place_outputs(sni_builder *b, const sni_node *n, int32_t step, bool dynamic) {
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;
         int32_t slot = add_slot(b, n->out[i], dynamic ? SNI_PLACE_DYNAMIC : SNI_PLACE_ARENA, step);
@@ -250,14 +104,14 @@ static sn_status place_outputs(builder *b, const sni_node *n, int32_t step, bool
 }
 
 /* Lets a value that is nowhere yet be the contents that are known of it. */
-static sn_status place_const(builder *b, int32_t id) {
+static sn_status place_const(sni_builder *b, int32_t id) {
     sni_plan *p = b->plan;
     const sni_value *v = b->graph->values[id];
     const sni_datum *d = b->known[id];
     if (d) {
         p->known[p->n_known++] = b->known[id];
     } else if (v->constant) {
-        d = weight_of(b, id);
+        d = sni_plan_weight(b, id);
     } else {
         return sni_fail(b->err, SN_INTERNAL, "value '%.*s' has no source", SNI_FMT(v->name));
     }
@@ -267,22 +121,22 @@ static sn_status place_const(builder *b, int32_t id) {
 }
 
 /* Gives a value that is nowhere yet a place, with its contents if it is a constant. */
-static sn_status place_loaded(builder *b, int32_t id) {
+static sn_status place_loaded(sni_builder *b, int32_t id) {
     const sni_datum *d;
     if (b->refs[id] == SNI_REF_NONE) SN_TRY(place_const(b, id));
     if (b->refs[id] >= 0 || b->known[id]) return SN_OK;
-    return load_weight(b, id, &d);
+    return sni_plan_load_weight(b, id, &d);
 }
 
 /* True if a step runs on what its implementation has made of a constant input. */
-static bool is_packed(const builder *b, const sni_step *s, int32_t i) {
+static bool is_packed(const sni_builder *b, const sni_step *s, int32_t i) {
     const sni_value *v = b->graph->values[s->node->in[i]];
     return i < s->node->n_in && i < 32 && s->impl && s->state && (s->impl->packs >> i & 1) &&
            v->constant && !v->is_input;
 }
 
 /* Marks what a step reads as used by it. */
-static sn_status use_inputs(builder *b, const sni_step *s, int32_t step) {
+static sn_status use_inputs(sni_builder *b, const sni_step *s, int32_t step) {
     const sni_node *n = s->node;
     for (int32_t i = 0; i < n->n_in + n->n_captures; i++) {
         if (n->in[i] == SNI_NO_ID) continue;
@@ -295,7 +149,7 @@ static sn_status use_inputs(builder *b, const sni_step *s, int32_t step) {
     return SN_OK;
 }
 
-static sn_status choose(builder *b, sni_step *s) {
+static sn_status choose(sni_builder *b, sni_step *s) {
     const sni_node *n = s->node;
     const sni_type **in = SNI_NEW_ARRAY(&b->scratch, const sni_type *, n->n_in);
     if (!in) return sni_fail_memory(b->err);
@@ -309,13 +163,13 @@ static sn_status choose(builder *b, sni_step *s) {
     return SN_OK;
 }
 
-static void add_refs(builder *b, const int32_t *values, int32_t count) {
+static void add_refs(sni_builder *b, const int32_t *values, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         b->plan->refs[b->plan->n_refs++] =
             values[i] == SNI_NO_ID ? SNI_REF_NONE : b->refs[values[i]];
 }
 
-static sn_status add_step(builder *b, const sni_node *n) {
+static sn_status add_step(sni_builder *b, const sni_node *n) {
     sni_plan *p = b->plan;
     int32_t index = p->n_steps;
     sni_step *s = &p->steps[index];
@@ -331,7 +185,7 @@ static sn_status add_step(builder *b, const sni_node *n) {
     return SN_OK;
 }
 
-static sn_status add_node(builder *b, const sni_node *n) {
+static sn_status add_node(sni_builder *b, const sni_node *n) {
     if (!n->op)
         return sni_fail(b->err, SN_UNSUPPORTED, "operator %.*s%s%.*s is not supported",
                         SNI_FMT(n->domain), n->domain.n ? "." : "", SNI_FMT(n->type));
@@ -339,15 +193,15 @@ static sn_status add_node(builder *b, const sni_node *n) {
         SN_TRY(infer(b, n));
         if (all_outputs_known(b, n)) return SN_OK;
         bool yes;
-        SN_TRY(evaluable(b, n, &yes));
-        if (yes) return evaluate(b, n);
+        SN_TRY(sni_plan_evaluable(b, n, &yes));
+        if (yes) return sni_plan_evaluate(b, n);
     }
     return add_step(b, n);
 }
 
 /* ---- The whole ---- */
 
-static sn_status set_inputs(builder *b, const sni_signature *signature) {
+static sn_status set_inputs(sni_builder *b, const sni_signature *signature) {
     const sni_graph *g = b->graph;
     for (int32_t i = 0; i < signature->count; i++) {
         int32_t id = i < g->n_inputs ? g->inputs[i] : g->captures[i - g->n_inputs].value;
@@ -362,7 +216,7 @@ static sn_status set_inputs(builder *b, const sni_signature *signature) {
 }
 
 /* Values that leave the graph live to the end; planned ones are made where they will stay. */
-static sn_status set_outputs(builder *b) {
+static sn_status set_outputs(sni_builder *b) {
     const sni_graph *g = b->graph;
     for (int32_t i = 0; i < g->n_outputs; i++) {
         int32_t id = g->outputs[i];
@@ -399,7 +253,7 @@ static sn_status set_releases(sni_plan *p, sn_error *err) {
 }
 
 /* Copies the tables, made for the most there could be, to the plan's arena in their true size. */
-static sn_status keep_table(builder *b, void **table, size_t count, size_t size) {
+static sn_status keep_table(sni_builder *b, void **table, size_t count, size_t size) {
     void *kept = sni_arena_array(&b->plan->arena, count, size);
     if (!kept) return sni_fail_memory(b->err);
     if (count) memcpy(kept, *table, count * size);
@@ -407,7 +261,7 @@ static sn_status keep_table(builder *b, void **table, size_t count, size_t size)
     return SN_OK;
 }
 
-static sn_status keep_tables(builder *b) {
+static sn_status keep_tables(sni_builder *b) {
     sni_plan *p = b->plan;
     void *slots = p->slots, *steps = p->steps, *refs = p->refs, *consts = p->consts;
     SN_TRY(keep_table(b, &slots, (size_t)p->n_slots, sizeof *p->slots));
@@ -421,7 +275,7 @@ static sn_status keep_tables(builder *b) {
     return SN_OK;
 }
 
-static sn_status make_tables(builder *b) {
+static sn_status make_tables(sni_builder *b) {
     sni_plan *p = b->plan;
     const sni_graph *g = b->graph;
     sni_arena *a = &b->scratch;
@@ -452,7 +306,7 @@ static sn_status make_tables(builder *b) {
     return SN_OK;
 }
 
-static sn_status build(builder *b, const sni_signature *signature) {
+static sn_status build(sni_builder *b, const sni_signature *signature) {
     SN_TRY(make_tables(b));
     SN_TRY(set_inputs(b, signature));
     for (const sni_node *n = sni_graph_first(b->graph); n; n = sni_graph_next(b->graph, n)) {
@@ -473,7 +327,7 @@ static void free_datum(sni_datum *d) {
 }
 
 /* Frees what was worked out on the way and is not part of the plan. */
-static void free_builder(builder *b) {
+static void free_builder(sni_builder *b) {
     for (int32_t i = 0; b->known && i < b->graph->value_count; i++)
         if (b->known[i] && !sni_ref_is_const(b->refs[i])) free_datum(b->known[i]);
     free(b->known);
@@ -489,7 +343,7 @@ static size_t plan_bytes(const sni_plan *p) {
 
 sn_status sni_plan_build(sni_common *common, const sni_signature *signature, sni_plan **out,
                          sn_error *err) {
-    builder b = {.graph = common->graph, .common = common, .err = err};
+    sni_builder b = {.graph = common->graph, .common = common, .err = err};
     b.plan = calloc(1, sizeof *b.plan);
     if (!b.plan) return sni_fail_memory(err);
     sni_arena_init(&b.plan->arena, 0);

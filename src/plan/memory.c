@@ -137,10 +137,10 @@ static sn_status promote(packer *k, search *s, int32_t n, sn_error *err) {
 
 /* Tries orders until one comes close to the bound, and leaves the best. */
 static sn_status pack_well(packer *k, sn_error *err) {
-    size_t room = (size_t)k->b.count + 1;
-    search s = {.placed = calloc(room, sizeof *s.placed),
-                .keys = calloc(room, sizeof *s.keys),
-                .best = calloc(room, sizeof *s.best),
+    size_t capacity = (size_t)k->b.count + 1;
+    search s = {.placed = calloc(capacity, sizeof *s.placed),
+                .keys = calloc(capacity, sizeof *s.keys),
+                .best = calloc(capacity, sizeof *s.best),
                 .least = SIZE_MAX};
     sn_status status = s.placed && s.keys && s.best ? SN_OK : sni_fail_memory(err);
     order last = k->b.count <= THOROUGH_LIMIT ? ORDERS : BY_SIZE + 1;

@@ -1,7 +1,7 @@
 /* plan.h - a graph made ready to run for given input shapes: a flat list of steps over slots, with
  * every shape that can be known worked out and every tensor whose size is known placed in one
  * arena. Immutable once built; any number of runs may use it at once, each with a frame of its own
- * (exec/frame.h).
+ * (sni_frame in exec/program.h).
  *
  * A slot is a value of the graph that is made or bound during a run; slots are numbered densely.
  * What steps point to is a slot or a value whose contents are known (sni_ref). */
@@ -68,7 +68,7 @@ typedef struct sni_plan {
     sni_datum **known; /* those of them that the plan worked out, owned */
     int32_t n_known;
     size_t arena_bytes; /* of a frame */
-    size_t lower_bound; /* most bytes of planned tensors that are alive at once */
+    size_t lower_bound; /* max bytes of planned tensors that are alive at once */
     size_t bytes;       /* of the plan itself, about */
 } sni_plan;
 
@@ -136,11 +136,14 @@ typedef struct sni_common {
     uint64_t matrix_bytes; /* of all float32 matrices that are constants */
 } sni_common;
 
+/* The graph, `choosing` and `packed` must outlive it. sni_common_free() in any case. */
 sn_status sni_common_init(sni_common *common, const sni_graph *g, const sni_choosing *choosing,
                           sni_budget *packed, sn_error *err);
-void sni_common_free(sni_common *common);
+void sni_common_free(sni_common *common); /* after the last plan of the graph */
 
-/* Builds a plan. Owned. */
+/* Builds a plan for those inputs; the caller frees it. With the lock held that guards `common`: it
+ * may add to what is prepared, which later plans share. Fails where shapes do not fit an operator.
+ */
 sn_status sni_plan_build(sni_common *common, const sni_signature *signature, sni_plan **out,
                          sn_error *err);
 void sni_plan_free(sni_plan *plan);
@@ -153,7 +156,7 @@ typedef struct sni_assignment {
 } sni_assignment;
 
 /* partition.c: who runs a node whose inputs have the given types (NULL: left out), and what they
- * prepared for it. */
+ * prepared for it, which stays as long as `common`. With the same lock held. */
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
                           sni_assignment *out, sn_error *err);
 
@@ -161,7 +164,7 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
  * the steps that are views. */
 sn_status sni_plan_memory(sni_plan *plan, sn_error *err);
 
-/* Prints steps, slots and memory as text. */
+/* Prints steps, slots and memory as text, for people: the format is not fixed. */
 sn_status sni_plan_write(const sni_plan *plan, sn_write_fn write, void *ctx, sn_error *err);
 
 #endif

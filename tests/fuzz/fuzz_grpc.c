@@ -61,6 +61,7 @@ static bool start(void) {
     sn_error err;
     srv_options_init(&options);
     options.repository = SINTER_SOURCE_DIR "/demo/digits.onnx";
+    options.quiet = true;
     options.limits.body = 1 << 20;
     options.admin = true;
     options.threads = options.io_threads = 1;

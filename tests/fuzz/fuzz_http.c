@@ -24,6 +24,7 @@ static bool start(void) {
     sn_error err;
     srv_options_init(&options);
     options.repository = SINTER_SOURCE_DIR "/demo/digits.onnx";
+    options.quiet = true;
     options.limits.body = 1 << 20;
     options.threads = options.io_threads = 1;
     options.metrics_port = -1;

@@ -358,7 +358,7 @@ static bool are_small(sni_match *m) {
 #define KEYS                                                                              \
     "{Transpose<perm = [0, 1, 3, 2]>(k) | Mul(Transpose<perm = [0, 1, 3, 2]>(k), #km) | " \
     "Div(Transpose<perm = [0, 1, 3, 2]>(k), #kd)}"
-#define TURNED                                                                            \
+#define TRANSPOSED                                                                        \
     "{Transpose<perm = [0, 2, 3, 1]>(r) | Mul(Transpose<perm = [0, 2, 3, 1]>(r), #km) | " \
     "Div(Transpose<perm = [0, 2, 3, 1]>(r), #kd)}"
 #define SCORES(keys)                                                                          \
@@ -378,7 +378,7 @@ static bool are_small(sni_match *m) {
 #define PACKED "x=[N,S,24] h=int64{0,0,3,2,4} sizes=int64{1,1,1}"
 
 #define KEYS_3D "Transpose<perm = [0, 2, 1]>(k)"
-#define TURNED_3D "Transpose<perm = [1, 2, 0]>(r)"
+#define TRANSPOSED_3D "Transpose<perm = [1, 2, 0]>(r)"
 #define LATER_3D "Transpose<perm = [1, 0, 2]>(r)"
 #define NODE_3D(k, more) \
     "Attention<scale = #scale, q_num_heads = 1, kv_num_heads = 1>(q, " k ", v" more ")"
@@ -398,12 +398,12 @@ const sni_rule sni_rules_attention[] = {
      .sample = "q=[N,2,S,4] k=[N,2,4,7] mask=[N,1,1,7] #mul=0.5 #div=2.0"},
     {"attention", WEIGH(SCORES(KEYS)), NODE("k", ""), .where = is_attention, .build = bind_scale,
      .sample = HEADS},
-    {"attention-turned", WEIGH(SCORES(TURNED)), NODE(LATER, ""), .where = is_attention,
+    {"attention-turned", WEIGH(SCORES(TRANSPOSED)), NODE(LATER, ""), .where = is_attention,
      .build = bind_scale, .sample = HEADS},
     {"attention-mask", WEIGH("Add(" SCORES(KEYS) ", mask)"), NODE("k", ", mask"),
      .where = is_masked, .build = bind_scale,
      .sample = HEADS "mask=[N,1,1,7]; " HEADS "mask=[7]; " HEADS "mask=[N,2,S,7]"},
-    {"attention-mask-turned", WEIGH("Add(" SCORES(TURNED) ", mask)"), NODE(LATER, ", mask"),
+    {"attention-mask-turned", WEIGH("Add(" SCORES(TRANSPOSED) ", mask)"), NODE(LATER, ", mask"),
      .where = is_masked, .build = bind_scale, .sample = HEADS "mask=[N,1,1,7]"},
     {"attention-open-mask", WEIGH("Add(" SCORES(KEYS) ", mask)"), NODE("k", ", wide"),
      .where = is_open_masked, .build = bind_open_mask,
@@ -414,28 +414,28 @@ const sni_rule sni_rules_attention[] = {
     {"attention-where", WEIGH("Where(mask, " SCORES(KEYS) ", #low)"),
      NODE("k", ", Where(mask, 0, #low)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-3.4028235e38"},
-    {"attention-where-turned", WEIGH("Where(mask, " SCORES(TURNED) ", #low)"),
+    {"attention-where-turned", WEIGH("Where(mask, " SCORES(TRANSPOSED) ", #low)"),
      NODE(LATER, ", Where(mask, 0, #low)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-1e9"},
     {"attention-fill", WEIGH("Where(mask, #low, " SCORES(KEYS) ")"),
      NODE("k", ", Where(mask, #low, 0)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-3.4028235e38"},
-    {"attention-fill-turned", WEIGH("Where(mask, #low, " SCORES(TURNED) ")"),
+    {"attention-fill-turned", WEIGH("Where(mask, #low, " SCORES(TRANSPOSED) ")"),
      NODE(LATER, ", Where(mask, #low, 0)"), .where = is_chosen, .build = bind_scale,
      .sample = HEADS "mask=bool[N,1,S,7] #low=-1e9"},
     {"attention-single", WEIGH(SCORES(KEYS_3D)), NODE_3D("k", ""), .where = is_single,
      .build = bind_scale, .sample = SINGLE},
-    {"attention-single-turned", WEIGH(SCORES(TURNED_3D)), NODE_3D(LATER_3D, ""), .where = is_single,
-     .build = bind_scale, .sample = SINGLE},
+    {"attention-single-turned", WEIGH(SCORES(TRANSPOSED_3D)), NODE_3D(LATER_3D, ""),
+     .where = is_single, .build = bind_scale, .sample = SINGLE},
     {"attention-single-mask", WEIGH("Add(" SCORES(KEYS_3D) ", mask)"), NODE_3D("k", ", mask"),
      .where = is_single_masked, .build = bind_scale, .sample = SINGLE "mask=[S,7]"},
-    {"attention-single-mask-turned", WEIGH("Add(" SCORES(TURNED_3D) ", mask)"),
+    {"attention-single-mask-turned", WEIGH("Add(" SCORES(TRANSPOSED_3D) ", mask)"),
      NODE_3D(LATER_3D, ", mask"), .where = is_single_masked, .build = bind_scale,
      .sample = SINGLE "mask=[S,7]"},
     {"attention-single-batch-mask", WEIGH("Add(" SCORES(KEYS_3D) ", mask)"),
      NODE_3D("k", ", Unsqueeze(mask, [1])"), .where = is_single_batch_masked, .build = bind_scale,
      .sample = SINGLE "mask=[N,S,7]"},
-    {"attention-single-batch-mask-turned", WEIGH("Add(" SCORES(TURNED_3D) ", mask)"),
+    {"attention-single-batch-mask-turned", WEIGH("Add(" SCORES(TRANSPOSED_3D) ", mask)"),
      NODE_3D(LATER_3D, ", Unsqueeze(mask, [1])"), .where = is_single_batch_masked,
      .build = bind_scale, .sample = SINGLE "mask=[N,1,7]"},
     {"attention-causal", WEIGH("Where(" SEEN ", " SCORES(KEYS) ", #low)"),

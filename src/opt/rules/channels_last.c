@@ -17,7 +17,7 @@ static bool is_transposed(sni_match *m) {
     return brings_last(sni_match_attr(m, "p"));
 }
 
-/* Two of them that are turned alike, of the same rank. */
+/* Two of them that are transposed alike, of the same rank. */
 static bool are_transposed(sni_match *m) {
     const sni_attr *q = sni_match_attr(m, "q");
     const sni_type *x = sni_match_type(m, "x"), *y = sni_match_type(m, "y");

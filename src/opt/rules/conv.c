@@ -189,7 +189,7 @@ static bool read_crop(int64_t from, int64_t to, sni_dim size, int64_t *before, i
 }
 
 /* The padding of a convolution that makes no more results than a slice of its spatial axes keeps;
- * false if there is none. `less` has room for two numbers for each of those axes. */
+ * false if there is none. `less` holds two numbers for each of those axes. */
 static bool crop_pads(sni_match *m, int64_t *less) {
     const sni_tensor *starts = sni_match_const(m, "starts"), *ends = sni_match_const(m, "ends");
     const sni_tensor *axes = sni_match_const(m, "axes"), *steps = sni_match_const(m, "steps");

@@ -235,7 +235,7 @@ static sn_status bind_slopes(sni_match *m) {
 #define SHAPES "x=[N,S,8] %w=[8,6] b=[6] z=[N,S,6]; x=[4,8] %w=[6,8] b=[6] z=[4,6] @t=1"
 #define COMPUTED "; x=[N,S,8] w=[8,6] b=[6] z=[N,S,6]"
 #define FOLDED "x=[N,S,8] %w=[8,6] %b=[6]"
-#define TURNED "x=[4,8] %w=[6,8] %b=[6] @t=1"
+#define TRANSPOSED "x=[4,8] %w=[6,8] %b=[6] @t=1"
 
 const sni_rule sni_rules_linear[] = {
     {"gemm-transpose-a", "g:Gemm<transA = @t>(Transpose<perm = [1, 0]>(a), b, c?)",
@@ -277,10 +277,10 @@ const sni_rule sni_rules_linear[] = {
      .sample = "x=[N,S,8] %w=[8,6] %v=[6]; x=[4,8] %w=[6,8] %v=[1,6] @t=1"},
     {"linear-mul", "Mul|Add(l:ai.sinter.Linear<trans_w = @t>(x, %w, %b?), %v)",
      "ai.sinter.Linear<*l>(x, w2, b2)", .where = scales_columns, .build = fold_constant,
-     .sample = FOLDED " %v=[6]; " TURNED " %v=[6]; " FOLDED " %v=[]"},
+     .sample = FOLDED " %v=[6]; " TRANSPOSED " %v=[6]; " FOLDED " %v=[]"},
     {"linear-div", "Sub|Div(l:ai.sinter.Linear<trans_w = @t>(x, %w, %b?), %v)",
      "ai.sinter.Linear<*l>(x, w2, b2)", .where = scales_columns, .build = fold_constant,
-     .sample = FOLDED " %v=+[6]; " TURNED " %v=+[6]"},
+     .sample = FOLDED " %v=+[6]; " TRANSPOSED " %v=+[6]"},
     {"linear-scale-transpose",
      "Mul(Transpose<perm = [0, 3, 1, 2]>(~y:ai.sinter.Linear(x, %w, b?)), %v)",
      "Transpose<perm = [0, 3, 1, 2]>(Mul(y, v2))", .where = scales_channels, .build = bind_v2,
@@ -289,7 +289,7 @@ const sni_rule sni_rules_linear[] = {
      "BatchNormalization<epsilon = @eps, training_mode = 0>(l:ai.sinter.Linear<trans_w = @t>(x, "
      "%w, %b?), %scale, %bias, %mean, %var)",
      "ai.sinter.Linear<*l>(x, w2, b2)", .where = normalises_columns, .build = fold_norm,
-     .sample = "x=[N,8] %w=[8,6] %b=[6] %scale=[6] %bias=[6] %mean=[6] %var=+[6]; " TURNED
+     .sample = "x=[N,8] %w=[8,6] %b=[6] %scale=[6] %bias=[6] %mean=[6] %var=+[6]; " TRANSPOSED
                " %scale=[6] %bias=[6] %mean=[6] %var=+[6]"},
     {"linear-reshape", "Reshape(l:ai.sinter.Linear<trans_w = @t>(Reshape(x, s), %w, b?), r)",
      "ai.sinter.Linear<*l>(x, w, b)", .where = keeps_rows,

@@ -1,5 +1,5 @@
-/* rotary.c - rotary positions as exporters spell them out, x * cos + turned(x) * sin, where
- * turned(x) is (-x2, x1) of the halves of a head or of each pair of its elements, become
+/* rotary.c - rotary positions as exporters spell them out, x * cos + rotated(x) * sin, where
+ * rotated(x) is (-x2, x1) of the halves of a head or of each pair of its elements, become
  * RotaryEmbedding. That has one cosine and one sine for both elements of a pair, so that those of
  * the pattern must be known to come twice. */
 #include "opt/rules/rules.h"
@@ -275,7 +275,7 @@ static sn_status bind_split(sni_match *m) {
 #define TURN_PAIRS                                                                 \
     "Reshape(Concat<axis = -1>(Unsqueeze(Neg(Slice(x, [1], %e, [-1], [2])), %u), " \
     "Unsqueeze(Slice(x, [0], %f, [-1], [2]), %u)), t)"
-#define ROTATED(transposed) "Add(Mul(x, c), Mul(" transposed ", s))"
+#define ROTATED(rotated) "Add(Mul(x, c), Mul(" rotated ", s))"
 #define ONE "Slice(x, [0], %h, [-1], [1]?)"
 #define TWO "Slice(x, %h, %e, [-1], [1]?)"
 #define PARTS \

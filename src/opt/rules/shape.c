@@ -38,9 +38,9 @@ static bool transposes_back(sni_match *m) {
     return true;
 }
 
-/* ---- Elements of a turned tensor: those of the tensor, turned ---- */
+/* ---- Elements of a transposed tensor: those of the tensor, transposed ---- */
 
-/* The axis that a Gather of a turned tensor has there; -1: it cannot be told. */
+/* The axis that a Gather of a transposed tensor has there; -1: it cannot be told. */
 static int64_t gathered_axis(const sni_match *m) {
     const sni_attr *p = sni_match_attr(m, "p"), *axis = sni_match_attr(m, "a");
     int64_t a = axis ? axis->u.i : 0, rank = p ? (int64_t)p->count : 0;
@@ -48,7 +48,8 @@ static int64_t gathered_axis(const sni_match *m) {
     return a >= 0 && a < rank ? a : -1;
 }
 
-/* One element along an axis, or a list of no more than there are: what is turned gets no larger. */
+/* One element along an axis, or a list of no more than there are: what is transposed gets no
+ * larger. */
 static bool gathers_transposed(sni_match *m) {
     const sni_const *i = sni_value_const(m->g, sni_match_value(m, "i"));
     const sni_type *x = sni_match_type(m, "x");

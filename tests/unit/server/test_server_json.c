@@ -20,9 +20,9 @@ static float float_of(uint32_t bits) {
 /* The fewest significant digits that read back as `value`. */
 static int fewest(float value) {
     char text[64];
-    for (int emulated = 1; emulated < 9; emulated++) {
-        snprintf(text, sizeof text, "%.*e", emulated - 1, (double)value);
-        if (strtof(text, NULL) == value) return emulated;
+    for (int digits = 1; digits < 9; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
+        if (strtof(text, NULL) == value) return digits;
     }
     return 9;
 }
@@ -82,14 +82,14 @@ static void numbers_are_exact(void **state) {
     sni_arena_init(&arena, 0);
     for (int i = 0; i < 300000; i++) {
         char text[80];
-        int emulated = 1 + (int)(unit_random(&seed) % 20);
+        int digits = 1 + (int)(unit_random(&seed) % 20);
         uint64_t bits = (uint64_t)unit_random(&seed) << 32 | unit_random(&seed);
         double value;
         float narrow;
         memcpy(&value, &bits, sizeof value);
         memcpy(&narrow, &bits, sizeof narrow);
         if (!isfinite(value) || !isfinite(narrow)) continue;
-        snprintf(text, sizeof text, i % 3 ? "%.*e" : "%.*g", emulated,
+        snprintf(text, sizeof text, i % 3 ? "%.*e" : "%.*g", digits,
                  i % 2 ? (double)narrow : fmod(value, 1e6));
         srv_json_in in;
         float got_float = 0;
