@@ -1,4 +1,5 @@
-# A thin front to CMake. `make` builds, `make demo` shows something, `make test` checks everything.
+# A thin front to CMake. `make` builds, `make demo` shows something, `make check` takes a minute,
+# `make test` checks everything.
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -7,7 +8,7 @@ CMAKE_FLAGS ?=
 
 configure = cmake -S . -B $(1) -G "$(GENERATOR)" $(2) $(CMAKE_FLAGS) >$(1).log 2>&1 || { cat $(1).log; exit 1; }
 
-.PHONY: all demo test test-clients bench bench-all asan tsan fuzz install clean digits operators
+.PHONY: all demo check test test-clients bench bench-all asan tsan fuzz install clean digits operators
 
 all:
 	@$(call configure,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DSINTER_TESTS=OFF)
@@ -19,6 +20,10 @@ demo:
 	@$(BUILD)/sinter_demo demo/digits.onnx demo/3.png demo/doubtful.png
 	@printf '\n  Look inside:  $(BUILD)/sinter inspect demo/digits.onnx\n'
 	@printf '  All commands: $(BUILD)/sinter help\n\n'
+
+# Unit, operator and conformance tests: what to run after each change.
+check:
+	@tools/test.sh check
 
 test:
 	@tools/test.sh all

@@ -9,6 +9,7 @@ add_library(sinter_codecs_plain OBJECT src/codecs/image.c src/codecs/bmp.c src/c
 target_include_directories(sinter_codecs_plain PRIVATE src include)
 add_library(sinter_codecs OBJECT src/codecs/image.c src/codecs/bmp.c src/codecs/pnm.c)
 target_include_directories(sinter_codecs PRIVATE src include)
+target_compile_options(sinter_codecs PRIVATE ${SINTER_FUZZ_FLAGS})
 set(SINTER_CODEC_TARGETS)
 set(SINTER_CODEC_DEFINITIONS)
 set(SINTER_CODEC_MODULES)  # names for pkg-config ...

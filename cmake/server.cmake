@@ -6,6 +6,7 @@
 
 file(GLOB SINTER_COMMON_SOURCES CONFIGURE_DEPENDS common/*.c)
 add_library(sinter_common STATIC ${SINTER_COMMON_SOURCES})
+target_compile_options(sinter_common PRIVATE ${SINTER_FUZZ_FLAGS})
 target_include_directories(sinter_common PUBLIC ${PROJECT_SOURCE_DIR})
 
 file(GLOB_RECURSE SINTER_SERVER_SOURCES CONFIGURE_DEPENDS server/*.c)
@@ -24,6 +25,7 @@ const unsigned srv_page_size = @SINTER_PAGE_SIZE@;
 
 add_library(sinter_server STATIC ${SINTER_SERVER_SOURCES} ${PROJECT_BINARY_DIR}/page_data.c)
 target_include_directories(sinter_server PRIVATE ${PROJECT_SOURCE_DIR} src)
+target_compile_options(sinter_server PRIVATE ${SINTER_FUZZ_FLAGS})
 target_link_libraries(sinter_server PUBLIC sinter_common sinter_static Threads::Threads m)
 
 find_package(PkgConfig QUIET)
@@ -46,9 +48,20 @@ if(NOT SERVER_NGHTTP2_FOUND)
 endif()
 sinter_server_library(ZLIB zlib zlib1g-dev "packed bodies")
 
-# Fuzzers and unit tests of the server: fuzz_http, fuzz_json, fuzz_grpc and their replays, test_server_*.
+# Fuzzers and unit tests of the server: fuzz_http, fuzz_json, fuzz_grpc, fuzz_load_client and their
+# replays, test_server_*. Those of the program's file formats, fuzz_npy and fuzz_npz, take its sources.
 function(sinter_use_server target)
-  if(target MATCHES "_(http|json|grpc)$|^test_server_")
+  if(target MATCHES "_np[yz]$")
+    target_sources(${target} PRIVATE cli/formats/npy.c cli/formats/npz.c cli/formats/element.c
+                   cli/formats/text.c)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${target} PRIVATE sinter_common)
+    if(SERVER_ZLIB_FOUND)
+      target_link_libraries(${target} PRIVATE PkgConfig::SERVER_ZLIB)
+      target_compile_definitions(${target} PRIVATE SINTER_HAVE_ZLIB=1)
+    endif()
+  endif()
+  if(target MATCHES "_(http|json|grpc|load_client)$|^test_server_")
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} src)
     target_link_libraries(${target} PRIVATE sinter_server)
     target_compile_definitions(${target} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -1,12 +1,24 @@
 # tests.cmake - what `ctest` runs in one build folder. tools/test.sh runs several of them.
 #
 # Labels choose what a build runs: `quick` checks of the source, `unit`, `ops`, `conformance`,
-# `models`, `install`, and `threads` for what the thread sanitizer is given.
+# `models`, `install`, `threads` for what the thread sanitizer is given, and `tier` for what runs again
+# on lower tiers of kernels. The targets programs_quick, programs_unit, programs_ops, programs_conformance and
+# programs_threads build what tests with that label run.
 
-set(TOOLS ${PROJECT_SOURCE_DIR}/tools)
 set(TESTS ${PROJECT_SOURCE_DIR}/tests)
 set(SHARED ${PROJECT_SOURCE_DIR}/../shared CACHE PATH "Folder of large test data, if there is one")
 find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+set(CHECK ${PYTHON} ${TESTS}/source/check.py)
+foreach(label quick unit ops conformance threads)
+  add_custom_target(programs_${label})
+endforeach()
+
+# Seconds of the tests that take longest, so that they are started first.
+set(COSTS
+    conformance.levels=34 suite.tiers=30 server=17 cli=13 data.models17=12 data.models13=12
+    unit.cpu_winograd=10 clients.grpc=11 clients.ort_node=11 models.threads=10 suite.differential=10
+    source.tidy=60 clients.page=9 clients.go=8 conformance.onnx=6 unit.rewrite=5 unit.cpu_blocked=4
+    unit.cpu_inner_product=4 unit.cpu_emulated=4 unit.cpu_attention=4)
 
 # A test that runs a command; exit code 77 means that it had to be skipped.
 function(sinter_test name labels)
@@ -14,7 +26,34 @@ function(sinter_test name labels)
            COMMAND_EXPAND_LISTS)
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1800
                        ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+  foreach(cost ${COSTS})
+    string(REGEX REPLACE "\\.(baseline|avx2|avx512)$" "" plain ${name})
+    if(cost MATCHES "^(.+)=(.+)$" AND plain STREQUAL CMAKE_MATCH_1)
+      set_property(TEST ${name} PROPERTY COST ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
 endfunction()
+
+# Says which labels' tests run a program.
+function(sinter_test_program target)
+  foreach(label ${ARGN})
+    add_dependencies(programs_${label} ${target})
+  endforeach()
+endfunction()
+
+# Says that a test needs generated data: onnx, models13 or models17.
+function(sinter_needs name)
+  set_property(TEST ${name} PROPERTY FIXTURES_REQUIRED ${ARGN})
+endfunction()
+
+# ---- Data that several tests use ----
+
+sinter_test(data.onnx data ${TESTS}/onnx/generate.sh)
+sinter_test(data.models13 data ${TESTS}/models/export.sh 13)
+sinter_test(data.models17 data ${TESTS}/models/export.sh 17)
+foreach(data onnx models13 models17)
+  set_property(TEST data.${data} PROPERTY FIXTURES_SETUP ${data})
+endforeach()
 
 # ---- Unit tests: one program for each tests/unit/test_*.c ----
 
@@ -31,9 +70,10 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     target_compile_definitions(${program} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                SINTER_SHARED_DIR="${SHARED}")
     set(labels unit)
-    if(program MATCHES "threadpool|team|concurren|thread|mapping|server_pair")
+    if(program MATCHES "threadpool|work_stealing|concurren|thread|mapping|server_pair")
       list(APPEND labels threads)
     endif()
+    sinter_test_program(${program} ${labels})
     if(program STREQUAL test_alloc_failure)
       foreach(function malloc calloc realloc aligned_alloc strdup strndup free)
         target_link_options(${program} PRIVATE -Wl,--wrap=${function})
@@ -54,10 +94,12 @@ if(CMOCKA AND CMOCKA_INCLUDE)
         list(APPEND tiers avx512)
       endif()
       foreach(tier ${tiers})
-        sinter_test(${name}.${tier} "${labels}" env SINTER_ISA=${tier} $<TARGET_FILE:${program}>)
+        sinter_test(${name}.${tier} "${labels};tier" env SINTER_ISA=${tier} $<TARGET_FILE:${program}>)
       endforeach()
     endif()
   endforeach()
+elseif("$ENV{CI}" STREQUAL true)
+  message(FATAL_ERROR "cmocka not found (Debian: libcmocka-dev)")
 else()
   message(STATUS "cmocka not found: no unit tests (Debian: libcmocka-dev)")
 endif()
@@ -75,6 +117,7 @@ foreach(source ${FUZZ_SOURCES})
   target_link_libraries(${program} PRIVATE sinter_static)
   sinter_use_codecs(${program})
   sinter_use_server(${program})
+  sinter_test_program(${program} unit)
   sinter_test(${name} unit ${program} ${TESTS}/fuzz/corpus/${fuzzer})
 endforeach()
 
@@ -84,20 +127,27 @@ file(GLOB KERNEL_TEST_SOURCES CONFIGURE_DEPENDS ${TESTS}/kernels/*.c)
 add_executable(kernels ${KERNEL_TEST_SOURCES})
 target_include_directories(kernels PRIVATE src ${TESTS}/kernels)
 target_link_libraries(kernels PRIVATE sinter_static)
+sinter_test_program(kernels unit)
 sinter_test(kernels.checked unit kernels)
 if(TARGET sinter_avx512 AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT SINTER_SANITIZE)
-  sinter_test(kernels.spills unit ${TOOLS}/check_spills.py $<TARGET_OBJECTS:sinter_avx2>
+  sinter_test(kernels.spills unit ${TESTS}/kernels/check_spills.py $<TARGET_OBJECTS:sinter_avx2>
               $<TARGET_OBJECTS:sinter_avx512>)
 endif()
 
 # ---- Checks of the source ----
 
-foreach(check includes length words format)
-  sinter_test(source.${check} quick ${TOOLS}/check_${check}.sh)
+foreach(check includes length names inc words docs format)
+  sinter_test(source.${check} quick ${CHECK} ${check})
 endforeach()
-sinter_test(source.exports quick ${TOOLS}/check_exports.sh $<TARGET_FILE:sinter_shared>)
-sinter_test(source.ort_exports quick ${TOOLS}/check_ort_exports.sh $<TARGET_FILE:sinter_ort>)
-sinter_test(source.header quick ${TOOLS}/check_header.sh ${CMAKE_C_COMPILER})
+sinter_test_program(sinter_shared quick)
+sinter_test_program(sinter_ort quick)
+sinter_test(source.exports quick ${CHECK} exports $<TARGET_FILE:sinter_shared>)
+sinter_test(source.ort_exports quick ${CHECK} ort_exports $<TARGET_FILE:sinter_ort>)
+sinter_test(source.header quick ${CHECK} header ${CMAKE_C_COMPILER})
+if(NOT SINTER_SANITIZE)
+  sinter_test(source.tidy tidy ${CHECK} tidy ${PROJECT_BINARY_DIR})
+  sinter_test(source.abi abi ${CHECK} abi ${PROJECT_BINARY_DIR})
+endif()
 
 # ---- Operators ----
 
@@ -106,40 +156,48 @@ add_executable(run_ops ${OPS_SOURCES})
 target_include_directories(run_ops PRIVATE src)
 target_link_libraries(run_ops PRIVATE sinter_static)
 sinter_use_codecs(run_ops)
+sinter_test_program(run_ops ops)
 sinter_test(ops.text ops run_ops ${TESTS}/ops)
 
 # ---- What the program runs ----
 
 if(TARGET sinter_cli)
   set(PROGRAM $<TARGET_FILE:sinter_cli>)
-  sinter_test(source.operators quick ${TOOLS}/check_operators.sh ${PROGRAM})
+  sinter_test_program(sinter_cli quick unit conformance)
+  sinter_test(source.operators quick ${CHECK} operators ${PROGRAM})
   sinter_test(cli "cli;unit" ${TESTS}/cli/test_cli.py ${PROGRAM})
   sinter_test(server "server;unit" ${TESTS}/server/test_server.py ${PROGRAM})
-  sinter_test(conformance.debian conformance ${TOOLS}/run_conformance.sh ${PROGRAM} debian)
-  sinter_test(conformance.onnx conformance ${TOOLS}/run_conformance.sh ${PROGRAM} ${SHARED})
-  sinter_test(conformance.levels levels ${TOOLS}/run_levels.sh ${PROGRAM} ${SHARED})
+  sinter_test(conformance.debian conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} debian)
+  sinter_test(conformance.onnx conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} ${SHARED})
+  sinter_needs(conformance.debian onnx)
+  sinter_test(conformance.levels levels ${TESTS}/onnx/levels.sh ${PROGRAM} ${SHARED})
   foreach(suite conformance-history:history contrib-cases:contrib models:models)
     string(REPLACE ":" ";" pair ${suite})
     list(GET pair 0 folder)
     list(GET pair 1 name)
-    sinter_test(suite.${name} suites ${TOOLS}/run_suite.sh ${PROGRAM} ${SHARED}/${folder}
+    sinter_test(suite.${name} suites ${TESTS}/onnx/suite.sh ${PROGRAM} ${SHARED}/${folder}
                 tests/onnx/expected_failures_${name}.txt)
   endforeach()
-  sinter_test(suite.tiers suites ${TOOLS}/run_tiers.sh ${PROGRAM} ${SHARED})
-  sinter_test(suite.differential suites ${TOOLS}/run_differential.sh ${PROGRAM})
-  sinter_test(models.exported models ${TOOLS}/run_models.sh ${PROGRAM})
-  sinter_test(models.opset13 models ${TOOLS}/run_models.sh ${PROGRAM} 13)
+  sinter_test(suite.tiers suites ${TESTS}/onnx/tiers.sh ${PROGRAM} ${SHARED})
+  sinter_test(suite.differential suites ${TESTS}/differential/differential.sh ${PROGRAM})
+  sinter_test(models.exported models ${TESTS}/models/exported.sh ${PROGRAM})
+  sinter_needs(models.exported models17)
+  sinter_test(models.opset13 models ${TESTS}/models/exported.sh ${PROGRAM} 13)
+  sinter_needs(models.opset13 models13)
   foreach(tier baseline avx2) # the best one is what the test above runs
-    sinter_test(models.${tier} models ${TOOLS}/run_models.sh ${PROGRAM})
+    sinter_test(models.${tier} models ${TESTS}/models/exported.sh ${PROGRAM})
+    sinter_needs(models.${tier} models17)
     set_property(TEST models.${tier} APPEND PROPERTY ENVIRONMENT SINTER_ISA=${tier})
   endforeach()
-  sinter_test(models.threads models ${TOOLS}/run_threads.sh ${PROGRAM})
-  sinter_test(models.optimised models ${TOOLS}/run_optimised.sh ${PROGRAM})
+  sinter_test(models.threads models ${TESTS}/models/threads.sh ${PROGRAM})
+  sinter_needs(models.threads models17)
+  sinter_test(models.optimised models ${TESTS}/models/optimised.sh ${PROGRAM})
+  sinter_needs(models.optimised models13 models17)
   add_executable(lazy_weights ${TESTS}/models/lazy_weights.c)
   target_link_libraries(lazy_weights PRIVATE sinter_static)
-  sinter_test(models.big models ${TOOLS}/run_big_model.sh ${PROGRAM} $<TARGET_FILE:lazy_weights>)
+  sinter_test(models.big models ${TESTS}/models/big.sh ${PROGRAM} $<TARGET_FILE:lazy_weights>)
 endif()
-sinter_test(install.example install ${TOOLS}/check_install.sh ${PROJECT_BINARY_DIR})
+sinter_test(install.example install ${TESTS}/install/install.sh ${PROJECT_BINARY_DIR})
 
 # ---- Other languages ----
 
@@ -152,26 +210,31 @@ endfunction()
 add_executable(ort_robust ${TESTS}/clients/robust.c)
 target_include_directories(ort_robust PRIVATE src/ort ${TESTS}/clients)
 target_link_libraries(ort_robust PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-sinter_test(clients.ort_robust "clients;unit;threads" ${TOOLS}/run_ort_clients.sh robust
+sinter_test_program(ort_robust unit threads)
+sinter_test_program(sinter_ort unit threads)
+sinter_test(clients.ort_robust "clients;unit;threads" ${TESTS}/clients/ort.sh robust
             ${PROJECT_BINARY_DIR})
 if(SINTER_SANITIZE)
   set_property(TEST clients.ort_robust APPEND PROPERTY ENVIRONMENT SINTER_TEST_SANITIZED=1)
 else()
   foreach(client c cxx node)
-    sinter_test(clients.ort_${client} clients ${TOOLS}/run_ort_clients.sh ${client}
+    sinter_test(clients.ort_${client} clients ${TESTS}/clients/ort.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()
+  sinter_test(clients.programs clients ${TESTS}/clients/programs/run.sh ${PROJECT_BINARY_DIR})
   if(TARGET sinter_cli)
-    sinter_test(clients.custom_op clients ${TOOLS}/run_custom_op.sh ${PROGRAM})
-    sinter_test(clients.optimised clients ${TOOLS}/run_written.sh ${PROGRAM})
+    sinter_test(clients.custom_op clients ${TESTS}/clients/custom_op.sh ${PROGRAM})
+    sinter_test(clients.optimised clients ${TESTS}/clients/written.sh ${PROGRAM})
+    sinter_needs(clients.optimised models13 models17)
   endif()
 endif()
 if(NOT SINTER_SANITIZE) # their interpreters and compilers are not built with sanitizers
   sinter_client_test(python ${PYTHON} -W ignore ${TESTS}/python/test_package.py)
-  sinter_client_test(backend ${TOOLS}/run_backend.sh)
-  sinter_client_test(grpc ${TOOLS}/run_grpc.sh $<TARGET_FILE:sinter_cli>)
-  sinter_client_test(page ${TOOLS}/run_page.sh $<TARGET_FILE:sinter_cli>)
+  sinter_client_test(backend ${TESTS}/python/backend.sh)
+  sinter_needs(clients.backend onnx)
+  sinter_client_test(grpc ${TESTS}/server/grpc.sh $<TARGET_FILE:sinter_cli>)
+  sinter_client_test(page ${TESTS}/server/page.sh $<TARGET_FILE:sinter_cli>)
   foreach(language go rust)
-    sinter_client_test(${language} ${TOOLS}/check_languages.sh ${PROJECT_BINARY_DIR} ${language})
+    sinter_client_test(${language} ${TESTS}/clients/languages.sh ${PROJECT_BINARY_DIR} ${language})
   endforeach()
 endif()

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define SN_VERSION_MAJOR 0
-#define SN_VERSION_MINOR 1
+#define SN_VERSION_MINOR 2
 #define SN_VERSION_PATCH 0
 
 /* The version of the library that is loaded, "MAJOR.MINOR.PATCH". Static storage. */
@@ -419,7 +419,8 @@ SN_API void sn_run_options_init(sn_run_options *options, size_t size);
 
 /* Runs the model once. Every required input is bound; `inputs` are only read. Each output whose
  * `value` is NULL receives a new value, owned by the caller; one that is not NULL is a tensor that
- * is filled in place and must have the output's type and shape.
+ * is filled in place and must have the output's type and shape. An input that is declared as a
+ * scalar takes a tensor of any shape, as it does in ONNX Runtime; a compiled model takes a scalar.
  * `options` may be NULL. Safe from many threads at once. */
 SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                                 const sn_binding *inputs, size_t input_count, sn_binding *outputs,

@@ -7,20 +7,16 @@ cd "$(dirname "$0")/.." || exit 1
 seconds=${FUZZ_SECONDS:-60}
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)
 seed=${FUZZ_SEED:-$((0x$commit))}
+build=build-test/asan
 out=build-test/fuzz
 mkdir -p "$out"
-generator="Unix Makefiles"
-command -v ninja >/dev/null && generator=Ninja
-cmake -S . -B "$out" -G "$generator" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_C_FLAGS=-O1 -DSINTER_SANITIZE=address,undefined -DSINTER_FUZZ=ON -DSINTER_TESTS=OFF \
-    -DSINTER_CLI=OFF >"$out.log" 2>&1 && cmake --build "$out" -j "$(nproc)" >>"$out.log" 2>&1 ||
-    { grep -E 'error|FAILED|undefined' "$out.log" | head -20; exit 1; }
+tools/build.sh asan fuzzers || exit 1
 # Small models and texts to start from, besides the kept corpus.
 seeds=$out/seeds
 if [ ! -d "$seeds" ]; then
     mkdir -p "$seeds/models" "$seeds/texts"
     data=${SINTER_TEST_DATA:-build-test/data}/onnx-suite
-    tools/generate_onnx_suite.sh "$data" &&
+    tests/onnx/generate.sh &&
         find "$data" -name model.onnx -size -5k | while read -r model; do
             cp "$model" "$seeds/models/$(basename "$(dirname "$model")")"
         done
@@ -37,7 +33,7 @@ fuzz() {
     mkdir -p "$out/corpus/$name" "$out/found"
     local kept=("$seeds/models")
     [ "$name" = fuzz_text ] && kept=("$seeds/texts")
-    case "$name" in fuzz_http | fuzz_json | fuzz_grpc | fuzz_compiled) kept=() ;; esac
+    case "$name" in fuzz_load | fuzz_run | fuzz_text) ;; *) kept=() ;; esac
     [ -d "tests/fuzz/corpus/$name" ] && kept+=("tests/fuzz/corpus/$name")
     if "$1" -seed="$seed" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$out/found/$name-" "$out/corpus/$name" "${kept[@]}" >"$out/$name.log" 2>&1; then
@@ -60,7 +56,7 @@ tell_finding() {
 touch "$out/started"
 status=0
 running=()
-for fuzzer in "$out"/fuzz_*; do
+for fuzzer in "$build"/fuzz_*; do
     [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
     if [ ${#running[@]} -ge "$(nproc)" ]; then
         wait "${running[0]}" || status=1

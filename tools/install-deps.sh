@@ -3,19 +3,31 @@
 #   build   compiler, CMake, what the sinter program reads pictures with, and TLS for the server
 #   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
-#   clients compilers of the other languages that examples are written in
+#   clients compilers of the other languages that examples are written in, Node.js, a browser
 #   bench   a quick BLAS for PyTorch, so that it is measured at its best; Debian's default is the plain one
-# Needs root (or sudo) only when something is missing.
+# Tools that come from elsewhere (Go, Cargo, Node.js) are not installed again. Needs root (or sudo) only
+# when something is missing.
 set -e
 
+# from_elsewhere COMMAND PACKAGE... - adds the packages unless the command is there.
+from_elsewhere() {
+    command -v "$1" >/dev/null || packages="$packages ${*:2}"
+}
+
 case "$1" in
-build) packages="gcc cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libgnutls28-dev
-    libnghttp2-dev" ;;
-test) packages="g++ clang libclang-rt-14-dev clang-format binutils libcmocka-dev graphviz python3 python3-numpy python3-onnx
-    libwebp-dev libtiff-dev libopenjp2-7-dev" ;;
+build) packages="gcc libc6-dev make cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev
+    libgnutls28-dev libnghttp2-dev" ;;
+test) packages="g++ clang clang-14 libclang-rt-14-dev lld clang-format-14 clang-tidy-14 abigail-tools binutils
+    libcmocka-dev graphviz python3 python3-numpy python3-onnx libwebp-dev libtiff-dev libopenjp2-7-dev
+    openssl git" ;;
 export) packages="python3-torch python3-torchvision python3-sklearn python3-onnx" ;;
-clients) packages="golang-go chromium python3-grpcio python3-protobuf protobuf-compiler"
-    command -v cargo >/dev/null || packages="$packages cargo" ;;
+clients)
+    packages="chromium python3-grpcio python3-protobuf protobuf-compiler ca-certificates"
+    from_elsewhere go golang-go
+    from_elsewhere cargo cargo
+    from_elsewhere node nodejs
+    from_elsewhere npm npm
+    ;;
 bench) packages="libopenblas0-openmp" ;;
 *) echo "usage: $0 build|test|export|clients|bench" >&2; exit 2 ;;
 esac

@@ -1,10 +1,14 @@
 #!/bin/bash
-# test.sh all|release|clients|asan|tsan - builds and runs the tests; the last line counts them.
+# test.sh all|check|release|clients|asan|tsan - builds and runs the tests; the last line counts them.
+#   check    checks of the source, unit, operator and conformance tests of the release build: a minute
+#            after a small change; without lower tiers, the program and the server
 #   release  everything, as it is shipped
 #   clients  of that, what other languages and ONNX Runtime's clients do
 #   asan     unit, operator and conformance tests with the address and undefined sanitizers
 #   tsan     what runs threads, with the thread sanitizer
-# Build folders and generated data stay in build-test/ for the next time.
+#   all      release, asan and tsan, and with CI=true the fuzzers
+# Build folders and generated data stay in build-test/ for the next time. With CI=true whatever is
+# missing is a failure; otherwise tests that need it are skipped.
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
 out=build-test
@@ -12,55 +16,83 @@ export SINTER_TEST_DATA=${SINTER_TEST_DATA:-$PWD/$out/data}
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p "$out/results" "$SINTER_TEST_DATA"
 rm -f "$out"/results/*.xml
-
-tools/install-deps.sh build || exit 1
-tools/install-deps.sh test || exit 1
-tools/install-deps.sh export || echo "PyTorch is not there: tests that export models are skipped"
-tools/install-deps.sh clients || echo "Go or Rust is not there: their examples are skipped"
-
-generator="Unix Makefiles"
-command -v ninja >/dev/null && generator=Ninja
-launcher=()
-command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 broken=0
 
-# run NAME LABELS CMAKE_OPTION... - builds one kind and runs the tests with these labels.
-run() {
-    local name=$1 labels=$2
-    shift 2
-    echo "== $name"
-    if ! cmake -S . -B "$out/$name" -G "$generator" -DSINTER_WERROR=ON "${launcher[@]}" "$@" \
-        >"$out/$name.log" 2>&1 ||
-        ! cmake --build "$out/$name" -j "$jobs" >>"$out/$name.log" 2>&1; then
-        grep -E 'error|warning|FAILED|undefined' "$out/$name.log" | head -40
-        echo "the $name build failed; see $out/$name.log"
-        broken=$((broken + 1))
-        return
-    fi
-    (cd "$out/$name" && ctest -L "$labels" -j "$jobs" --timeout 1200 --output-on-failure \
-        --test-output-size-passed 2000000 --test-output-size-failed 2000000 \
-        --output-junit "$PWD/../results/$name.xml")
+# install JOB WHAT - its Debian packages; WHAT is skipped without them, except in CI.
+install() {
+    tools/install-deps.sh "$1" && return
+    [ "$CI" = true ] && { echo "cannot install what the tests need ($1)"; exit 1; }
+    echo "not all is there: $2 are skipped"
+}
+tools/install-deps.sh build || exit 1
+tools/install-deps.sh test || exit 1
+if [ "$what" != check ]; then
+    install export "tests that export models"
+    install clients "examples in other languages and pages in a browser"
+fi
+
+# programs LABEL... - the targets that tests with these labels need.
+programs() {
+    printf 'programs_%s ' "$@"
 }
 
-[ "$what" = all ] || [ "$what" = release ] &&
-    run release '.' -DCMAKE_BUILD_TYPE=Release
-[ "$what" = clients ] && run release clients -DCMAKE_BUILD_TYPE=Release
+# tests KIND LABELS [CTEST_OPTION...] - runs the tests of a build with these labels.
+tests() {
+    local kind=$1 labels=$2
+    shift 2
+    echo "== $kind"
+    (cd "$out/$kind" && ctest -L "$labels" -j "$jobs" --timeout 1200 --output-on-failure \
+        --test-output-size-passed 2000000 --test-output-size-failed 2000000 "$@" \
+        --output-junit "$PWD/../results/$kind.xml")
+}
+
+# begin_build KIND [TARGET...] - builds beside the tests that run; finish_build waits for it.
+begin_build() {
+    nice -n 10 tools/build.sh "$@" &
+    building=$!
+}
+
+finish_build() {
+    wait "$building"
+}
+
+run_one() { # KIND LABELS CTEST_OPTIONS TARGET...
+    local kind=$1 labels=$2 options=$3
+    shift 3
+    # shellcheck disable=SC2086
+    if tools/build.sh "$kind" "$@"; then tests "$kind" "$labels" $options; else broken=$((broken + 1)); fi
+}
+
+# Each build is made while the tests of the one before run: their waiting costs nothing then.
+run_all() {
+    local good=0 asan_good=0
+    tools/build.sh release || good=1
+    # shellcheck disable=SC2046
+    begin_build asan $(programs unit ops conformance) fuzzers
+    if [ $good = 0 ]; then tests release .; else broken=$((broken + 1)); fi
+    finish_build || asan_good=1
+    # shellcheck disable=SC2046
+    begin_build tsan $(programs threads)
+    if [ $asan_good = 0 ]; then tests asan 'unit|ops|conformance'; else broken=$((broken + 1)); fi
+    if finish_build; then tests tsan threads; else broken=$((broken + 1)); fi
+    if [ "$CI" = true ] && [ $asan_good = 0 ]; then
+        echo "== fuzz"
+        tools/fuzz.sh || broken=$((broken + 1))
+    fi
+}
+
+# shellcheck disable=SC2046
+case "$what" in
+all) run_all ;;
+check) run_one release 'quick|unit|ops|conformance' '-LE tier|cli|server' $(programs quick unit ops conformance) ;;
+release) run_one release . '' ;;
+clients) run_one release clients '' ;;
+asan) run_one asan 'unit|ops|conformance' '' $(programs unit ops conformance) ;;
+tsan) run_one tsan threads '' $(programs threads) ;;
+*) echo "usage: $0 all|check|release|clients|asan|tsan" >&2; exit 2 ;;
+esac
 # Which functions of ONNX Runtime's table its clients called; their tests fail if one is not there.
 [ -f "$out/results/release.xml" ] &&
     grep -hoE '[^<>]+ called [0-9]+ functions: [A-Za-z_0-9 ]+' "$out/results/release.xml" | fold -s -w 110
-if command -v clang >/dev/null; then
-    [ "$what" = all ] || [ "$what" = asan ] &&
-        run asan 'unit|ops|conformance' -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=clang \
-            -DCMAKE_C_FLAGS=-O1 -DSINTER_SANITIZE=address,undefined
-    [ "$what" = all ] || [ "$what" = tsan ] &&
-        run tsan 'threads' -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=clang \
-            -DCMAKE_C_FLAGS=-O1 -DSINTER_SANITIZE=thread
-else
-    echo "clang is not there: the sanitizers were left out"
-fi
-if [ "$what" = all ] && [ "$CI" = true ] && ls tests/fuzz/fuzz_*.c >/dev/null 2>&1; then
-    echo "== fuzz"
-    tools/fuzz.sh || broken=$((broken + 1))
-fi
 shopt -s nullglob # a build that failed leaves no results
-/usr/bin/python3 tools/count_tests.py "$broken" "$out"/results/*.xml
+/usr/bin/python3 tests/count.py "$broken" "$out"/results/*.xml

@@ -1,10 +1,10 @@
 #!/bin/bash
 # write_optimiser_doc.sh TEST_REWRITE PROGRAM - puts the tables of rules and of the zoo's models into
 # docs/OPTIMISER.md, in place of those that are there.
-. "$(dirname "$0")/source_files.sh"
+. "$(dirname "$0")/../tests/common.sh"
 
 doc=docs/OPTIMISER.md
-counts=$("$top/tools/run_optimised.sh" "$2" --markdown) || exit 1
+counts=$("$top/tests/models/optimised.sh" "$2" --markdown) || exit 1
 rules=$("$1" --markdown) || exit 1
 awk -v counts="$counts" -v rules="$rules" '
     /^<!-- end of / { skip = 0 }

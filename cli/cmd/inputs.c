@@ -37,6 +37,11 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }
 
+static void show_warning(void *ctx, sn_log_level level, const char *text) {
+    (void)ctx;
+    if (level <= SN_LOG_WARNING) cli_complain("%s", text);
+}
+
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session) {
     sn_error err = {0};
     sn_session_options options;
@@ -48,7 +53,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.disabled_rule_count = m->disabled.count;
     options.cache_folder = m->cache;
     options.cache_limit = m->cache_limit;
-    options.log = m->log;
+    options.log = m->log ? m->log : show_warning;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
 }
@@ -178,16 +183,16 @@ static sn_status read_npz_member(const cli_model_args *m, const sn_value_info *i
 /* Pictures and raw bytes take their shape and type from the input. */
 static sn_status read_shaped(const cli_model_args *m, const sn_value_info *info, const char *bytes,
                              size_t size, bool image, sn_value **out, sn_error *err) {
-    int rank = 0;
     int64_t dims[SN_MAX_RANK];
+    cli_tensor_type type = {.dtype = info->dtype, .dims = dims};
     if (info->kind != SN_KIND_TENSOR) {
         return cli_fail(err, SN_BAD_DATA, "input '%s' is a %s; give it as an ONNX .pb file",
                         info->name, info->type_text);
     }
-    sn_status status = shape_of(m, info, &rank, dims, err);
+    sn_status status = shape_of(m, info, &type.rank, dims, err);
     if (status != SN_OK) return status;
-    return image ? cli_image_read(bytes, size, info->dtype, rank, dims, &m->image, out, err)
-                 : cli_tensor_from_bytes(bytes, size, info->dtype, rank, dims, out, err);
+    return image ? cli_image_read(bytes, size, &type, &m->image, out, err)
+                 : cli_tensor_from_bytes(bytes, size, &type, out, err);
 }
 
 /* The kind of proto in which a value of this input is written. */

@@ -159,22 +159,21 @@ static sn_status fill(sn_value *tensor, const placement *at, const float *pixels
     return SN_OK;
 }
 
-sn_status cli_image_read(const char *bytes, size_t size, sn_dtype dtype, int rank,
-                         const int64_t *dims, const cli_image_options *options, sn_value **out,
-                         sn_error *err) {
+sn_status cli_image_read(const char *bytes, size_t size, const cli_tensor_type *type,
+                         const cli_image_options *options, sn_value **out, sn_error *err) {
     placement at;
     cli_pixels pixels = {0};
     sn_value *tensor = NULL;
     float *resized = NULL;
-    sn_status status = place(rank, dims, options, &at, err);
+    sn_status status = place(type->rank, type->dims, options, &at, err);
     if (status == SN_OK) status = cli_pixels_decode(bytes, size, &pixels, err);
     if (status != SN_OK) return status;
     int64_t *height = &at.dims[at.height_axis], *width = &at.dims[at.width_axis];
     if (*height < 0) *height = (int64_t)pixels.height;
     if (*width < 0) *width = (int64_t)pixels.width;
-    int64_t most = (int64_t)CLI_IMAGE_PIXELS;
-    if (*height < 1 || *width < 1 || *height > most / *width ||
-        (int64_t)pixels.height > most / *width) {
+    int64_t max = (int64_t)CLI_IMAGE_PIXELS;
+    if (*height < 1 || *width < 1 || *height > max / *width ||
+        (int64_t)pixels.height > max / *width) {
         status = cli_fail(err, SN_LIMIT, "cannot resize a picture to %lld x %lld",
                           (long long)*width, (long long)*height);
     }
@@ -182,7 +181,7 @@ sn_status cli_image_read(const char *bytes, size_t size, sn_dtype dtype, int ran
         resized = resize(&pixels, (size_t)*height, (size_t)*width);
         if (!resized) status = cli_fail(err, SN_NO_MEMORY, "no memory to resize the picture");
     }
-    if (status == SN_OK) status = sn_tensor_create(dtype, rank, at.dims, &tensor, err);
+    if (status == SN_OK) status = sn_tensor_create(type->dtype, type->rank, at.dims, &tensor, err);
     if (status == SN_OK) status = fill(tensor, &at, resized, options, err);
     if (status == SN_OK) {
         *out = tensor;

@@ -2,7 +2,7 @@
 #ifndef CLI_FORMATS_IMAGE_H
 #define CLI_FORMATS_IMAGE_H
 
-#include "cli/cli.h"
+#include "cli/formats/make_tensor.h"
 
 typedef enum cli_layout { CLI_LAYOUT_AUTO, CLI_LAYOUT_NCHW, CLI_LAYOUT_NHWC } cli_layout;
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_RGB, CLI_COLOR_BGR, CLI_COLOR_GRAY } cli_color;
@@ -24,10 +24,9 @@ void cli_image_options_init(cli_image_options *options);
 bool cli_is_image(const char *bytes, size_t size);
 
 /* Decodes a picture and resizes it (bilinear, averaging when it shrinks) to the height and width
- * of `dims`, of which -1 is free and becomes the picture's. `rank` 4 is a batch of one, 3 has no
- * batch, 2 is one channel. Owned. */
-sn_status cli_image_read(const char *bytes, size_t size, sn_dtype dtype, int rank,
-                         const int64_t *dims, const cli_image_options *options, sn_value **out,
-                         sn_error *err);
+ * of the type, of which -1 is free and becomes the picture's. Rank 4 is a batch of one, 3 has no
+ * batch, 2 is one channel. */
+sn_status cli_image_read(const char *bytes, size_t size, const cli_tensor_type *type,
+                         const cli_image_options *options, sn_value **out, sn_error *err);
 
 #endif

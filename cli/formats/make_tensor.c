@@ -131,20 +131,21 @@ sn_status cli_tensor_from_json(const char *bytes, size_t size, sn_dtype dtype, s
 
 /* ---- Raw bytes ---------------------------------------------------------------------------- */
 
-sn_status cli_tensor_from_bytes(const char *bytes, size_t size, sn_dtype dtype, int rank,
-                                const int64_t *dims, sn_value **out, sn_error *err) {
+sn_status cli_tensor_from_bytes(const char *bytes, size_t size, const cli_tensor_type *type,
+                                sn_value **out, sn_error *err) {
+    sn_dtype dtype = type->dtype;
     int64_t whole[SN_MAX_RANK];
     int free_axis = -1;
     size_t count = 1;
-    for (int i = 0; i < rank; i++) {
-        whole[i] = dims[i];
-        if (dims[i] < 0 && free_axis >= 0) {
+    for (int i = 0; i < type->rank; i++) {
+        whole[i] = type->dims[i];
+        if (type->dims[i] < 0 && free_axis >= 0) {
             return cli_fail(err, SN_INVALID_ARGUMENT,
                             "raw bytes for a shape with several free dimensions; give --shape");
         }
-        if (dims[i] < 0) {
+        if (type->dims[i] < 0) {
             free_axis = i;
-        } else if (__builtin_mul_overflow(count, (size_t)dims[i], &count)) {
+        } else if (__builtin_mul_overflow(count, (size_t)type->dims[i], &count)) {
             return cli_fail(err, SN_LIMIT, "the shape is too large");
         }
     }
@@ -163,7 +164,7 @@ sn_status cli_tensor_from_bytes(const char *bytes, size_t size, sn_dtype dtype, 
                         count, sn_dtype_name(dtype), need);
     }
     sn_value *tensor = NULL;
-    sn_status status = sn_tensor_create(dtype, rank, whole, &tensor, err);
+    sn_status status = sn_tensor_create(dtype, type->rank, whole, &tensor, err);
     if (status != SN_OK) return status;
     if (size) memcpy(sn_tensor_data(tensor), bytes, size);
     *out = tensor;

@@ -4,6 +4,13 @@
 
 #include "cli/cli.h"
 
+/* Element type and shape of a tensor to be made; -1 where a dimension follows from the data. */
+typedef struct cli_tensor_type {
+    sn_dtype dtype;
+    int rank;
+    const int64_t *dims;
+} cli_tensor_type;
+
 /* A tensor of `dtype` from nested JSON arrays of equal length (or one number). Numbers must fit
  * the type; NaN and infinities are the strings "NaN", "Infinity" and "-Infinity". Owned. */
 sn_status cli_tensor_from_json(const char *bytes, size_t size, sn_dtype dtype, sn_value **out,
@@ -11,8 +18,8 @@ sn_status cli_tensor_from_json(const char *bytes, size_t size, sn_dtype dtype, s
 
 /* A tensor from bare bytes in the layout of a tensor's data. One dimension of -1 becomes what
  * the size asks for. Owned. */
-sn_status cli_tensor_from_bytes(const char *bytes, size_t size, sn_dtype dtype, int rank,
-                                const int64_t *dims, sn_value **out, sn_error *err);
+sn_status cli_tensor_from_bytes(const char *bytes, size_t size, const cli_tensor_type *type,
+                                sn_value **out, sn_error *err);
 
 /* A copy in another type; every element must fit it. Owned. */
 sn_status cli_tensor_convert(const sn_value *tensor, sn_dtype dtype, sn_value **out, sn_error *err);

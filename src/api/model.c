@@ -126,22 +126,31 @@ static sn_status keep_options(const sn_load_options *o, sni_store *store, sni_gi
     return give_weights(o, store, given, err);
 }
 
-/* A compiled model: its graph is imported, its packed weights are kept for sessions. Takes over the
- * store, also on failure. */
-static sn_status import_compiled(const unsigned char *bytes, size_t size, sni_store *store,
-                                 const sn_load_options *o, sni_mapping *file, sn_model **out,
+/* Where a model comes from. */
+typedef struct source {
+    const unsigned char *bytes; /* kept by the store */
+    size_t size;
+    sni_store *store;      /* taken over by import(), also on failure */
+    sni_mapping *file;     /* NULL: memory */
+    const char *base_path; /* of external data */
+} source;
+
+/* A compiled model: its graph is imported, its packed weights are kept for sessions. */
+static sn_status import_compiled(const source *from, const sn_load_options *o, sn_model **out,
                                  sn_error *err) {
+    sni_store *store = from->store;
     sni_compiled c = {0};
     sn_status status = SN_OK;
     if (o->operators)
         status = sni_store_own(store, sni_operators_retain(o->operators), release_operators, err);
-    if (file) sni_mapping_use_large(file);
-    if (status == SN_OK) status = sni_compiled_read(bytes, size, o->verify, o->repack, &c, err);
+    if (from->file) sni_mapping_use_large(from->file);
+    if (status == SN_OK)
+        status = sni_compiled_read(from->bytes, from->size, o->verify, o->repack, &c, err);
     if (status != SN_OK) {
         sni_store_release(store);
         return status;
     }
-    sni_import_options options = {.file = file,
+    sni_import_options options = {.file = from->file,
                                   .memory_limit = o->memory_limit,
                                   .files = &c.weights,
                                   .n_files = 1,
@@ -170,10 +179,10 @@ static uint64_t hash_dimensions(const sn_load_options *o) {
     return sum;
 }
 
-static sn_status import(const unsigned char *bytes, size_t size, sni_store *store,
-                        const sn_load_options *o, sni_mapping *file, const char *base_path,
-                        sn_model **out, sn_error *err) {
-    if (sni_compiled_is(bytes, size)) return import_compiled(bytes, size, store, o, file, out, err);
+static sn_status import(const source *from, const sn_load_options *o, sn_model **out,
+                        sn_error *err) {
+    if (sni_compiled_is(from->bytes, from->size)) return import_compiled(from, o, out, err);
+    sni_store *store = from->store;
     sni_given *given = calloc(o->weight_count + 1, sizeof *given);
     sn_status status = given ? keep_options(o, store, given, err) : sni_fail_memory(err);
     if (status != SN_OK) {
@@ -181,10 +190,10 @@ static sn_status import(const unsigned char *bytes, size_t size, sni_store *stor
         sni_store_release(store);
         return status;
     }
-    sni_import_options options = {.file = file,
+    sni_import_options options = {.file = from->file,
                                   .allow_links = o->allow_links,
                                   .copy = o->copy,
-                                  .base_path = base_path,
+                                  .base_path = from->base_path,
                                   .memory_limit = o->memory_limit,
                                   .dimensions = o->dimensions,
                                   .n_dimensions = o->dimension_count,
@@ -195,15 +204,15 @@ static sn_status import(const unsigned char *bytes, size_t size, sni_store *stor
                                   .find_op = o->operators ? sni_operators_find : NULL,
                                   .find_ctx = o->operators};
     sni_model *imported;
-    status = sni_model_import(bytes, size, store, &options, &imported, err);
+    status = sni_model_import(from->bytes, from->size, store, &options, &imported, err);
     free(given);
     if (status == SN_OK) status = sni_model_make(imported, out, err);
     if (status != SN_OK) return status;
     (*out)->cacheable = !o->operators && !o->weight_count && !o->file_count;
     (*out)->sizes = hash_dimensions(o);
-    if (!file) {
-        (*out)->bytes = bytes;
-        (*out)->byte_count = size;
+    if (!from->file) {
+        (*out)->bytes = from->bytes;
+        (*out)->byte_count = from->size;
         if (imported->n_mappings) (*out)->cacheable = false; /* one name for both is not worth it */
     }
     return SN_OK;
@@ -223,19 +232,20 @@ static sn_status load_path(const char *path, const sn_load_options *o, sn_model 
                            sn_error *err) {
     sni_mapping *mapping;
     SN_TRY(sni_mapping_open(path, o->copy ? SNI_OPEN_COPY : 0, &mapping, err));
-    const unsigned char *bytes = sni_mapping_bytes(mapping);
-    size_t size = sni_mapping_size(mapping);
-    sni_store *store = NULL;
     char *folder = folder_of(path);
-    sn_status status = folder ? sni_store_new(NULL, 0, &store, err) : sni_fail_memory(err);
+    source from = {.bytes = sni_mapping_bytes(mapping),
+                   .size = sni_mapping_size(mapping),
+                   .file = mapping,
+                   .base_path = folder};
+    sn_status status = folder ? sni_store_new(NULL, 0, &from.store, err) : sni_fail_memory(err);
     if (status != SN_OK)
         sni_mapping_close(mapping);
     else
-        status = sni_store_own(store, mapping, close_mapping, err);
+        status = sni_store_own(from.store, mapping, close_mapping, err);
     if (status == SN_OK)
-        status = import(bytes, size, store, o, mapping, folder, out, err);
+        status = import(&from, o, out, err);
     else
-        sni_store_release(store);
+        sni_store_release(from.store);
     if (status == SN_OK) {
         /* The pages may have changed under the importer's eyes. */
         status = sni_mapping_intact(mapping, err);
@@ -265,8 +275,8 @@ sn_status sn_model_load_memory(const void *bytes, size_t size, const sn_load_opt
     sni_store *store;
     SN_TRY(sni_store_new(NULL, 0, &store, err));
     if (!o.borrow) {
-        size_t room = (size / SNI_ALIGN + 1) * SNI_ALIGN;
-        void *copy = room > size ? aligned_alloc(SNI_ALIGN, room) : NULL;
+        size_t capacity = (size / SNI_ALIGN + 1) * SNI_ALIGN;
+        void *copy = capacity > size ? aligned_alloc(SNI_ALIGN, capacity) : NULL;
         sn_status status = copy ? sni_store_own(store, copy, free, err) : sni_fail_memory(err);
         if (status != SN_OK) {
             sni_store_release(store);
@@ -275,7 +285,8 @@ sn_status sn_model_load_memory(const void *bytes, size_t size, const sn_load_opt
         if (size) memcpy(copy, bytes, size);
         bytes = copy;
     }
-    return import(bytes, size, store, &o, NULL, o.base_path, out, err);
+    source from = {.bytes = bytes, .size = size, .store = store, .base_path = o.base_path};
+    return import(&from, &o, out, err);
 }
 
 sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err) {

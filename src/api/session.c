@@ -4,6 +4,7 @@
 #include "api/cache.h"
 #include "api/custom.h"
 #include "api/session.h"
+#include "ops/core/infer_graph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,14 +64,24 @@ static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error 
     return s->cache_path ? SN_OK : sni_fail_memory(err);
 }
 
+/* Inputs of a copy are declared again as they were before it was optimised. */
+static void declare_inputs(sni_graph *g, const sni_graph *as) {
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        g->values[g->inputs[i]]->type = as->values[as->inputs[i]]->type;
+}
+
 /* Optimises a copy of the model's graph. `fold_defaults`: inputs with a default are constants in
- * it. `f` is freed by the caller, after failure too. */
+ * it; otherwise they are inputs, and inputs may have other shapes than declared where
+ * sni_infer_any_inputs() says so. `f` is freed by the caller, after failure too. */
 static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_defaults,
                               sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
     SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
-    if (fold_defaults) sni_graph_fold_input_defaults(f->graph);
+    if (fold_defaults)
+        sni_graph_fold_input_defaults(f->graph);
+    else
+        SN_TRY(sni_infer_any_inputs(f->graph, err));
     int level = source->is_compiled ? 0 : o->optimize; /* that has been done */
     sni_opt_options options = {.level = level,
                                .disabled = o->disabled_rules,
@@ -78,6 +89,7 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .portable = o->portable,
                                .deadline_ns = sni_deadline_in(o->prepare_limit_ns)};
     SN_TRY(sni_optimize(f->graph, &options, report, err));
+    if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);
 }
@@ -88,19 +100,40 @@ static void free_variant(sni_session_variant *f) {
     *f = (sni_session_variant){0};
 }
 
+static void warn_of_name(const sn_session *s, const char *given, const char *current) {
+    char line[128];
+    snprintf(line, sizeof line, "'%s' is an old name of '%s', which the next version will not know",
+             given, current);
+    sni_session_log(s, SN_LOG_WARNING, line);
+}
+
 /* The disabled rules under the optimiser's own names for them, which stay. */
 static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error *err) {
     size_t count = o->disabled_rule_count;
     const char **kept = calloc(count + 1, sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     for (size_t i = 0; i < count; i++) {
-        const char *name;
+        const char *name, *given = o->disabled_rules[i], *current = sni_opt_current_name(given);
         for (size_t j = 0; (name = sni_opt_name(j)); j++)
-            if (strcmp(name, o->disabled_rules[i]) == 0) break;
+            if (strcmp(name, current) == 0) break;
         kept[i] = name;
+        if (current != given) warn_of_name(s, given, current);
     }
     s->options.disabled_rules = kept;
     return SN_OK;
+}
+
+/* How the session's programs choose who runs their nodes; a compiled model has decided it. */
+static void set_choosing(sni_choosing *c, const sn_model *source, const sn_session_options *o) {
+    const sni_compiled *compiled = &source->compiled;
+    sni_opt_options options = {.level = o->optimize,
+                               .disabled = o->disabled_rules,
+                               .n_disabled = o->disabled_rule_count,
+                               .portable = o->portable};
+    *c = (sni_choosing){.numerics = sni_opt_numerics(&options)};
+    if (source->is_compiled)
+        *c = (sni_choosing){
+            .numerics = compiled->numerics, .tuned = compiled->tuned, .n_tuned = compiled->n_tuned};
 }
 
 sn_status sni_session_choose_variant(sn_session *s, bool given, const sni_session_variant **out,
@@ -125,6 +158,7 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(check_operators(source->model->graph, 0, err));
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
+    set_choosing(&s->pool.choosing, source, &s->options);
     if (source->is_compiled) s->pool.finished = &source->compiled.finished;
     SN_TRY(make_variant(s, source, true, &s->main, &s->report, err));
     report_optimisation(s);
@@ -173,6 +207,7 @@ void sn_session_destroy(sn_session *session) {
     pthread_mutex_destroy(&session->lock);
     free((void *)session->options.disabled_rules);
     free(session->cache_path);
+    free(session->tuned);
     free(session);
 }
 
@@ -190,8 +225,7 @@ void sni_session_fill_cache(sn_session *s) {
 
 sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
-    return sni_compiled_write(session->main.graph, session->model->model, session->main.program,
-                              write, ctx, err);
+    return sni_compiled_write(session->model->model, session->main.program, write, ctx, err);
 }
 
 uint64_t sn_session_trim(sn_session *session) {

@@ -18,7 +18,8 @@ typedef struct sni_session_variant {
 struct sn_session {
     sn_model *model;          /* retained */
     sni_session_variant main; /* inputs with a default are constants in it */
-    /* They are inputs in this one: made for the first run that gives one, guarded by `lock`. */
+    /* They are inputs in this one, and inputs may have shapes that sni_infer_any_inputs() allows:
+     * made for the first run that asks for it, guarded by `lock`. */
     sni_session_variant open;
     pthread_mutex_t lock;
     sni_pool pool; /* valid if has_pool */
@@ -28,13 +29,15 @@ struct sn_session {
     char *cache_path;           /* where to write it after the first run; NULL: nowhere */
     atomic_bool cached;         /* that has been seen to */
     sni_opt_report report;
+    sni_finished_key *tuned; /* the pool's choices by measurement, if they are its own (tune.c) */
 };
 
 /* Tells the caller's function, if there is one. */
 void sni_session_log(const sn_session *s, sn_log_level level, const char *text);
 
-/* The variant for a run: `given` says that an input with a default has a value. The first such run
- * makes the open variant, and others wait meanwhile. Thread-safe; `*out` is the session's. */
+/* The variant for a run: `given` says that an input with a default has a value, that one declared
+ * as a scalar is none, or that dimensions of one name differ. The first such run makes the open
+ * variant, and others wait meanwhile. Thread-safe; `*out` is the session's. */
 sn_status sni_session_choose_variant(sn_session *s, bool given, const sni_session_variant **out,
                                      sn_error *err);
 

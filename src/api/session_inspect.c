@@ -6,12 +6,33 @@
 
 /* ---- What the optimiser did ---- */
 
+typedef struct family_use {
+    uint32_t family;
+    size_t count;
+} family_use;
+
+static sn_status add_uses(void *ctx, const sni_plan *plan) {
+    family_use *use = ctx;
+    for (int32_t i = 0; i < plan->n_steps; i++)
+        use->count += (plan->steps[i].numerics & use->family) != 0;
+    return SN_OK;
+}
+
+/* Steps of the plan that ran last that use a family of numerics. */
+static size_t count_uses(const sn_session *s, uint32_t family) {
+    family_use use = {family, 0};
+    sn_status status;
+    sni_program_last_plan(s->main.program, add_uses, &use, &status);
+    return use.count;
+}
+
 bool sn_session_rule(const sn_session *session, size_t index, const char **name, size_t *count) {
     if (!session) return false;
     const char *known = sni_opt_name(index);
     if (!known) return false;
     if (name) *name = known;
     if (count) *count = session->report.counts ? session->report.counts[index] : 0;
+    if (count && sni_opt_family(index)) *count = count_uses(session, sni_opt_family(index));
     return true;
 }
 

@@ -72,47 +72,69 @@ static sn_status refuse_shape(const sni_port *p, const sn_value *v, sn_error *er
                     p->info.name, text, p->info.type_text);
 }
 
-static sn_status check_input(const sni_port *p, const sn_value *v, sn_error *err) {
+/* Whether a value has another shape than the scalar that an input is declared as. ONNX Runtime does
+ * not check the shape of such inputs, and programs rely on it: [1] is what most of them pass. */
+static bool is_open_scalar(const sni_port *p, const sn_value *v) {
+    return v->kind == SN_KIND_TENSOR && p->info.has_shape && p->info.rank == 0 && v->rank != 0;
+}
+
+/* Sequences that are not empty say by their first element what they are of. */
+static bool is_of_elements(const sni_port *p, const sn_value *v) {
+    const sn_value_info *want = p->info.element;
+    const sn_value *first = v->kind == SN_KIND_SEQUENCE ? sn_sequence_at(v, 0) : NULL;
+    if (!first || !want || want->kind == SN_KIND_NONE) return true;
+    if (sn_value_kind(first) != want->kind) return false;
+    return want->kind != SN_KIND_TENSOR || !want->dtype || sn_tensor_dtype(first) == want->dtype;
+}
+
+/* `fixed`: the session has no other variant than the one for the shapes that are declared. */
+static sn_status check_input(const sni_port *p, const sn_value *v, bool fixed, sn_error *err) {
     if (p->info.kind == SN_KIND_OPTIONAL) {
         if (v->kind == SN_KIND_NONE) return SN_OK;
     } else if (p->info.kind != SN_KIND_NONE && v->kind != p->info.kind) {
         return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' must be %s", p->info.name,
                         p->info.type_text);
     }
+    if (!is_of_elements(p, v))
+        return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' is a sequence of others than %s",
+                        p->info.name, p->info.type_text);
     if (v->kind != SN_KIND_TENSOR) return SN_OK;
     if (p->info.dtype && v->dtype != p->info.dtype)
         return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' is %s where the model takes %s",
                         p->info.name, sn_dtype_name(v->dtype), p->info.type_text);
     if (!p->info.has_shape) return SN_OK;
+    if (is_open_scalar(p, v) && !fixed) return SN_OK;
     if (v->rank != p->info.rank) return refuse_shape(p, v, err);
     for (int i = 0; i < v->rank; i++)
         if (p->info.dims[i] >= 0 && v->dims[i] != p->info.dims[i]) return refuse_shape(p, v, err);
     return SN_OK;
 }
 
-/* Dimensions of the same name must agree between inputs. */
-static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_error *err) {
+/* Looks for dimensions of one name that differ between inputs or within one; `text` says which. */
+static bool symbols_agree(const sn_model *m, sn_value *const *values, char *text, size_t size) {
     for (size_t i = 0; i < m->n_inputs; i++) {
         if (!values[i] || values[i]->kind != SN_KIND_TENSOR || !m->inputs[i].info.has_shape)
             continue;
-        for (int a = 0; a < values[i]->rank; a++) {
+        for (int a = 0; a < m->inputs[i].info.rank; a++) {
             if (m->inputs[i].info.dims[a] >= 0) continue;
             for (size_t j = 0; j <= i; j++) {
                 if (!values[j] || values[j]->kind != SN_KIND_TENSOR || !m->inputs[j].info.has_shape)
                     continue;
-                for (int b = 0; b < values[j]->rank; b++)
-                    if (m->inputs[i].type->dims[a] == m->inputs[j].type->dims[b] &&
-                        values[i]->dims[a] != values[j]->dims[b])
-                        return sni_fail(err, SN_INVALID_ARGUMENT,
-                                        "dimension '%s' is %" PRId64 " in input '%s' but %" PRId64
-                                        " in input '%s'",
-                                        m->inputs[i].info.symbols[a], values[i]->dims[a],
-                                        m->inputs[i].info.name, values[j]->dims[b],
-                                        m->inputs[j].info.name);
+                for (int b = 0; b < m->inputs[j].info.rank; b++) {
+                    if (m->inputs[i].type->dims[a] != m->inputs[j].type->dims[b] ||
+                        values[i]->dims[a] == values[j]->dims[b])
+                        continue;
+                    snprintf(text, size,
+                             "dimension '%s' is %" PRId64 " in input '%s' but %" PRId64
+                             " in input '%s'",
+                             m->inputs[i].info.symbols[a], values[i]->dims[a],
+                             m->inputs[i].info.name, values[j]->dims[b], m->inputs[j].info.name);
+                    return false;
+                }
             }
         }
     }
-    return SN_OK;
+    return true;
 }
 
 /* ---- Running ---- */
@@ -121,7 +143,7 @@ static sn_status check_symbols(const sn_model *m, sn_value *const *values, sn_er
 typedef struct call {
     sn_session *s;
     const sni_session_variant *variant;
-    bool given;            /* an input with a default has a value */
+    bool given;            /* the open variant is needed: see sni_session_choose_variant() */
     sn_value **values;     /* given inputs, by port */
     sni_datum *in;         /* by graph input */
     const sni_datum **ins; /* NULL: left to its default */
@@ -157,7 +179,15 @@ static void close_call(call *c) {
     free(c->out_port);
 }
 
-/* Checks the inputs and puts each where the graph takes it. */
+/* Whether nothing in a model reads an input, so that a run need not give it. */
+static bool is_unused(const sn_model *m, const sni_port *p) {
+    const sni_graph *g = m->model->graph;
+    return g->values[g->inputs[p->graph_index]]->use_count == 0;
+}
+
+/* Checks the inputs and puts each where the graph takes it. Dimensions that share a name may
+ * differ, as in ONNX Runtime: the session says so in its log and runs a variant that does not count
+ * on it. */
 static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
     const sn_model *m = c->s->model;
     for (size_t i = 0; i < count; i++) {
@@ -168,20 +198,25 @@ static sn_status bind_inputs(call *c, const sn_binding *inputs, size_t count) {
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' has no value", name);
         if (c->values[port])
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' is given twice", name);
-        SN_TRY(check_input(&m->inputs[port], inputs[i].value, c->err));
+        SN_TRY(check_input(&m->inputs[port], inputs[i].value, m->is_compiled, c->err));
         c->values[port] = inputs[i].value;
-        c->given |= m->inputs[port].optional;
+        c->given |= m->inputs[port].optional || is_open_scalar(&m->inputs[port], inputs[i].value);
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
         const sni_port *p = &m->inputs[i];
-        if (!c->values[i] && p->optional) continue;
+        if (!c->values[i] && (p->optional || is_unused(m, p))) continue;
         if (!c->values[i])
             return sni_fail(c->err, SN_INVALID_ARGUMENT, "input '%s' (%s) is missing", p->info.name,
                             p->info.type_text);
         SN_TRY(sni_value_to_datum(c->values[i], &c->in[p->graph_index], c->err));
         c->ins[p->graph_index] = &c->in[p->graph_index];
     }
-    return check_symbols(m, c->values, c->err);
+    char text[512];
+    if (symbols_agree(m, c->values, text, sizeof text)) return SN_OK;
+    if (m->is_compiled) return sni_fail(c->err, SN_INVALID_ARGUMENT, "%s", text);
+    sni_session_log(c->s, SN_LOG_WARNING, text);
+    c->given = true;
+    return SN_OK;
 }
 
 /* True if a run can write a caller's tensor directly: same layout, aligned. */

@@ -63,15 +63,6 @@ static bool may_use_tiles(void) {
     return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
 }
 
-/* AMD's family 25, of which Zen 4 has AVX-512. */
-static bool is_zen_4(void) {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx ||
-        d != signature_AMD_edx || !__get_cpuid(1, &a, &b, &c, &d))
-        return false;
-    return (a >> 8 & 15) == 15 && (a >> 20 & 255) == 25 - 15;
-}
-
 #else
 
 static sni_isa processor_isa(void) {
@@ -79,10 +70,6 @@ static sni_isa processor_isa(void) {
 }
 
 static bool may_use_tiles(void) {
-    return false;
-}
-
-static bool is_zen_4(void) {
     return false;
 }
 
@@ -97,20 +84,6 @@ sni_isa sni_cpu_best(void) {
         atomic_store(&cached, best);
     }
     return (sni_isa)best;
-}
-
-bool sni_cpu_halves_vectors(void) {
-    static atomic_int cached = -1;
-    int halves = atomic_load(&cached);
-    if (halves < 0) {
-        halves = sni_cpu_isa() >= SNI_ISA_AVX512 && is_zen_4();
-        atomic_store(&cached, halves);
-    }
-    return halves;
-}
-
-bool sni_cpu_adds_beside(void) {
-    return sni_cpu_halves_vectors();
 }
 
 /* The tier that SINTER_ISA names; SNI_ISA_COUNT: none. */

@@ -24,14 +24,6 @@ sni_isa sni_cpu_best(void);
  * ("baseline", "avx2", "avx512", "avx512vnni", "amx") when this is first called. */
 sni_isa sni_cpu_isa(void);
 
-/* True where vectors of 512 bits are computed half by half (AMD's Zen 4): one of them then takes as
- * long as two of 256 bits. */
-bool sni_cpu_halves_vectors(void);
-
-/* True where units that add vectors stand beside those that multiply them (AMD's Zen 4), so that
- * sums of products leave them idle. */
-bool sni_cpu_adds_beside(void);
-
 /* Channels that lie side by side in a blocked tensor for the instruction set in force. */
 int sni_cpu_block(void);
 

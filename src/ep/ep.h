@@ -3,6 +3,8 @@
 #ifndef SNI_EP_EP_H
 #define SNI_EP_EP_H
 
+#include "base/cpu.h"
+#include "ops/core/numerics.h"
 #include "ops/core/op.h"
 
 /* What an implementation can know of a node when it is chosen. Shapes may be partly unknown. */
@@ -15,6 +17,8 @@ typedef struct sni_choice {
                                     NULL: not known */
     sni_const *const *constants; /* NULL entries: not part of the model */
     uint64_t matrix_bytes;       /* of all float32 matrices that are constants of the graph */
+    uint32_t numerics;           /* families that the session allows (ops/core/numerics.h) */
+    uint32_t variant;            /* one of sni_impl.variants, by tuning; 0: the implementation's */
     struct sni_pack *pack;       /* where sni_pack_alloc() keeps what prepare makes */
     struct sni_borrows *borrows; /* constants that prepare has borrowed; they end with it */
 } sni_choice;
@@ -26,21 +30,35 @@ typedef struct sni_borrows {
     int count;
 } sni_borrows;
 
+/* Coefficients of a microarchitecture (cpu/costs/costs.h). */
+typedef struct sni_costs sni_costs;
+
+/* A row of the table of implementations (cpu/core/registry.c): one algorithm for an operator. */
 typedef struct sni_impl {
     const char *name; /* for plans and profiles */
     const char *op;
     const char *domain; /* NULL: ai.onnx */
+    sni_isa needs;      /* the lowest tier that has it */
+    uint32_t numerics;  /* families that the session must allow for it */
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
     /* May look at shapes as well, to leave the node to a later one in the registry. */
     bool (*pays)(const sni_choice *c); /* NULL: always */
+    /* Cycles of one thread that these shapes are estimated to take; of rows with such an estimate
+     * the one with the least takes the node. INFINITY: it cannot. NULL: no estimate. */
+    double (*cycles)(const sni_choice *c, const sni_costs *costs);
     /* Every plan asks again, so that what runs, and with it the last bits of results, depends on a
      * plan's shapes and not on those that came before. False: once it took a node it keeps it
      * wherever it accepts. */
     bool by_shape;
     /* Which of several things prepare makes, by shapes: a number that is not 0. NULL: it makes one
-     * thing, variant 0. */
+     * thing, variant 0. Follows sni_choice.variant where that is set. */
     uint32_t (*variant)(const sni_choice *c);
+    /* The variants that are worth measuring, at most SNI_MAX_VARIANTS; returns how many. NULL: the
+     * one that `variant` gives. */
+    int (*variants)(const sni_choice *c, uint32_t *out);
+    /* Families of numerics that runs of such shapes use of what prepare made. NULL: `numerics`. */
+    uint32_t (*uses)(const sni_choice *c, const void *state);
     /* Once per node, variant and session: what follows from constants alone, such as packed
      * weights. Large data comes from sni_pack_alloc(); `state` itself is a small struct that points
      * to it.
@@ -61,7 +79,7 @@ typedef struct sni_impl {
 /* ---- Packed data (pack.c) ---- */
 
 /* Raise this when the layout of packed data changes: compiled models of before are then refused. */
-enum { SNI_PACK_VERSION = 13 };
+enum { SNI_PACK_VERSION = 14 };
 
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow
@@ -118,21 +136,29 @@ typedef struct sni_pack {
 /* Frees the pieces; those on a shelf make room there if they were the last to be put there. */
 void sni_pack_clear(sni_pack *pack);
 
-/* The implementation for a node; NULL: its reference kernel. */
+/* ---- The choice ---- */
+
+/* The implementation for a node: of the rows that take it, that this machine has and that the
+ * session's numerics allow, the one of least estimated cycles. A row without an estimate ends the
+ * search: it takes the node if none before it does. NULL: the reference kernel. */
 const sni_impl *sni_ep_find(const sni_choice *c);
 
-/* ---- Settings ---- */
+/* A row that could run a node, and which of its variants. */
+enum { SNI_MAX_VARIANTS = 8, SNI_MAX_CANDIDATES = 16 };
+typedef struct sni_candidate {
+    const sni_impl *impl;
+    uint32_t variant;
+} sni_candidate;
 
-/* An attribute that says how a node is computed, not what, and the values that are worth measuring;
- * the first is the one that it has. */
-enum { SNI_MOST_SETTINGS = 8 };
-typedef struct sni_settings {
-    const char *attr;
-    int count; /* 0: there is nothing to choose */
-    int64_t values[SNI_MOST_SETTINGS];
-    char names[SNI_MOST_SETTINGS][32]; /* for people */
-} sni_settings;
-void sni_ep_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
+/* What is worth measuring for a node: rows up to the first without alternatives. */
+int sni_ep_candidates(const sni_choice *c, sni_candidate out[SNI_MAX_CANDIDATES]);
+
+/* The candidate of this name (sni_candidate_name()) if it can run the node. */
+bool sni_ep_named(const sni_choice *c, const char *name, sni_candidate *out);
+
+/* "name" or "name#variant": what packed data and tuned choices are found again by. */
+enum { SNI_IMPL_NAME = 40 };
+void sni_candidate_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]);
 
 static inline bool sni_choice_is(const sni_choice *c, int i, sn_dtype dtype) {
     return i < c->n_in && c->in[i] && c->in[i]->kind == SN_KIND_TENSOR && c->in[i]->dtype == dtype;

@@ -61,7 +61,8 @@ static sn_status check_fit(const header *h, sn_error *err) {
 }
 
 static sn_status check_sum(const unsigned char *bytes, const header *h, part i, sn_error *err) {
-    static const char *const names[] = {"table", "graph", "weights", "packed weights"};
+    static const char *const names[] = {"table", "graph", "weights", "packed weights",
+                                        "tuned choices"};
     const sni_section *s = &h->parts[i];
     if (sni_checksum(0, bytes + s->offset, (size_t)s->size) == s->checksum) return SN_OK;
     return sni_fail(err, SN_MALFORMED, "the %s of the compiled model are damaged", names[i]);
@@ -102,6 +103,28 @@ static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_co
     return SN_OK;
 }
 
+static sn_status read_tuned(const unsigned char *bytes, const header *h, sni_compiled *c,
+                            sn_error *err) {
+    const sni_section *s = &h->parts[SNI_PART_TUNED];
+    size_t count = (size_t)s->size / sizeof *c->tuned;
+    if (s->size % sizeof *c->tuned)
+        return sni_fail(err, SN_MALFORMED, "the tuned choices of the compiled model are broken");
+    c->tuned = calloc(count + 1, sizeof *c->tuned);
+    if (!c->tuned) return sni_fail_memory(err);
+    if (count) memcpy(c->tuned, bytes + s->offset, count * sizeof *c->tuned);
+    for (size_t i = 0; i < count; i++) c->tuned[i].impl[SNI_IMPL_NAME - 1] = 0;
+    c->n_tuned = count;
+    return SN_OK;
+}
+
+/* Packed pieces are used where they stand: memory of a caller that is not aligned has none. */
+static sn_status read_rest(const unsigned char *bytes, const header *h, bool fits, sni_compiled *c,
+                           sn_error *err) {
+    c->numerics = h->numerics;
+    SN_TRY(read_tuned(bytes, h, c, err));
+    return fits && (uintptr_t)bytes % SNI_ALIGN == 0 ? read_pieces(bytes, h, c, err) : SN_OK;
+}
+
 sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify, bool repack,
                             sni_compiled *out, sn_error *err) {
     header h;
@@ -109,6 +132,7 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
     SN_TRY(read_header(bytes, size, &h, err));
     SN_TRY(check_sum(bytes, &h, SNI_PART_TABLE, err));
     SN_TRY(check_sum(bytes, &h, SNI_PART_GRAPH, err));
+    SN_TRY(check_sum(bytes, &h, SNI_PART_TUNED, err));
     if (verify) {
         SN_TRY(check_sum(bytes, &h, SNI_PART_WEIGHTS, err));
         SN_TRY(check_sum(bytes, &h, SNI_PART_PACKED, err));
@@ -116,13 +140,10 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
     sn_error misfit;
     sn_status fits = check_fit(&h, &misfit);
     if (fits != SN_OK && !repack) return sni_fail(err, fits, "%s", misfit.message);
-    /* Pieces are used where they stand: memory of a caller that is not aligned has none. */
-    if (fits == SN_OK && (uintptr_t)bytes % SNI_ALIGN == 0) {
-        sn_status status = read_pieces(bytes, &h, &c, err);
-        if (status != SN_OK) {
-            sni_compiled_free(&c);
-            return status;
-        }
+    sn_status status = read_rest(bytes, &h, fits == SN_OK, &c, err);
+    if (status != SN_OK) {
+        sni_compiled_free(&c);
+        return status;
     }
     c.graph = bytes + h.parts[SNI_PART_GRAPH].offset;
     c.graph_size = (size_t)h.parts[SNI_PART_GRAPH].size;
@@ -134,6 +155,7 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
 }
 
 void sni_compiled_free(sni_compiled *compiled) {
+    free(compiled->tuned);
     free(compiled->keys);
     free(compiled->pieces);
     *compiled = (sni_compiled){0};
@@ -142,7 +164,7 @@ void sni_compiled_free(sni_compiled *compiled) {
 /* ---- What is written ---- */
 
 typedef struct writer {
-    const sni_graph *graph;
+    const sni_choosing *choosing;
     sni_places places; /* by rising address; offsets in the weights section */
     size_t places_capacity;
     unsigned char *onnx;
@@ -321,6 +343,9 @@ static sn_status put_part(const writer *w, part which, sink *s) {
             sni_borrow_end(&borrow);
         }
         break;
+    case SNI_PART_TUNED:
+        put(s, w->choosing->tuned, w->choosing->n_tuned * sizeof *w->choosing->tuned);
+        break;
     default:
         for (size_t i = 0; i < w->n_pieces; i++) put(s, w->pieces[i]->data, w->pieces[i]->bytes);
         break;
@@ -332,7 +357,12 @@ static sn_status put_part(const writer *w, part which, sink *s) {
  * its contents; what fills it up to the alignment is part of the checksum only where it lies
  * between pieces. */
 static sn_status make_header(const writer *w, header *h, sn_error *err) {
-    *h = (header){.format = FORMAT, .order = SNI_COMPILED_ORDER, .pack_version = SNI_PACK_VERSION};
+    const sni_choosing *choosing = w->choosing;
+    size_t tuned = choosing->n_tuned * sizeof *choosing->tuned;
+    *h = (header){.format = FORMAT,
+                  .order = SNI_COMPILED_ORDER,
+                  .pack_version = SNI_PACK_VERSION,
+                  .numerics = choosing->numerics};
     memcpy(h->magic, SNI_COMPILED_MAGIC, sizeof h->magic);
     snprintf(h->version, sizeof h->version, "%s", sn_version());
     snprintf(h->isa, sizeof h->isa, "%s", sni_isa_name(sni_cpu_isa()));
@@ -349,6 +379,8 @@ static sn_status make_header(const writer *w, header *h, sn_error *err) {
     h->parts[SNI_PART_GRAPH].size = w->onnx_size;
     h->parts[SNI_PART_TABLE].checksum = sni_checksum(0, w->entries, w->n_pieces * sizeof(entry));
     h->parts[SNI_PART_GRAPH].checksum = sni_checksum(0, w->onnx, w->onnx_size);
+    h->parts[SNI_PART_TUNED].size = tuned;
+    h->parts[SNI_PART_TUNED].checksum = sni_checksum(0, choosing->tuned, tuned);
     h->file_size = at;
     h->checksum = sni_checksum(0, h, offsetof(header, checksum));
     return SN_OK;
@@ -408,9 +440,11 @@ static sn_status write_file(const writer *w, sn_write_fn write, void *ctx, sn_er
     return status;
 }
 
-sn_status sni_compiled_write(const sni_graph *g, const sni_model *model, sni_program *program,
-                             sn_write_fn write, void *ctx, sn_error *err) {
-    writer w = {.graph = g, .places.location = "weights", .err = err};
+sn_status sni_compiled_write(const sni_model *model, sni_program *program, sn_write_fn write,
+                             void *ctx, sn_error *err) {
+    const sni_graph *g = sni_program_graph(program);
+    writer w = {
+        .choosing = &sni_program_pool(program)->choosing, .places.location = "weights", .err = err};
     sn_status status = add_consts(&w, g, 0);
     if (status == SN_OK) {
         place_consts(&w.places);

@@ -2,7 +2,7 @@
  * weights, laid out so that a mapping of the file is ready to run and its pages are shared by all
  * processes.
  *
- *     header | table | graph (ONNX, weights external) | weights | packed pieces
+ *     header | table | graph (ONNX, weights external) | weights | packed pieces | tuned choices
  *
  * Numbers are little-endian. Header and table have checksums that are always verified, graph too;
  * weights and packed pieces have ones that are verified when asked for. */
@@ -12,12 +12,16 @@
 #include "exec/program.h"
 #include "model/model.h"
 
-/* What a file holds; everything points into it but `keys` and `pieces`, which are owned. */
+/* What a file holds; everything points into it but `tuned`, `keys` and `pieces`, which are owned.
+ */
 typedef struct sni_compiled {
     const unsigned char *graph;
     size_t graph_size;
     sn_file weights; /* the external data that the graph names */
     sni_finished finished;
+    uint32_t numerics; /* of the session that wrote it, and of those that read it */
+    sni_finished_key *tuned;
+    size_t n_tuned;
     sni_finished_key *keys;
     sni_packed_blob *pieces;
 } sni_compiled;
@@ -32,8 +36,9 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
                             sni_compiled *out, sn_error *err);
 void sni_compiled_free(sni_compiled *compiled);
 
-/* Writes a file of an optimised graph and what its programs have packed so far. */
-sn_status sni_compiled_write(const sni_graph *g, const sni_model *model, sni_program *program,
-                             sn_write_fn write, void *ctx, sn_error *err);
+/* Writes a file of a program's graph, how it chooses who runs its nodes, and what has been packed
+ * so far. */
+sn_status sni_compiled_write(const sni_model *model, sni_program *program, sn_write_fn write,
+                             void *ctx, sn_error *err);
 
 #endif

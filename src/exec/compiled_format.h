@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { SNI_COMPILED_FORMAT = 2 };
+enum { SNI_COMPILED_FORMAT = 3 };
 
 #define SNI_COMPILED_MAGIC "SINTERM\n" /* 8 bytes */
 #define SNI_COMPILED_ORDER 0x01020304u /* as the machine that wrote the file stores it */
@@ -14,6 +14,7 @@ typedef enum sni_compiled_part {
     SNI_PART_GRAPH,
     SNI_PART_WEIGHTS,
     SNI_PART_PACKED,
+    SNI_PART_TUNED, /* choices by measurement: sni_finished_key, one after the other */
     SNI_PARTS
 } sni_compiled_part;
 
@@ -25,7 +26,8 @@ typedef struct sni_compiled_header {
     char magic[8];
     uint32_t format, order;
     char version[32], isa[32];
-    uint32_t pack_version, reserved;
+    uint32_t pack_version;
+    uint32_t numerics; /* families that the session allowed */
     uint64_t file_size;
     sni_section parts[SNI_PARTS];
     uint64_t checksum; /* of all the above */

@@ -38,6 +38,7 @@ typedef struct sni_pool {
     sni_budget packed;            /* packed weights of the session; its limit is the session's */
     size_t plan_limit;            /* bytes of plans that are kept */
     atomic_size_t plan_bytes;     /* of all plans that are kept */
+    sni_choosing choosing;        /* of the session's programs */
     const sni_finished *finished; /* packed data of a compiled model; NULL: none */
     atomic_bool fetched;          /* its pages have been mapped */
     uint32_t programs;            /* made so far */

@@ -307,9 +307,9 @@ void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budg
 }
 
 sn_status sni_program_choose(sni_program *program, const sni_node *n, const sni_type *const *in,
-                             const sni_impl **impl, const void **state, sn_error *err) {
+                             sni_assignment *out, sn_error *err) {
     pthread_mutex_lock(&program->lock);
-    sn_status status = sni_plan_choose(&program->common, n, in, impl, state, err);
+    sn_status status = sni_plan_choose(&program->common, n, in, out, err);
     pthread_mutex_unlock(&program->lock);
     return status;
 }
@@ -353,7 +353,7 @@ static sn_status program_new(const sni_graph *g, sni_pool *pool, int depth, sni_
     p->graph = g;
     p->pool = pool;
     p->children = calloc((size_t)g->node_count + 1, sizeof *p->children);
-    sn_status status = sni_common_init(&p->common, g, &pool->packed, err);
+    sn_status status = sni_common_init(&p->common, g, &pool->choosing, &pool->packed, err);
     p->common.finished = pool->finished;
     p->common.number = pool->programs++;
     if (status == SN_OK && !p->children) status = sni_fail_memory(err);
@@ -393,7 +393,7 @@ static sn_status tell_packed(const sni_common *c, sni_packed_fn fn, void *ctx) {
     for (const sni_node *n = sni_graph_first(c->graph); n; n = sni_graph_next(c->graph, n)) {
         for (const sni_prepared *p = c->prepared[n->id]; p; p = p->next) {
             sni_finished_key key = {.graph = c->number, .node = c->positions[n->id]};
-            sni_prepared_name(p->impl, p->variant, key.impl);
+            sni_candidate_name(p->impl, p->variant, key.impl);
             for (int32_t i = 0; i < p->pack.count; i++) SN_TRY(fn(ctx, &key, &p->pack.pieces[i]));
         }
     }

@@ -42,9 +42,9 @@ const sni_datum *sni_frame_at(const sni_frame *frame, sni_ref r);
 void sni_program_return(sni_program *program, sni_frame *frame, sni_budget *budget);
 
 /* Who runs a node on inputs of these types, for steps whose types are known at run time only.
- * *impl NULL: the reference kernel. Thread-safe. */
+ * Thread-safe. */
 sn_status sni_program_choose(sni_program *program, const sni_node *n, const sni_type *const *in,
-                             const sni_impl **impl, const void **state, sn_error *err);
+                             sni_assignment *out, sn_error *err);
 
 sni_pool *sni_program_pool(const sni_program *program);
 

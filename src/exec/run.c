@@ -152,10 +152,11 @@ static void end_step(activation *a, const sni_step *s) {
 static sn_status choose_dynamic(sni_kernel *k, const sni_type *const *in,
                                 sn_status (**run)(sni_kernel *)) {
     activation *a = k->host_ctx;
-    const sni_impl *impl;
-    SN_TRY(sni_program_choose(a->program, k->node, in, &impl, &k->state, k->err));
-    if (impl) *run = impl->run;
-    a->impl = impl;
+    sni_assignment made;
+    SN_TRY(sni_program_choose(a->program, k->node, in, &made, k->err));
+    k->state = made.state;
+    if (made.impl) *run = made.impl->run;
+    a->impl = made.impl;
     return SN_OK;
 }
 

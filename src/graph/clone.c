@@ -36,8 +36,9 @@ static sn_status clone_node(sni_graph *to, const int32_t *map, const int32_t *ma
     for (int32_t i = 0; i < from->n_out; i++)
         out[i] = from->out[i] < 0 ? SNI_NO_ID : made[from->out[i]];
     sni_node *n;
-    SN_TRY(sni_graph_add_node(to, SNI_NO_ID, from->domain, from->type, in, total, out, from->n_out,
-                              &n, err));
+    SN_TRY(sni_graph_add_node(
+        to, SNI_NO_ID, &(sni_new_node){from->domain, from->type, in, total, out, from->n_out}, &n,
+        err));
     n->n_in = from->n_in;
     n->n_captures = from->n_captures;
     n->name = sni_arena_str(arena, from->name);

@@ -22,7 +22,7 @@ sn_status sni_const_borrow(sni_const *c, bool unaligned, sni_borrow *out, sn_err
     sni_buffer *buffer = NULL;
     if (!copy.tensor.data && copy.raw && unaligned) copy.tensor.data = (void *)copy.raw;
     if (!copy.tensor.data && copy.decode) {
-        copy.lent = &buffer;
+        copy.borrowed = &buffer;
         sn_status status = copy.decode(&copy, err);
         if (status != SN_OK) {
             sni_buffer_release(buffer);
@@ -48,27 +48,30 @@ static void release_buffer(void *buffer) {
 }
 
 sn_status sni_const_own_memory(sni_const *c, sn_error *err) {
-    enum { LARGE = 1 << 20 }; /* what is lent is there for a moment: pages of 4 kB cost more */
+    enum {
+        LARGE = 1 << 20
+    }; /* borrowed memory is short-lived: filling it in pages of 4 kB costs more */
     size_t bytes = sni_tensor_bytes(&c->tensor);
     sni_buffer *buffer;
-    if (c->lent && bytes >= LARGE)
+    if (c->borrowed && bytes >= LARGE)
         SN_TRY(sni_buffer_new_mapped(bytes, NULL, &buffer, err));
     else
         SN_TRY(sni_buffer_new(bytes, NULL, &buffer, err));
-    if (c->lent)
-        *c->lent = buffer;
+    if (c->borrowed)
+        *c->borrowed = buffer;
     else
         SN_TRY(sni_store_own(c->store, buffer, release_buffer, err));
     c->tensor.data = buffer->data;
     return SN_OK;
 }
 
-sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
-                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source,
-                             sni_const **out, sn_error *err) {
+sn_status sni_const_new_lazy(sni_store *store, const sni_tensor *shape, sni_decode_fn decode,
+                             const void *source, sni_const **out, sn_error *err) {
     sni_const *c = SNI_NEW(&store->arena, sni_const);
     if (!c) return sni_fail_memory(err);
-    SN_TRY(sni_tensor_shape(&c->tensor, dtype, rank, dims, err));
+    c->tensor = *shape;
+    c->tensor.data = NULL;
+    c->tensor.buffer = NULL;
     c->store = store;
     c->file_bytes = sni_tensor_bytes(&c->tensor);
     c->decode = decode;
@@ -94,8 +97,10 @@ sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_co
 
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err) {
+    sni_tensor shape = {0};
     sni_const *c;
-    SN_TRY(sni_const_new_lazy(store, dtype, rank, dims, NULL, NULL, &c, err));
+    SN_TRY(sni_tensor_shape(&shape, dtype, rank, dims, err));
+    SN_TRY(sni_const_new_lazy(store, &shape, NULL, NULL, &c, err));
     SN_TRY(sni_const_own_memory(c, err));
     if (dtype == SN_STRING) memset(c->tensor.data, 0, sni_tensor_bytes(&c->tensor));
     *out = c;

@@ -223,8 +223,7 @@ void sni_graph_move_node(sni_graph *g, sni_node *n, int32_t before) {
     link_before(g, n, before);
 }
 
-sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_str type,
-                             const int32_t *in, int32_t n_in, const int32_t *out, int32_t n_out,
+sn_status sni_graph_add_node(sni_graph *g, int32_t before, const sni_new_node *wanted,
                              sni_node **result, sn_error *err) {
     sni_arena *arena = &g->store->arena;
     sni_node **nodes = GROW(g, g->nodes, g->node_count, g->node_capacity);
@@ -232,15 +231,15 @@ sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_s
     if (!nodes || !n) return out_of_memory(g, err);
     g->nodes = nodes;
     n->id = g->node_count;
-    n->domain = sni_arena_str(arena, domain);
-    n->type = sni_arena_str(arena, type);
-    n->in = copy_ids(g, in, n_in);
-    n->out = copy_ids(g, out, n_out);
+    n->domain = sni_arena_str(arena, wanted->domain);
+    n->type = sni_arena_str(arena, wanted->type);
+    n->in = copy_ids(g, wanted->in, wanted->n_in);
+    n->out = copy_ids(g, wanted->out, wanted->n_out);
     if (!n->domain.p || !n->type.p || !n->in || !n->out) return out_of_memory(g, err);
-    n->n_in = n_in;
-    n->n_out = n_out;
-    for (int32_t i = 0; i < n_in; i++) SN_TRY(add_use(g, in[i], n->id, i, err));
-    for (int32_t i = 0; i < n_out; i++) claim_output(g, n, i);
+    n->n_in = wanted->n_in;
+    n->n_out = wanted->n_out;
+    for (int32_t i = 0; i < n->n_in; i++) SN_TRY(add_use(g, n->in[i], n->id, i, err));
+    for (int32_t i = 0; i < n->n_out; i++) claim_output(g, n, i);
     g->nodes[g->node_count++] = n;
     link_before(g, n, before);
     *result = n;

@@ -45,44 +45,49 @@ bool sni_type_compatible(const sni_type *a, const sni_type *b);
 
 /* ---- Constants ---- */
 
+typedef struct sni_const sni_const;
+/* Makes c->tensor.data valid, pointing into a mapping or to memory of sni_const_own_memory().
+ * Called with the store locked, or on a copy of the constant that is borrowed from. */
+typedef sn_status (*sni_decode_fn)(sni_const *c, sn_error *err);
+
 /* A tensor whose contents are part of the model. They are decoded when first asked for. */
-typedef struct sni_const {
-    sni_tensor tensor;   /* type and shape; data NULL until loaded */
-    uint64_t file_bytes; /* what it takes in its file */
-    sni_store *store;    /* whose lock guards loading, and which owns the data */
-    const void *source;  /* for decode */
-    /* Makes c->tensor.data valid (pointing into a mapping or to memory that c->store owns).
-     * Called once, with the store locked. NULL when data is there from the start. */
-    sn_status (*decode)(struct sni_const *c, sn_error *err);
-    const void *raw; /* its elements in the file as run-time memory has them, but at any
-                        address; NULL: they are stored otherwise */
+struct sni_const {
+    sni_tensor tensor;    /* type and shape; data NULL until loaded */
+    uint64_t file_bytes;  /* what it takes in its file */
+    sni_store *store;     /* whose lock guards loading, and which owns the data */
+    const void *source;   /* for decode */
+    sni_decode_fn decode; /* NULL when data is there from the start */
+    const void *raw;      /* its elements in the file as run-time memory has them, but at any
+                             address; NULL: they are stored otherwise */
     const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
-    bool made;         /* not in the file: who keeps its contents charges them to the session */
-    sni_buffer **lent; /* set in the copy that a loan is decoded from: where its memory goes */
-} sni_const;
+    bool made;             /* not in the file: who keeps its contents charges them to the session */
+    sni_buffer **borrowed; /* in the copy that a borrow is decoded from: where its memory goes */
+};
 
 /* The contents. Thread-safe; the result is valid as long as the store. */
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err);
 
-/* The contents for a while: `tensor` is valid until the loan ends, and then the memory and the
- * pages of the file that nobody else needs are given back. */
+/* Contents that are borrowed: `tensor` is valid until sni_borrow_end(), which gives back the memory
+ * and the pages of the file that nobody else needs. */
 typedef struct sni_borrow {
     sni_tensor tensor;
     const struct sni_mapping *mapping;
-    sni_buffer *buffer; /* NULL: not decoded for the loan */
+    sni_buffer *buffer; /* decoded for this borrow; NULL: the contents were there */
 } sni_borrow;
 
-/* Of a tensor of numbers. `loose` says that they may lie at any address (sni_unaligned_float).
- * Thread-safe. */
+/* Borrows the contents of a tensor of numbers. `unaligned` allows them to lie at any address: read
+ * them with sni_unaligned_float(). On failure there is nothing to end. Thread-safe. */
 sn_status sni_const_borrow(sni_const *c, bool unaligned, sni_borrow *out, sn_error *err);
 /* Tells that a part of what is borrowed has been read and will not be again. */
 void sni_borrow_done(const sni_borrow *borrow, const void *bytes, size_t size);
 void sni_borrow_end(sni_borrow *borrow);
 
-/* For decode functions: memory for the contents, owned by c->store or the loan, not filled. */
+/* For decode functions: memory for the contents, not filled. The store owns it, or the borrow that
+ * the constant is decoded for. */
 sn_status sni_const_own_memory(sni_const *c, sn_error *err);
 
-/* A constant in `store` with fresh memory for its contents, to be filled by the caller. */
+/* A constant in `store` with memory for its contents, to be filled by the caller; strings are NULL.
+ */
 sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
                         sni_const **out, sn_error *err);
 
@@ -90,11 +95,10 @@ sn_status sni_const_new(sni_store *store, sn_dtype dtype, int rank, const int64_
 sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_const **out,
                              sn_error *err);
 
-/* A constant whose contents `decode` works out from `source` (which lives as long as the store)
- * when they are asked for. */
-sn_status sni_const_new_lazy(sni_store *store, sn_dtype dtype, int rank, const int64_t *dims,
-                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source,
-                             sni_const **out, sn_error *err);
+/* A constant of the element type and shape of `shape` whose contents `decode` works out from
+ * `source` (which lives as long as the store) when they are asked for. */
+sn_status sni_const_new_lazy(sni_store *store, const sni_tensor *shape, sni_decode_fn decode,
+                             const void *source, sni_const **out, sn_error *err);
 
 /* ---- Attributes ---- */
 
@@ -257,10 +261,18 @@ sn_status sni_graph_add_capture(sni_graph *g, int32_t value, int32_t slot, sn_er
 /* Inputs that have a default become constants and no inputs any more. */
 void sni_graph_fold_input_defaults(sni_graph *g);
 
-/* A new node before node `before` (SNI_NO_ID: at the end of the list). Ids and strings are copied;
- * an output value must not have a producer yet. Its op and params are not set. */
-sn_status sni_graph_add_node(sni_graph *g, int32_t before, sni_str domain, sni_str type,
-                             const int32_t *in, int32_t n_in, const int32_t *out, int32_t n_out,
+/* A node to be made: everything is copied. Ids may be SNI_NO_ID (left out). */
+typedef struct sni_new_node {
+    sni_str domain, type;
+    const int32_t *in;
+    int32_t n_in;
+    const int32_t *out; /* values without a producer */
+    int32_t n_out;
+} sni_new_node;
+
+/* A new node before node `before` (SNI_NO_ID: at the end of the list). Its op and params are not
+ * set. */
+sn_status sni_graph_add_node(sni_graph *g, int32_t before, const sni_new_node *wanted,
                              sni_node **result, sn_error *err);
 
 /* Removes a node. Its outputs must have no uses; they are removed too. */

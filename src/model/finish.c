@@ -125,8 +125,13 @@ static sn_status expand_node(finisher *f, sni_scope *scope, sni_node *n) {
     }
     scope->before = n->id;
     f->imp->limits.origin = b->function.message.bytes;
-    SN_TRY(sni_expand_function(f->imp, scope, &b->function, sni_node_label(g, n), n->in,
-                               (size_t)n->n_in, out, (size_t)n->n_out, &given));
+    sni_function_call call = {.label = sni_node_label(g, n),
+                              .in = n->in,
+                              .n_in = (size_t)n->n_in,
+                              .out = out,
+                              .n_out = (size_t)n->n_out,
+                              .given = &given};
+    SN_TRY(sni_expand_function(f->imp, scope, &b->function, &call));
     for (int32_t i = 0; i < n->n_out; i++)
         if (out[i] != SNI_NO_ID) SN_TRY(take_over(f, g, n->out[i], out[i]));
     sni_graph_remove_node(g, n);

@@ -198,10 +198,19 @@ sn_status sni_function_find(sni_importer *imp, sni_str domain, sni_str name, sni
 /* Puts the body of a function in place of a node of the file. */
 sn_status sni_import_call(sni_importer *imp, sni_scope *scope, const sni_node_view *node,
                           sni_function *function);
-/* Expands a body into caller->graph: `in` and `out` are values of that graph or SNI_NO_ID. */
+/* A call of a function: `in` and `out` are values of the caller's graph or SNI_NO_ID. Borrowed. */
+typedef struct sni_function_call {
+    sni_str label; /* of the calling node: goes before the names inside */
+    const int32_t *in;
+    size_t n_in;
+    const int32_t *out;
+    size_t n_out;
+    const sni_arguments *given;
+} sni_function_call;
+
+/* Expands a body into caller->graph. */
 sn_status sni_expand_function(sni_importer *imp, sni_scope *caller, sni_function *function,
-                              sni_str label, const int32_t *in, size_t n_in, const int32_t *out,
-                              size_t n_out, const sni_arguments *given);
+                              const sni_function_call *call);
 
 /* ---- finish.c ---- */
 

@@ -98,20 +98,19 @@ typedef struct expansion {
     sni_scope scope;
     sni_names results;
     sni_arguments arguments;
-    const int32_t *in, *out;
-    size_t n_in, n_out; /* of the call */
+    const sni_function_call *call;
     size_t formal_in, formal_out;
 } expansion;
 
 static sn_status bind_input(expansion *x, sni_str name) {
-    int32_t value = x->formal_in < x->n_in ? x->in[x->formal_in] : SNI_NO_ID;
+    int32_t value = x->formal_in < x->call->n_in ? x->call->in[x->formal_in] : SNI_NO_ID;
     x->formal_in++;
     return sni_scope_bind(x->imp, &x->scope, name, value, -1);
 }
 
 /* A name that stands twice among the outputs is bound to the first. */
 static sn_status bind_result(expansion *x, sni_str name) {
-    int32_t value = x->formal_out < x->n_out ? x->out[x->formal_out] : SNI_NO_ID;
+    int32_t value = x->formal_out < x->call->n_out ? x->call->out[x->formal_out] : SNI_NO_ID;
     x->formal_out++;
     if (sni_names_find(&x->results, name)) return SN_OK;
     return sni_names_add(&x->results, name, value, 0, x->imp->err);
@@ -131,21 +130,22 @@ static sn_status bind_formals(expansion *x) {
         }
     }
     SN_TRY(w.status);
-    if (x->n_in > x->formal_in || x->n_out > x->formal_out)
+    if (x->call->n_in > x->formal_in || x->call->n_out > x->formal_out)
         return sni_fail(x->imp->err, SN_INVALID_MODEL,
                         "it is called with %zu inputs and %zu outputs, but has %zu and %zu",
-                        x->n_in, x->n_out, x->formal_in, x->formal_out);
+                        x->call->n_in, x->call->n_out, x->formal_in, x->formal_out);
     return SN_OK;
 }
 
 /* The call's attributes, then the defaults of those it does not give. */
-static sn_status bind_arguments(expansion *x, const sni_arguments *given) {
+static sn_status bind_arguments(expansion *x) {
+    const sni_arguments *given = x->call->given;
     sni_wire w = sni_import_open(x->imp, x->function->message), inner;
     sni_field f;
-    size_t most = given->n;
-    while (sni_wire_next(&w, &f)) most += f.number == ONNX_FUNCTION_ATTRIBUTE_PROTO;
+    size_t max = given->n;
+    while (sni_wire_next(&w, &f)) max += f.number == ONNX_FUNCTION_ATTRIBUTE_PROTO;
     SN_TRY(w.status);
-    sni_argument *all = SNI_NEW_ARRAY(&x->imp->store->arena, sni_argument, most);
+    sni_argument *all = SNI_NEW_ARRAY(&x->imp->store->arena, sni_argument, max);
     if (!all) return sni_import_no_memory(x->imp);
     for (size_t i = 0; i < given->n; i++) all[i] = given->v[i];
     x->arguments = (sni_arguments){all, given->n};
@@ -181,8 +181,9 @@ static sn_status pass_through(expansion *x, sni_str name, int32_t to) {
         return sni_fail(imp->err, SN_INVALID_MODEL,
                         "its output '%.*s' is an input that the call leaves out", SNI_FMT(name));
     sni_node *n;
-    SN_TRY(sni_graph_add_node(x->scope.graph, x->scope.before, SNI_STR(""), SNI_STR("Identity"),
-                              &from, 1, &to, 1, &n, imp->err));
+    SN_TRY(sni_graph_add_node(x->scope.graph, x->scope.before,
+                              &(sni_new_node){SNI_STR(""), SNI_STR("Identity"), &from, 1, &to, 1},
+                              &n, imp->err));
     n->name = (sni_str){"", 0};
     return sni_import_version(imp, &x->scope, n->domain, &n->version);
 }
@@ -195,15 +196,15 @@ static sn_status pass_outputs(expansion *x) {
         sni_str name;
         if (f.number != ONNX_FUNCTION_OUTPUT) continue;
         SN_TRY(sni_field_str(&w, &f, &name));
-        SN_TRY(pass_through(x, name, at < x->n_out ? x->out[at] : SNI_NO_ID));
+        SN_TRY(pass_through(x, name, at < x->call->n_out ? x->call->out[at] : SNI_NO_ID));
         at++;
     }
     return w.status;
 }
 
-static sn_status expand(expansion *x, const sni_arguments *given) {
+static sn_status expand(expansion *x) {
     SN_TRY(bind_formals(x));
-    SN_TRY(bind_arguments(x, given));
+    SN_TRY(bind_arguments(x));
     x->scope.results = &x->results;
     x->scope.arguments = &x->arguments;
     SN_TRY(sni_import_nodes(x->imp, &x->scope, x->function->message, ONNX_FUNCTION_NODE));
@@ -211,8 +212,7 @@ static sn_status expand(expansion *x, const sni_arguments *given) {
 }
 
 sn_status sni_expand_function(sni_importer *imp, sni_scope *caller, sni_function *function,
-                              sni_str label, const int32_t *in, size_t n_in, const int32_t *out,
-                              size_t n_out, const sni_arguments *given) {
+                              const sni_function_call *call) {
     if (function->active)
         return sni_fail(imp->err, SN_INVALID_MODEL, "function '%.*s' calls itself",
                         SNI_FMT(function->name));
@@ -227,13 +227,10 @@ sn_status sni_expand_function(sni_importer *imp, sni_scope *caller, sni_function
                              .before = caller->before,
                              .nesting = caller->nesting,
                              .calls = caller->calls + 1},
-                   .in = in,
-                   .out = out,
-                   .n_in = n_in,
-                   .n_out = n_out};
-    SN_TRY(sni_scope_prefixed(imp, caller, label, &x.scope.prefix));
+                   .call = call};
+    SN_TRY(sni_scope_prefixed(imp, caller, call->label, &x.scope.prefix));
     function->active = true;
-    sn_status status = expand(&x, given);
+    sn_status status = expand(&x);
     function->active = false;
     if (status != SN_OK && imp->told++ < SNI_MAX_TOLD)
         sni_fail_context(imp->err, status, "function '%.*s'", SNI_FMT(function->name));
@@ -286,6 +283,11 @@ sn_status sni_import_call(sni_importer *imp, sni_scope *scope, const sni_node_vi
     SN_TRY(sni_import_values(imp, scope, node));
     if (total) memcpy(ids, imp->ids, total * sizeof *ids);
     SN_TRY(read_arguments(imp, scope, node, &given));
-    return sni_expand_function(imp, scope, function, sni_node_view_label(imp, node), ids,
-                               node->n_in, ids + node->n_in, node->n_out, &given);
+    sni_function_call call = {.label = sni_node_view_label(imp, node),
+                              .in = ids,
+                              .n_in = node->n_in,
+                              .out = ids + node->n_in,
+                              .n_out = node->n_out,
+                              .given = &given};
+    return sni_expand_function(imp, scope, function, &call);
 }

@@ -211,8 +211,10 @@ static sn_status make_node(sni_importer *imp, sni_scope *scope, const sni_node_v
     SN_TRY(sni_import_version(imp, scope, v->domain, &version));
     SN_TRY(sni_import_values(imp, scope, v));
     const int32_t *made = v->n_out ? imp->ids + v->n_in : NULL;
-    SN_TRY(sni_graph_add_node(scope->graph, scope->before, v->domain, v->type, imp->ids,
-                              (int32_t)v->n_in, made, (int32_t)v->n_out, &n, imp->err));
+    SN_TRY(sni_graph_add_node(
+        scope->graph, scope->before,
+        &(sni_new_node){v->domain, v->type, imp->ids, (int32_t)v->n_in, made, (int32_t)v->n_out},
+        &n, imp->err));
     n->version = version;
     n->name = (sni_str){"", 0};
     if (v->name.n) SN_TRY(sni_scope_prefixed(imp, scope, v->name, &n->name));

@@ -52,6 +52,19 @@ static bool keeps_all(const sni_graph *g, const sni_node *n) {
     return known_number(g, n, 2, 0) == 0 || known_number(g, n, 1, 0.5) == 0;
 }
 
+/* Whether the elements of a Reshape's or an Expand's shape are those of the result. A type may hold
+ * only for runs that succeed, and a shape that only a run brings must be looked at by it. */
+static bool shape_is_told(const sni_graph *g, const sni_node *n, const sni_type *y) {
+    const sni_value *s = n->n_in > 1 ? sni_graph_value(g, n->in[1]) : NULL;
+    if (!s || s->constant) return true;
+    if (!s->shape_value || s->shape_count > y->rank) return false;
+    for (int32_t i = 0; i < s->shape_count; i++) {
+        sni_dim d = s->shape_value[i];
+        if (sni_dim_is_symbol(d) && d != y->dims[y->rank - s->shape_count + i]) return false;
+    }
+    return true;
+}
+
 /* True if output 0 is input 0, element for element and in shape. */
 static bool is_identity(const sni_graph *g, const sni_node *n) {
     if (n->domain.n || n->n_in < 1 || n->in[0] == SNI_NO_ID || n->out[0] == SNI_NO_ID) return false;
@@ -65,7 +78,8 @@ static bool is_identity(const sni_graph *g, const sni_node *n) {
     static const char *const views[] = {"Reshape",   "Flatten", "Squeeze",
                                         "Unsqueeze", "Expand",  "Cast"};
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (sni_str_is(n->type, views[i])) return same_known_shape(&x->type, &y->type);
+        if (sni_str_is(n->type, views[i]))
+            return same_known_shape(&x->type, &y->type) && shape_is_told(g, n, &y->type);
     return false;
 }
 

@@ -79,8 +79,10 @@ static sn_status begin_pair(sni_rewrite *r, const char *type, int32_t x, const s
                      second->n_in > 2 ? second->in[2] : SNI_NO_ID};
     sni_value *v;
     SN_TRY(sni_graph_add_value(g, (sni_str){0}, &v, r->err));
-    SN_TRY(sni_graph_add_node(g, second->id, SNI_STR(SNI_SINTER_DOMAIN), sni_str_of(type), in,
-                              in[4] == SNI_NO_ID ? 4 : 5, &v->id, 1, out, r->err));
+    SN_TRY(sni_graph_add_node(g, second->id,
+                              &(sni_new_node){SNI_STR(SNI_SINTER_DOMAIN), sni_str_of(type), in,
+                                              in[4] == SNI_NO_ID ? 4 : 5, &v->id, 1},
+                              out, r->err));
     (*out)->name = second->name;
     return SN_OK;
 }
@@ -102,7 +104,7 @@ static sn_status join(sni_rewrite *r, sni_node *first, sni_node *second) {
     sni_node *n;
     SN_TRY(begin_pair(r, "ExpandDepthwise", first->in[0], first, second, &n));
     for (int32_t i = 0; i < second->n_attrs; i++)
-        if (!sni_str_is(second->attrs[i].name, "winograd"))
+        if (!sni_str_is(second->attrs[i].name, "winograd")) /* of an old file */
             SN_TRY(sni_node_set_attr(r->graph, n, &second->attrs[i], r->err));
     SN_TRY(take_attr(r, n, first, "activation", "expand_activation"));
     SN_TRY(take_attr(r, n, first, "activation_params", "expand_params"));

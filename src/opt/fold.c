@@ -125,8 +125,9 @@ static sn_status fold_repeated(sni_rewrite *r, sni_node *n) {
     *left -= bytes;
     sni_const *c;
     sni_value *v;
-    SN_TRY(sni_const_new_lazy(r->store, type->dtype, type->rank, type->dims, decode_repeated,
-                              source, &c, r->err));
+    sni_tensor shape = {0};
+    SN_TRY(sni_tensor_shape(&shape, type->dtype, type->rank, type->dims, r->err));
+    SN_TRY(sni_const_new_lazy(r->store, &shape, decode_repeated, source, &c, r->err));
     c->made = true;
     SN_TRY(sni_graph_add_const(r->graph, r->graph->values[n->out[0]]->name, c, &v, r->err));
     SN_TRY(sni_graph_replace_uses(r->graph, n->out[0], v->id, r->err));

@@ -341,8 +341,9 @@ static sn_status add_member(grouper *p, making *m, const sni_node *from) {
     if (!in) return sni_fail_memory(p->r->err);
     for (int32_t i = 0; i < from->n_in; i++) SN_TRY(inner_of(p, m, from->in[i], &in[i]));
     SN_TRY(add_inner(p, m, from->out[0], &y));
-    SN_TRY(sni_graph_add_node(m->body, SNI_NO_ID, from->domain, from->type, in, from->n_in, &y->id,
-                              1, &n, p->r->err));
+    SN_TRY(sni_graph_add_node(m->body, SNI_NO_ID,
+                              &(sni_new_node){from->domain, from->type, in, from->n_in, &y->id, 1},
+                              &n, p->r->err));
     for (int32_t i = 0; i < from->n_attrs; i++)
         SN_TRY(sni_node_set_attr(m->body, n, &from->attrs[i], p->r->err));
     n->name = from->name;
@@ -420,8 +421,10 @@ static sn_status make_group(grouper *p) {
     int32_t before = find_place(p, &position);
     SN_TRY(make_body(p, &m));
     SN_TRY(make_outputs(p, &m, out));
-    SN_TRY(sni_graph_add_node(p->g, before, SNI_STR("ai.sinter"), SNI_STR("Group"), m.in, m.n_in,
-                              out, m.n_out, &n, p->r->err));
+    SN_TRY(sni_graph_add_node(
+        p->g, before,
+        &(sni_new_node){SNI_STR("ai.sinter"), SNI_STR("Group"), m.in, m.n_in, out, m.n_out}, &n,
+        p->r->err));
     n->name = p->members[p->count - 1]->name;
     n->op = sni_op_find(n->domain, n->type);
     n->version = 1;

@@ -53,8 +53,10 @@ sn_status sni_layout_emit(sni_layout_pass *l, const sni_node *before, const sni_
     sni_value *v;
     sni_node *n;
     SN_TRY(sni_graph_add_value(g, (sni_str){0}, &v, err));
-    SN_TRY(sni_graph_add_node(g, before ? before->id : SNI_NO_ID, sni_str_of(node->domain),
-                              sni_str_of(node->type), node->in, node->n_in, &v->id, 1, &n, err));
+    SN_TRY(sni_graph_add_node(g, before ? before->id : SNI_NO_ID,
+                              &(sni_new_node){sni_str_of(node->domain), sni_str_of(node->type),
+                                              node->in, node->n_in, &v->id, 1},
+                              &n, err));
     for (int32_t i = 0; node->like && i < node->like->n_attrs; i++)
         SN_TRY(sni_node_set_attr(g, n, &node->like->attrs[i], err));
     for (int32_t i = 0; i < node->n_attrs; i++)
@@ -114,53 +116,58 @@ sn_status sni_layout_const_channels(sni_layout_pass *l, const float *v, int64_t 
     return SN_OK;
 }
 
-/* ---- Lists of channels become real ---- */
+/* ---- Lists of channels become values ---- */
 
-/* True if the parts are whole blocked values one after the other, which can be put together block
- * by block. */
+/* Different values among the channels of a list, in order, and how many channels each has. */
+typedef struct sources {
+    int32_t *ids;
+    int64_t *sizes;
+    int32_t n;
+} sources;
+
+/* True if the list is whole blocked values one after the other, which can be put together block by
+ * block. */
 static bool is_concat(const sni_layout_pass *l, const sni_channel *parts, int64_t count,
-                      const int64_t *sizes, const int32_t *sources, int32_t n) {
+                      const sources *from) {
     int64_t at = 0;
-    for (int32_t i = 0; i < n; i++) {
-        if (at % l->block || at + sizes[i] > count) return false;
-        for (int64_t c = 0; c < sizes[i]; c++)
-            if (parts[at + c].value != sources[i] || parts[at + c].channel != c) return false;
-        at += sizes[i];
+    for (int32_t i = 0; i < from->n; i++) {
+        if (at % l->block || at + from->sizes[i] > count) return false;
+        for (int64_t c = 0; c < from->sizes[i]; c++)
+            if (parts[at + c].value != from->ids[i] || parts[at + c].channel != c) return false;
+        at += from->sizes[i];
     }
     return at == count;
 }
 
-/* Different values among the parts, in order, and the channels of each. */
-static int32_t find_sources(const sni_layout_pass *l, const sni_channel *parts, int64_t count,
-                            int32_t *sources, int64_t *sizes) {
-    int32_t n = 0;
+/* `out` has space for as many as the list is long. */
+static void find_sources(const sni_layout_pass *l, const sni_channel *parts, int64_t count,
+                         sources *out) {
+    out->n = 0;
     for (int64_t i = 0; i < count; i++) {
         int32_t s = 0;
-        while (s < n && sources[s] != parts[i].value) s++;
-        if (s < n) continue;
-        sources[n] = parts[i].value;
-        sizes[n++] = l->channels[parts[i].value];
+        while (s < out->n && out->ids[s] != parts[i].value) s++;
+        if (s < out->n) continue;
+        out->ids[out->n] = parts[i].value;
+        out->sizes[out->n++] = l->channels[parts[i].value];
     }
-    return n;
 }
 
 static sn_status emit_gather(sni_layout_pass *l, const sni_channel *parts, int64_t count,
-                             const sni_node *before, const int32_t *sources, const int64_t *sizes,
-                             int32_t n, int32_t *out) {
+                             const sources *from, const sni_node *before, int32_t *out) {
     int64_t *indices = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)count);
     if (!indices) return sni_fail_memory(l->r->err);
     for (int64_t i = 0; i < count; i++) {
         int64_t first = 0;
-        for (int32_t s = 0; sources[s] != parts[i].value; s++) first += sizes[s];
+        for (int32_t s = 0; from->ids[s] != parts[i].value; s++) first += from->sizes[s];
         indices[i] = first + parts[i].channel;
     }
     sni_attr attrs[3] = {sni_attr_of_int("block", l->block)};
-    SN_TRY(sni_layout_list(l, "channels", sizes, (size_t)n, &attrs[1]));
+    SN_TRY(sni_layout_list(l, "channels", from->sizes, (size_t)from->n, &attrs[1]));
     SN_TRY(sni_layout_list(l, "indices", indices, (size_t)count, &attrs[2]));
     sni_layout_node node = {.domain = SNI_SINTER_DOMAIN,
                             .type = "GatherChannels",
-                            .in = sources,
-                            .n_in = n,
+                            .in = from->ids,
+                            .n_in = from->n,
                             .attrs = attrs,
                             .n_attrs = 3};
     return sni_layout_emit(l, before, &node, out);
@@ -168,15 +175,18 @@ static sn_status emit_gather(sni_layout_pass *l, const sni_channel *parts, int64
 
 static sn_status make_real(sni_layout_pass *l, const sni_channel *parts, int64_t count,
                            const sni_node *before, int32_t *out) {
-    int32_t *sources = SNI_NEW_ARRAY(&l->temp, int32_t, (size_t)count);
-    int64_t *sizes = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)count);
-    if (!sources || !sizes) return sni_fail_memory(l->r->err);
-    int32_t n = find_sources(l, parts, count, sources, sizes);
-    if (!is_concat(l, parts, count, sizes, sources, n))
-        return emit_gather(l, parts, count, before, sources, sizes, n, out);
+    sources from = {.ids = SNI_NEW_ARRAY(&l->temp, int32_t, (size_t)count),
+                    .sizes = SNI_NEW_ARRAY(&l->temp, int64_t, (size_t)count)};
+    if (!from.ids || !from.sizes) return sni_fail_memory(l->r->err);
+    find_sources(l, parts, count, &from);
+    if (!is_concat(l, parts, count, &from)) return emit_gather(l, parts, count, &from, before, out);
     sni_attr axis = sni_attr_of_int("axis", 1);
-    sni_layout_node node = {
-        .domain = "", .type = "Concat", .in = sources, .n_in = n, .attrs = &axis, .n_attrs = 1};
+    sni_layout_node node = {.domain = "",
+                            .type = "Concat",
+                            .in = from.ids,
+                            .n_in = from.n,
+                            .attrs = &axis,
+                            .n_attrs = 1};
     return sni_layout_emit(l, before, &node, out);
 }
 

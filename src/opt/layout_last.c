@@ -31,8 +31,9 @@ static sn_status replace(sni_rewrite *r, sni_node *at, const sni_node *conversio
     sni_value *v;
     sni_node *n;
     SN_TRY(sni_graph_add_value(g, (sni_str){0}, &v, r->err));
-    SN_TRY(sni_graph_add_node(g, at->id, conversion->domain, conversion->type, &in, 1, &v->id, 1,
-                              &n, r->err));
+    SN_TRY(sni_graph_add_node(
+        g, at->id, &(sni_new_node){conversion->domain, conversion->type, &in, 1, &v->id, 1}, &n,
+        r->err));
     for (int32_t i = 0; i < conversion->n_attrs; i++)
         SN_TRY(sni_node_set_attr(g, n, &conversion->attrs[i], r->err));
     SN_TRY(sni_node_set_attr(g, n, &last, r->err));

@@ -99,12 +99,26 @@ static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const 
            !(given(n, 3) && sni_layout_has(l, n->in[3]));
 }
 
+/* True if a node's result, or what operators of one operand make of it, meets other values in
+ * blocked layout. */
+static bool goes_on(const sni_layout_pass *l, const sni_node *n, int steps) {
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(l->g, n->out[i]);
+        for (int32_t u = 0; v && u < v->use_count; u++) {
+            const sni_node *user = sni_graph_node(l->g, v->uses[u].node);
+            if (!user || !sni_layout_handler(user)) continue;
+            if (user->n_in > 1 || steps == 0 || goes_on(l, user, steps - 1)) return true;
+        }
+    }
+    return false;
+}
+
 /* True for a convolution along a line to so few channels that plain rows are quicker even if its
- * input has to be converted, and no other after it: it ends a region. */
+ * input has to be converted, where nothing goes on in blocked layout after it. */
 static bool ends_region(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     return sni_layout_is_line(l, n->in[0]) && !sni_fills_output_block(w[0], l->block) &&
            ((const sni_conv_params *)n->params)->group == 1 && !given(n, 3) &&
-           !feeds_conv(l, n, 0) && sni_rows_take(w[0], w[1] * w[3]);
+           sni_rows_take(w[0], w[1] * w[3]) && !goes_on(l, n, FEW_STEPS);
 }
 
 /* The shape of a convolution's weights as that of one over a picture; false if they are not

@@ -194,20 +194,32 @@ static sn_status repeated(sni_layout_pass *l, int32_t id, int64_t times, int32_t
     return SN_OK;
 }
 
+/* A ConvTranspose that is being replaced. */
+typedef struct replaced {
+    sni_node *node;
+    const sni_tensor *weights;
+    axis axes[2];
+    ending ending;
+    int32_t x; /* its input, blocked */
+} replaced;
+
 /* The convolution of the phases of two spans; its channels are theirs, phase after phase. */
-static sn_status emit_part(sni_layout_pass *l, sni_node *n, const sni_tensor *w, const axis axes[2],
-                           const span spans[2], const ending *e, int32_t x, int32_t *out) {
+static sn_status emit_part(sni_layout_pass *l, const replaced *c, const span spans[2],
+                           int32_t *out) {
+    sni_node *n = c->node;
+    const sni_tensor *w = c->weights;
+    const ending *e = &c->ending;
     int64_t groups = ((const sni_conv_params *)n->params)->group;
     int64_t phases = spans[0].count * spans[1].count;
     const int64_t dims[4] = {phases * w->dims[1] * groups, w->dims[0] / groups, spans[0].taps,
                              spans[1].taps};
     const int64_t pads[4] = {spans[0].begin, spans[1].begin, spans[0].end, spans[1].end};
     bool bias = n->n_in > 2 && n->in[2] != SNI_NO_ID;
-    int32_t in[5] = {x, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID};
+    int32_t in[5] = {c->x, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID};
     float *taps;
     SN_TRY(sni_layout_const_floats(l, 4, dims, &taps, &in[1]));
     for (int64_t i = 0; i < phases; i++)
-        pick_taps(w, groups, axes, spans, spans[0].first + i / spans[1].count,
+        pick_taps(w, groups, c->axes, spans, spans[0].first + i / spans[1].count,
                   spans[1].first + i % spans[1].count,
                   taps + i * (dims[0] / phases * dims[1] * dims[2] * dims[3]));
     SN_TRY(repeated(l, bias ? n->in[2] : SNI_NO_ID, phases, &in[2]));
@@ -246,43 +258,41 @@ static sn_status emit_interleave(sni_layout_pass *l, sni_node *n, const axis axe
     return sni_layout_emit(l, n, &node, out);
 }
 
-/* All phases from the blocked x, woven together. */
-static sn_status emit_phases(sni_layout_pass *l, sni_node *n, const sni_tensor *w,
-                             const axis axes[2], const ending *e, int32_t x, int32_t *out) {
+/* All phases, interleaved. */
+static sn_status emit_phases(sni_layout_pass *l, const replaced *c, int32_t *out) {
+    const axis *axes = c->axes;
     int32_t parts[MOST_PHASES], count = 0;
-    int64_t groups = ((const sni_conv_params *)n->params)->group;
+    int64_t groups = ((const sni_conv_params *)c->node->params)->group;
     span spans[2];
-    if (one_for_all(l, groups, w->dims, axes, spans)) {
-        SN_TRY(emit_part(l, n, w, axes, spans, e, x, &parts[0]));
-        return emit_interleave(l, n, axes, parts, 1, w->dims[1], out);
+    if (one_for_all(l, groups, c->weights->dims, axes, spans)) {
+        SN_TRY(emit_part(l, c, spans, &parts[0]));
+        return emit_interleave(l, c->node, axes, parts, 1, c->weights->dims[1], out);
     }
     for (int64_t a = 0; a < axes[0].stride; a++)
         for (int64_t b = 0; b < axes[1].stride; b++) {
             span_of(&axes[0], a, 1, &spans[0]);
             span_of(&axes[1], b, 1, &spans[1]);
-            SN_TRY(emit_part(l, n, w, axes, spans, e, x, &parts[count++]));
+            SN_TRY(emit_part(l, c, spans, &parts[count++]));
         }
     *out = parts[0];
-    return count > 1 ? emit_interleave(l, n, axes, parts, count, 0, out) : SN_OK;
+    return count > 1 ? emit_interleave(l, c->node, axes, parts, count, 0, out) : SN_OK;
 }
 
 sn_status sni_layout_conv_transpose(sni_layout_pass *l, sni_node *n) {
     sni_const *weights = sni_layout_const(l, n->in[1]);
-    const sni_tensor *w;
-    axis axes[2];
-    ending e;
-    int32_t x, out;
+    replaced c = {.node = n};
+    int32_t out;
     if (!sni_layout_channels(l, n->in[0]) || !sni_layout_channels(l, n->out[0]) || !weights ||
         weights->tensor.dtype != SN_FLOAT32 || weights->tensor.rank != 4 ||
         weights->tensor.count == 0 ||
         (n->n_in > 2 && n->in[2] != SNI_NO_ID && !sni_layout_const(l, n->in[2])) ||
-        !read_axes(l, n, weights->tensor.dims, axes))
+        !read_axes(l, n, weights->tensor.dims, c.axes))
         return SN_OK;
-    SN_TRY(sni_const_load(weights, &w, l->r->err));
-    SN_TRY(find_ending(l, n, &e));
-    SN_TRY(sni_layout_need(l, n->in[0], n, &x));
-    SN_TRY(emit_phases(l, n, w, axes, &e, x, &out));
-    if (e.node) sni_layout_done(l, e.node, out);
+    SN_TRY(sni_const_load(weights, &c.weights, l->r->err));
+    SN_TRY(find_ending(l, n, &c.ending));
+    SN_TRY(sni_layout_need(l, n->in[0], n, &c.x));
+    SN_TRY(emit_phases(l, &c, &out));
+    if (c.ending.node) sni_layout_done(l, c.ending.node, out);
     sni_layout_done(l, n, out);
     return SN_OK;
 }

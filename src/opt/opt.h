@@ -2,6 +2,7 @@
 #ifndef SNI_OPT_OPT_H
 #define SNI_OPT_OPT_H
 
+#include "ops/core/numerics.h"
 #include "ops/core/op.h"
 
 typedef struct sni_pass sni_pass;
@@ -54,11 +55,18 @@ typedef struct sni_opt_report {
     sni_opt_event **last;  /* where the next one goes */
 } sni_opt_report;
 
-/* Names of passes and rules: passes in the order of the pipeline, then rules in that of their
- * tables; NULL past the end. */
+/* Names of what a session can leave out: passes in the order of the pipeline, families of numerics
+ * (ops/core/numerics.h), then rules in the order of their tables; NULL past the end. */
 const char *sni_opt_name(size_t index);
 
-/* Checks that every name is one of a pass or rule. SN_INVALID_ARGUMENT tells the nearest ones. */
+/* The bit of the family of numerics that stands at this index; 0: a pass or a rule does. */
+uint32_t sni_opt_family(size_t index);
+
+/* The name that a name of an earlier version stands for, or the name itself. */
+const char *sni_opt_current_name(const char *name);
+
+/* Checks that every name is one of these, or of an earlier version. SN_INVALID_ARGUMENT tells the
+ * nearest ones. */
 sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *err);
 
 typedef struct sni_opt_options {
@@ -68,6 +76,10 @@ typedef struct sni_opt_options {
     bool portable;        /* without passes and rules that make operators of ai.sinter */
     uint64_t deadline_ns; /* of sni_now_ns(): SN_TIMEOUT after it; 0: none */
 } sni_opt_options;
+
+/* The families of numerics that a session with these options allows: the mask by which everything
+ * is chosen. Portable graphs are computed as they are written. */
+uint32_t sni_opt_numerics(const sni_opt_options *options);
 
 /* Runs the passes and rules of a level over a graph and its subgraphs until none fires any more.
  * The graph is changed in place; after a failure it is valid but only good to be thrown away. The
@@ -83,10 +95,6 @@ sn_status sni_pass_identity(sni_rewrite *r);
 sn_status sni_pass_common_subexpressions(sni_rewrite *r);
 sn_status sni_pass_widen_floats(sni_rewrite *r);
 sn_status sni_pass_layout(sni_rewrite *r);
-sn_status sni_pass_winograd(sni_rewrite *r);
-sn_status sni_pass_strassen(sni_rewrite *r);
-sn_status sni_pass_inner_product(sni_rewrite *r);
-sn_status sni_pass_emulated(sni_rewrite *r);
 sn_status sni_pass_expand(sni_rewrite *r);
 sn_status sni_pass_conv_factors(sni_rewrite *r);
 sn_status sni_pass_depthwise_means(sni_rewrite *r);

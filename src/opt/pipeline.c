@@ -24,10 +24,6 @@ static const sni_pass passes[] = {
     {"duplicate-constants", 1, sni_pass_duplicate_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
-    {"winograd", 3, sni_pass_winograd, SNI_STAGE_LAYOUT},
-    {"strassen", 3, sni_pass_strassen, SNI_STAGE_LAYOUT},
-    {"paired", 3, sni_pass_inner_product, SNI_STAGE_LAYOUT},
-    {"digits", 3, sni_pass_emulated, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},
@@ -43,7 +39,8 @@ typedef struct pipeline {
     sni_opt_report *report;
     const sni_opt_options *options;
     const sni_rule_set *rules;
-    bool *off; /* passes, then rules */
+    bool *off; /* by the index of sni_opt_name() */
+    size_t first_rule;
     size_t fold_left, made_left;
     uint64_t fold_ns_left;
     sn_error *err;
@@ -51,12 +48,32 @@ typedef struct pipeline {
 
 /* ---- Names ---- */
 
+static size_t family_count(void) {
+    size_t n = 0;
+    while (sni_numerics_get(n)) n++;
+    return n;
+}
+
 const char *sni_opt_name(size_t index) {
     const sni_rule_set *set;
     if (index < PASSES) return passes[index].name;
     index -= PASSES;
+    if (index < family_count()) return sni_numerics_get(index)->name;
+    index -= family_count();
     if (sni_rule_set_get(&set, NULL) != SN_OK || index >= set->count) return NULL;
     return set->rules[index].rule->name;
+}
+
+uint32_t sni_opt_family(size_t index) {
+    bool is = index >= PASSES && index - PASSES < family_count();
+    return is ? sni_numerics_get(index - PASSES)->bit : 0;
+}
+
+const char *sni_opt_current_name(const char *name) {
+    const sni_numerics_family *f;
+    for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++)
+        if (f->old_name && strcmp(f->old_name, name) == 0) return f->name;
+    return name;
 }
 
 static size_t min_size(size_t a, size_t b) {
@@ -119,10 +136,23 @@ sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *
         const char *other;
         size_t at = 0;
         if (!names[i]) return sni_fail(err, SN_INVALID_ARGUMENT, "the name of a rule is NULL");
-        while ((other = sni_opt_name(at)) != NULL && strcmp(other, names[i]) != 0) at++;
+        const char *name = sni_opt_current_name(names[i]);
+        while ((other = sni_opt_name(at)) != NULL && strcmp(other, name) != 0) at++;
         if (!other) return fail_name(names[i], err);
     }
     return SN_OK;
+}
+
+uint32_t sni_opt_numerics(const sni_opt_options *o) {
+    const sni_numerics_family *f;
+    uint32_t mask = 0;
+    for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++) {
+        bool off = is_named(f->name, o->disabled, o->n_disabled) ||
+                   (f->old_name && is_named(f->old_name, o->disabled, o->n_disabled));
+        bool plain = f->level > o->level || (f->level > 0 && o->portable);
+        if (!off && !plain) mask |= f->bit;
+    }
+    return mask;
 }
 
 /* ---- Running ---- */
@@ -155,7 +185,8 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
                      .fold_ns_left = &p->fold_ns_left,
                      .deadline_ns = p->options->deadline_ns,
                      .err = p->err};
-    sni_rule_run run = {stage, p->off + PASSES, p->report->counts + PASSES, p->report};
+    sni_rule_run run = {stage, p->off + p->first_rule, p->report->counts + p->first_rule,
+                        p->report};
     sn_status status = pass ? pass->run(&r) : sni_apply_rules(&r, &run);
     *count += r.count;
     return status;
@@ -220,6 +251,7 @@ sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *r
                   .fold_left = FOLD_TOTAL,
                   .made_left = o->portable ? 0 : MADE_TOTAL,
                   .fold_ns_left = FOLD_NS,
+                  .first_rule = PASSES + family_count(),
                   .err = err};
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;
@@ -227,13 +259,13 @@ sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *r
     if (o->level <= 0 && !o->n_disabled) return SN_OK; /* the rules need not be read */
     SN_TRY(o->portable ? sni_rule_set_compile(&p.rules, err) : sni_rule_set_get(&p.rules, err));
     SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
-    size_t names = PASSES + p.rules->count;
+    size_t names = p.first_rule + p.rules->count;
     report->counts = SNI_NEW_ARRAY(&g->store->arena, size_t, names);
     p.off = SNI_NEW_ARRAY(&g->store->arena, bool, names);
     if (!report->counts || !p.off) return sni_fail_memory(err);
-    for (size_t i = 0; i < names; i++)
-        p.off[i] =
-            i < PASSES ? is_off(o, &passes[i], NULL) : is_off(o, NULL, &p.rules->rules[i - PASSES]);
+    for (size_t i = 0; i < PASSES; i++) p.off[i] = is_off(o, &passes[i], NULL);
+    for (size_t i = 0; i < p.rules->count; i++)
+        p.off[p.first_rule + i] = is_off(o, NULL, &p.rules->rules[i]);
     if (o->level > 0) SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;

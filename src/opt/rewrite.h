@@ -218,7 +218,7 @@ sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const i
                                float **data);
 /* The same whose contents `decode` works out from `source` when somebody needs them. */
 sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int64_t *dims,
-                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source);
+                             sni_decode_fn decode, const void *source);
 /* A constant of any type with room for its contents, which are zeros at first. */
 sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
                               const int64_t *dims, void **data);

@@ -75,10 +75,12 @@ sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t 
 }
 
 sn_status sni_match_new_lazy(sni_match *m, const char *name, int rank, const int64_t *dims,
-                             sn_status (*decode)(sni_const *c, sn_error *err), const void *source) {
+                             sni_decode_fn decode, const void *source) {
+    sni_tensor shape = {0};
     sni_const *c;
     sni_value *v;
-    SN_TRY(sni_const_new_lazy(m->r->store, SN_FLOAT32, rank, dims, decode, source, &c, m->r->err));
+    SN_TRY(sni_tensor_shape(&shape, SN_FLOAT32, rank, dims, m->r->err));
+    SN_TRY(sni_const_new_lazy(m->r->store, &shape, decode, source, &c, m->r->err));
     SN_TRY(sni_graph_add_const(m->g, (sni_str){0}, c, &v, m->r->err));
     return sni_match_set_value(m, name, v->id);
 }
@@ -94,7 +96,8 @@ sn_status sni_match_new_node(sni_match *m, const char *op, const int32_t *in, in
     sni_value *v;
     sni_node *n;
     SN_TRY(sni_graph_add_value(m->g, (sni_str){0}, &v, m->r->err));
-    SN_TRY(sni_graph_add_node(m->g, m->place, SNI_STR(""), sni_str_of(op), in, n_in, &v->id, 1, &n,
+    SN_TRY(sni_graph_add_node(m->g, m->place,
+                              &(sni_new_node){SNI_STR(""), sni_str_of(op), in, n_in, &v->id, 1}, &n,
                               m->r->err));
     n->op = sni_op_find(n->domain, n->type);
     if (!n->op) return sni_fail(m->r->err, SN_INTERNAL, "there is no operator %s", op);
@@ -235,8 +238,10 @@ static sn_status build_node(builder *b, const sni_pat *p, int32_t *out) {
         if (in[i] != SNI_NO_ID) n_in = i + 1;
     }
     SN_TRY(make_outputs(b, p, outs, &n_out));
-    SN_TRY(sni_graph_add_node(m->g, b->before, sni_str_of(op->domain ? op->domain : ""),
-                              sni_str_of(op->name), in, n_in, outs, n_out, &n, m->r->err));
+    SN_TRY(sni_graph_add_node(m->g, b->before,
+                              &(sni_new_node){sni_str_of(op->domain ? op->domain : ""),
+                                              sni_str_of(op->name), in, n_in, outs, n_out},
+                              &n, m->r->err));
     if (b->n_made < SNI_RULE_NODES) b->made[b->n_made++] = n;
     n->op = op;
     n->version = sni_op_version(op);

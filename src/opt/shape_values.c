@@ -57,8 +57,9 @@ static sn_status read_input(sni_rewrite *r, sni_node *n, const sni_value *v, con
     sni_attr from = sni_attr_of_int("start", start);
     sni_attr to = sni_attr_of_int("end", start + v->shape_count);
     SN_TRY(sni_graph_add_value(g, v->name, &out, r->err));
-    SN_TRY(sni_graph_add_node(g, n->id, SNI_STR(""), SNI_STR("Shape"), &x->id, 1, &out->id, 1,
-                              &shape, r->err));
+    SN_TRY(sni_graph_add_node(
+        g, n->id, &(sni_new_node){SNI_STR(""), SNI_STR("Shape"), &x->id, 1, &out->id, 1}, &shape,
+        r->err));
     shape->name = n->name;
     shape->op = sni_op_find(shape->domain, shape->type);
     if (!shape->op) return sni_fail(r->err, SN_INTERNAL, "there is no Shape");

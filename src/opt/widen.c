@@ -124,8 +124,8 @@ static sn_status insert_cast(sni_rewrite *r, int32_t before, int32_t from, sn_dt
     SN_TRY(sni_graph_add_value(g, (sni_str){0}, &v, r->err));
     v->type = g->values[from]->type; /* shapes are shared: types are never changed in place */
     v->type.dtype = to;
-    SN_TRY(sni_graph_add_node(g, before, SNI_STR(""), SNI_STR("Cast"), &from, 1, &v->id, 1, &n,
-                              r->err));
+    SN_TRY(sni_graph_add_node(
+        g, before, &(sni_new_node){SNI_STR(""), SNI_STR("Cast"), &from, 1, &v->id, 1}, &n, r->err));
     sni_attr attr = sni_attr_of_int("to", to);
     SN_TRY(sni_node_set_attr(g, n, &attr, r->err));
     n->op = sni_op_find(n->domain, n->type);

@@ -301,7 +301,12 @@ static sn_status choose(builder *b, sni_step *s) {
     if (!in) return sni_fail_memory(b->err);
     for (int32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != SNI_NO_ID) in[i] = &b->types[n->in[i]];
-    return sni_plan_choose(b->common, n, in, &s->impl, &s->state, b->err);
+    sni_assignment made;
+    SN_TRY(sni_plan_choose(b->common, n, in, &made, b->err));
+    s->impl = made.impl;
+    s->state = made.state;
+    s->numerics = made.numerics;
+    return SN_OK;
 }
 
 static void add_refs(builder *b, const int32_t *values, int32_t count) {

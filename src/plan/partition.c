@@ -1,8 +1,6 @@
 /* partition.c - who runs a node: an implementation that accepts it, or its reference kernel. */
 #include "plan/plan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,13 +28,6 @@ static void find_finished(const sni_common *common, const sni_node *n, const cha
     }
 }
 
-void sni_prepared_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]) {
-    if (variant)
-        snprintf(out, SNI_IMPL_NAME, "%s#%" PRIu32, impl->name, variant);
-    else
-        snprintf(out, SNI_IMPL_NAME, "%s", impl->name);
-}
-
 static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl, uint32_t variant,
                          sni_prepared **out, sn_error *err) {
     char name[SNI_IMPL_NAME];
@@ -46,7 +37,7 @@ static sn_status prepare(sni_common *common, sni_choice *c, const sni_impl *impl
     p->variant = variant;
     p->pack.budget = common->packed;
     p->pack.slab = &common->slab;
-    sni_prepared_name(impl, variant, name);
+    sni_candidate_name(impl, variant, name);
     find_finished(common, c->node, name, &p->pack);
     sni_borrows borrows = {.count = 0};
     c->pack = &p->pack;
@@ -78,11 +69,41 @@ static sni_prepared *find_variant(sni_prepared *list, const sni_impl *impl, uint
     return p;
 }
 
+/* The choice by measurement for a node; NULL: there is none. */
+static const char *find_tuned(const sni_common *common, const sni_node *n) {
+    const sni_choosing *choosing = common->choosing;
+    for (size_t i = 0; i < choosing->n_tuned; i++) {
+        const sni_finished_key *k = &choosing->tuned[i];
+        if (k->graph == common->number && k->node == common->positions[n->id]) return k->impl;
+    }
+    return NULL;
+}
+
+/* Who takes a node: what measurements say, what an earlier plan has made, or the least estimate. */
+static sn_status assign(sni_common *common, sni_choice *c, sni_prepared **out, sn_error *err) {
+    sni_prepared *list = common->prepared[c->node->id];
+    const char *tuned = find_tuned(common, c->node);
+    sni_candidate who = {NULL, 0};
+    *out = NULL;
+    if (tuned && sni_ep_named(c, tuned, &who)) {
+        c->variant = who.variant;
+    } else {
+        *out = find_kept(list, c);
+        if (*out) return SN_OK;
+        who.impl = sni_ep_find(c);
+        if (!who.impl) return SN_OK;
+        who.variant = who.impl->variant ? who.impl->variant(c) : 0;
+    }
+    *out = find_variant(list, who.impl, who.variant);
+    return *out ? SN_OK : prepare(common, c, who.impl, who.variant, out, err);
+}
+
 sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
-                          const sni_impl **impl, const void **state, sn_error *err) {
+                          sni_assignment *out, sn_error *err) {
     sni_const *constants[MOST_INPUTS] = {0};
-    *impl = NULL;
-    *state = NULL;
+    const sni_choosing *choosing = common->choosing;
+    sni_prepared *p;
+    *out = (sni_assignment){.impl = NULL};
     if (n->n_in > MOST_INPUTS) return SN_OK;
     for (int32_t i = 0; i < n->n_in; i++) {
         const sni_value *v = sni_graph_value(common->graph, n->in[i]);
@@ -95,23 +116,20 @@ sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type 
                     .in = in,
                     .left = left ? &left->type : NULL,
                     .constants = constants,
-                    .matrix_bytes = common->matrix_bytes};
-    sni_prepared *list = common->prepared[n->id], *p = find_kept(list, &c);
-    if (!p) {
-        const sni_impl *found = sni_ep_find(&c);
-        if (!found) return SN_OK;
-        uint32_t variant = found->variant ? found->variant(&c) : 0;
-        p = find_variant(list, found, variant);
-        if (!p) SN_TRY(prepare(common, &c, found, variant, &p, err));
-    }
-    *impl = p->impl;
-    *state = p->state;
+                    .matrix_bytes = common->matrix_bytes,
+                    .numerics = choosing->numerics};
+    if (choosing->on_choice)
+        choosing->on_choice(choosing->on_choice_ctx, common->number, common->positions[n->id], &c);
+    SN_TRY(assign(common, &c, &p, err));
+    if (!p) return SN_OK;
+    *out = (sni_assignment){p->impl, p->state, p->impl->numerics};
+    if (p->impl->uses) out->numerics = p->impl->uses(&c, p->state);
     return SN_OK;
 }
 
-sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,
-                          sn_error *err) {
-    *common = (sni_common){.graph = g, .packed = packed};
+sn_status sni_common_init(sni_common *common, const sni_graph *g, const sni_choosing *choosing,
+                          sni_budget *packed, sn_error *err) {
+    *common = (sni_common){.graph = g, .choosing = choosing, .packed = packed};
     common->prepared = calloc((size_t)g->node_count + 1, sizeof(*common->prepared));
     common->weights = calloc((size_t)g->value_count + 1, sizeof(*common->weights));
     common->positions = calloc((size_t)g->node_count + 1, sizeof(*common->positions));

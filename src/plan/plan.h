@@ -10,8 +10,6 @@
 
 #include "ep/ep.h"
 
-enum { SNI_IMPL_NAME = 40 }; /* bytes of an implementation's name that tell it from others */
-
 typedef enum sni_place {
     SNI_PLACE_INPUT,  /* bound by the caller: a graph input or capture */
     SNI_PLACE_ARENA,  /* at `offset` of the frame's arena */
@@ -45,6 +43,7 @@ typedef struct sni_step {
     const sni_node *node;
     const sni_impl *impl; /* who runs it; NULL: the reference kernel */
     const void *state;    /* what the implementation prepared; shared by all plans */
+    uint32_t numerics;    /* families of numerics that it uses for these shapes */
     bool view;            /* all its results stand in memory already: nothing to run */
     bool dynamic;         /* outputs get shapes and memory at run time; so does `impl` */
     int32_t refs;         /* start of its part of sni_plan.refs: inputs, captures, outputs */
@@ -102,7 +101,7 @@ typedef struct sni_prepared {
 typedef struct sni_finished_key {
     uint32_t graph; /* number of the graph, the main one 0, subgraphs in order of their nodes */
     uint32_t node;  /* position in the graph's list of nodes */
-    char impl[SNI_IMPL_NAME]; /* sni_prepared_name() */
+    char impl[SNI_IMPL_NAME]; /* sni_candidate_name() */
 } sni_finished_key;
 
 typedef struct sni_finished {
@@ -113,6 +112,16 @@ typedef struct sni_finished {
     size_t bytes;
 } sni_finished;
 
+/* How a session chooses who runs its nodes. */
+typedef struct sni_choosing {
+    uint32_t numerics;             /* families that are allowed */
+    const sni_finished_key *tuned; /* choices by measurement */
+    size_t n_tuned;
+    /* Told of every choice, with the graph's number and the node's position; NULL: nobody is. */
+    void (*on_choice)(void *ctx, uint32_t graph, uint32_t node, const sni_choice *c);
+    void *on_choice_ctx;
+} sni_choosing;
+
 /* What all plans of a graph share. Guarded by the owner's lock. */
 typedef struct sni_common {
     const sni_graph *graph;
@@ -121,13 +130,14 @@ typedef struct sni_common {
     sni_budget *packed;           /* charged for packed data; NULL: no limit */
     sni_slab slab;                /* where packed data stands */
     const sni_finished *finished; /* NULL: none */
-    uint32_t number;              /* of the graph, as in sni_finished_key */
-    uint32_t *positions;          /* by node id: in the list of nodes */
-    uint64_t matrix_bytes;        /* of all float32 matrices that are constants */
+    const sni_choosing *choosing;
+    uint32_t number;       /* of the graph, as in sni_finished_key */
+    uint32_t *positions;   /* by node id: in the list of nodes */
+    uint64_t matrix_bytes; /* of all float32 matrices that are constants */
 } sni_common;
 
-sn_status sni_common_init(sni_common *common, const sni_graph *g, sni_budget *packed,
-                          sn_error *err);
+sn_status sni_common_init(sni_common *common, const sni_graph *g, const sni_choosing *choosing,
+                          sni_budget *packed, sn_error *err);
 void sni_common_free(sni_common *common);
 
 /* Builds a plan. Owned. */
@@ -135,14 +145,17 @@ sn_status sni_plan_build(sni_common *common, const sni_signature *signature, sni
                          sn_error *err);
 void sni_plan_free(sni_plan *plan);
 
-/* partition.c: who runs a node whose inputs have the given types (NULL: left out), and what they
- * prepared for it. *impl NULL: the reference kernel. */
-sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
-                          const sni_impl **impl, const void **state, sn_error *err);
+/* Who runs a node. */
+typedef struct sni_assignment {
+    const sni_impl *impl; /* NULL: the reference kernel */
+    const void *state;
+    uint32_t numerics;
+} sni_assignment;
 
-/* What packed data is found again by: the implementation's name, and the variant if it has several.
- */
-void sni_prepared_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]);
+/* partition.c: who runs a node whose inputs have the given types (NULL: left out), and what they
+ * prepared for it. */
+sn_status sni_plan_choose(sni_common *common, const sni_node *n, const sni_type *const *in,
+                          sni_assignment *out, sn_error *err);
 
 /* memory.c: gives every planned tensor its offset, sharing memory in place and over time, and marks
  * the steps that are views. */

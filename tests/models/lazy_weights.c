@@ -1,4 +1,4 @@
-/* lazy_weights.c - runs the model of tools/make_big_model.py and says how many bytes of its file
+/* lazy_weights.c - runs the model of tests/models/make_big.py and says how many bytes of its file
  * came into memory: lazy_weights MODEL */
 #include <sinter.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """test_backend.py SUITE - runs ONNX's own Python backend tests with Sinter as the backend. SUITE is
-what tools/generate_onnx_suite.sh wrote: Debian's package carries the generators alone. Cases that are known to fail are named, with reasons, in expected_failures_backend.txt; one
+what tests/onnx/generate.sh wrote: Debian's package carries the generators alone. Cases that are known to fail are named, with reasons, in expected_failures_backend.txt; one
 of them that passes is a failure, too. Exits with 77 where onnx is not installed."""
 
 import os

@@ -84,8 +84,10 @@ static inline sn_status eval_run(eval *e, int n_out) {
         assert_int_equal(sni_graph_add_value(e->graph, (sni_str){0}, &v, &e->err), SN_OK);
         out_ids[i] = v->id;
     }
-    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID, SNI_STR(""), sni_str_of(e->type),
-                                        e->in_ids, e->n_in, out_ids, n_out, &n, &e->err),
+    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID,
+                                        &(sni_new_node){SNI_STR(""), sni_str_of(e->type), e->in_ids,
+                                                        e->n_in, out_ids, n_out},
+                                        &n, &e->err),
                      SN_OK);
     n->version = e->version;
     for (int i = 0; i < e->n_attrs; i++)

@@ -152,10 +152,10 @@ static inline void check_ends(multiply_fn multiply, int way) {
 
 /* ---- Layers ---- */
 
-/* A Linear of m rows, n columns and k terms that may be computed in one way or, in half of the
- * modes, two. */
+/* A Linear of m rows, n columns and k terms that may be computed by one family of numerics or, in
+ * half of the modes, two. */
 static inline void check_layer(versus *v, const int64_t size[3], int mode, int transpose,
-                               const char *way, const char *beside) {
+                               uint32_t family, uint32_t beside) {
     static const char *const activations[] = {NULL, "Relu", "Gelu", "HardSwish"};
     int64_t m = size[0], n = size[1], k = size[2];
     bool slopes = mode == 6, transposed = mode & 1;
@@ -172,8 +172,7 @@ static inline void check_layer(versus *v, const int64_t size[3], int mode, int t
         versus_without(v);
     if (slopes) versus_weight(v, SN_FLOAT32, 1, &n, NULL);
     eval_attr(&v->e, sni_attr_of_int("trans_w", transposed));
-    eval_attr(&v->e, sni_attr_of_int(way, 1));
-    if (mode & 4) eval_attr(&v->e, sni_attr_of_int(beside, 1));
+    v->numerics = family | (mode & 4 ? beside : 0);
     const char *act = slopes ? NULL : activations[(transpose + mode) % 4];
     if (act) eval_attr(&v->e, sni_attr_of_string("activation", act));
     versus_run(v, 1, 3e-6 * sqrt((double)k));

@@ -31,8 +31,9 @@ typedef struct versus {
     const sni_impl *use; /* NULL: the one that is chosen */
     bool if_supported;   /* nothing is compared if `use` does not take the node */
     const char *impl;
-    bool may_refuse; /* no implementation: nothing is compared */
-    int over;        /* this input lies where output 0 will be; 0: none */
+    uint32_t numerics; /* families that are allowed */
+    bool may_refuse;   /* no implementation: nothing is compared */
+    int over;          /* this input lies where output 0 will be; 0: none */
 } versus;
 
 static inline void versus_start(versus *v, const char *domain, const char *type) {
@@ -237,9 +238,10 @@ static inline void versus_add_node(versus *v, int n_out) {
         assert_int_equal(sni_graph_add_value(e->graph, (sni_str){0}, &value, &e->err), SN_OK);
         ids[i] = value->id;
     }
-    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID, sni_str_of(v->domain),
-                                        sni_str_of(e->type), e->in_ids, e->n_in, ids, n_out, &n,
-                                        &e->err),
+    assert_int_equal(sni_graph_add_node(e->graph, SNI_NO_ID,
+                                        &(sni_new_node){sni_str_of(v->domain), sni_str_of(e->type),
+                                                        e->in_ids, e->n_in, ids, n_out},
+                                        &n, &e->err),
                      SN_OK);
     n->version = e->version;
     for (int i = 0; i < e->n_attrs; i++)
@@ -271,6 +273,7 @@ static inline void versus_run(versus *v, int n_out, double tolerance) {
                     .n_in = e->n_in,
                     .in = types,
                     .constants = v->constants,
+                    .numerics = v->numerics,
                     .pack = &pack,
                     .borrows = &borrows};
     const sni_impl *impl = v->use ? v->use : sni_ep_find(&c);

@@ -8,6 +8,7 @@
 #define SNI_CPU_CONV_CONV_H
 
 #include "cpu/core/kernels.h"
+#include "cpu/costs/costs.h"
 
 #include <stddef.h>
 

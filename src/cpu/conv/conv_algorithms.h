@@ -48,6 +48,8 @@ sn_status sni_conv_transpose_run(sni_kernel *k);
 bool sni_conv_winograd_supports(const sni_choice *c);
 bool sni_conv_winograd_suits(const sni_choice *c);
 uint32_t sni_conv_winograd_variant(const sni_choice *c);
+int sni_conv_winograd_variants(const sni_choice *c, uint32_t *out);
+uint32_t sni_conv_winograd_uses(const sni_choice *c, const void *state);
 sn_status sni_conv_winograd_prepare(const sni_choice *c, void **state, sn_error *err);
 sn_status sni_conv_winograd_run(sni_kernel *k);
 bool sni_conv_phases_supports(const sni_choice *c);

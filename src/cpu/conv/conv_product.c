@@ -82,14 +82,12 @@ static bool can_be_product(const sni_choice *c) {
 }
 
 bool sni_conv_inner_product_supports(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
-    return p->inner_product && sni_inner_product_pays() && can_be_product(c);
+    return sni_inner_product_pays() && can_be_product(c);
 }
 
 bool sni_conv_emulated_supports(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
-    return p->emulated && can_be_product(c) && geometry_of(c, &g) &&
+    return can_be_product(c) && geometry_of(c, &g) &&
            sni_emulated_can(terms_of(&g), g.out_channels);
 }
 

@@ -9,8 +9,6 @@
 extern const sni_impl sni_cpu_gemm, sni_cpu_matmul;
 extern const sni_impl sni_cpu_fused_gemm, sni_cpu_fused_matmul, sni_cpu_fused_matmul_activation;
 extern const sni_impl sni_cpu_transpose_matmul, sni_cpu_linear;
-/* How a BlockedConv may be computed (conv_wino.c). */
-void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out);
 extern const sni_impl sni_cpu_expand_depthwise;
 extern const sni_impl sni_cpu_squeeze;
 extern const sni_impl sni_cpu_rnn, sni_cpu_gru, sni_cpu_lstm;

@@ -1,11 +1,15 @@
-/* registry.c - which implementations there are, in order of preference. */
+/* registry.c - the table of implementations, and the choice of the one that runs a node. */
 #include "ep/ep.h"
 
 #include "cpu/conv/conv_algorithms.h"
 #include "cpu/core/cpu_ep.h"
+#include "cpu/costs/costs.h"
 #include "ops/sinter/blocked.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 
 static const sni_impl *const impls[] = {
     /* clang-format off */
@@ -93,23 +97,79 @@ static void sort(void) {
     sorted.first[LETTERS] = count;
 }
 
-static bool fits(const sni_impl *impl, const sni_choice *c) {
+/* True if this machine and this session have the row, and it takes the node in some way. */
+static bool takes(const sni_impl *impl, const sni_choice *c) {
     return sni_str_is(c->node->type, impl->op) &&
-           sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->accepts(c) &&
-           (!impl->pays || impl->pays(c));
+           sni_str_eq(c->node->domain, sni_str_of(impl->domain)) && impl->needs <= sni_cpu_isa() &&
+           (impl->numerics & ~c->numerics) == 0 && impl->accepts(c);
 }
 
-void sni_ep_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
-    *out = (sni_settings){.count = 0};
-    if (sni_str_is(n->type, "BlockedConv") && sni_str_is(n->domain, SNI_SINTER_DOMAIN))
-        sni_cpu_wino_settings(g, n, out);
+/* Rows by the first letter of a node's operator: [*first, *end). */
+static void rows_of(const sni_node *n, size_t *first, size_t *end) {
+    *first = *end = 0;
+    if (n->type.n == 0) return;
+    pthread_once(&sorted.once, sort);
+    size_t letter = letter_of(n->type.p);
+    *first = sorted.first[letter];
+    *end = sorted.first[letter + 1];
 }
 
 const sni_impl *sni_ep_find(const sni_choice *c) {
-    if (c->node->type.n == 0) return NULL;
-    pthread_once(&sorted.once, sort);
-    size_t letter = letter_of(c->node->type.p);
-    for (size_t i = sorted.first[letter]; i < sorted.first[letter + 1]; i++)
-        if (fits(sorted.impls[i], c)) return sorted.impls[i];
-    return NULL;
+    const sni_impl *best = NULL;
+    double least = INFINITY;
+    size_t i, end;
+    for (rows_of(c->node, &i, &end); i < end; i++) {
+        const sni_impl *impl = sorted.impls[i];
+        if (!takes(impl, c) || (impl->pays && !impl->pays(c))) continue;
+        if (!impl->cycles) return best ? best : impl;
+        double cycles = impl->cycles(c, sni_costs_get());
+        if (cycles >= least) continue;
+        least = cycles;
+        best = impl;
+    }
+    return best;
+}
+
+/* ---- Candidates ---- */
+
+void sni_candidate_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMPL_NAME]) {
+    if (variant)
+        snprintf(out, SNI_IMPL_NAME, "%s#%" PRIu32, impl->name, variant);
+    else
+        snprintf(out, SNI_IMPL_NAME, "%s", impl->name);
+}
+
+/* A row's candidates for a node, at most SNI_MAX_VARIANTS. */
+static int variants_of(const sni_impl *impl, const sni_choice *c, uint32_t *out) {
+    if (impl->variants) return impl->variants(c, out);
+    if (impl->pays && !impl->pays(c)) return 0;
+    out[0] = impl->variant ? impl->variant(c) : 0;
+    return 1;
+}
+
+int sni_ep_candidates(const sni_choice *c, sni_candidate out[SNI_MAX_CANDIDATES]) {
+    size_t i, end;
+    int count = 0;
+    for (rows_of(c->node, &i, &end); i < end; i++) {
+        const sni_impl *impl = sorted.impls[i];
+        uint32_t variants[SNI_MAX_VARIANTS];
+        int n = takes(impl, c) ? variants_of(impl, c, variants) : 0;
+        for (int v = 0; v < n && count < SNI_MAX_CANDIDATES; v++)
+            out[count++] = (sni_candidate){impl, variants[v]};
+        if (n && !impl->cycles && !impl->pays) break; /* those behind it are never asked */
+    }
+    return count;
+}
+
+bool sni_ep_named(const sni_choice *c, const char *name, sni_candidate *out) {
+    sni_candidate all[SNI_MAX_CANDIDATES];
+    char text[SNI_IMPL_NAME];
+    int count = sni_ep_candidates(c, all);
+    for (int i = 0; i < count; i++) {
+        sni_candidate_name(all[i].impl, all[i].variant, text);
+        if (strcmp(text, name) != 0) continue;
+        *out = all[i];
+        return true;
+    }
+    return false;
 }

@@ -4,14 +4,16 @@
 #include "base/checked.h"
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/gemm/gemm_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SMALL_WORK = 1 << 15, /* multiply-accumulates not worth a second thread */
-    CODE_LEAST = 1 << 20, /* bytes of weights that are worth it */
-    CODE_MODEL = 64 << 20 /* bytes of the model's matrices that no cache keeps */
+    SMALL_WORK = 1 << 15,  /* multiply-accumulates not worth a second thread */
+    CODE_LEAST = 1 << 20,  /* bytes of weights that are worth it */
+    CODE_MODEL = 64 << 20, /* bytes of the model's matrices that no cache keeps */
+    STRASSEN_SIDE = 128    /* rows and columns of weights that Strassen's method has a use for */
 };
 
 /* Most weights without a code: each takes 16 bits more. */
@@ -80,13 +82,15 @@ static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
  * and where the model has more weights than caches keep. More rows lose at most 4 % by them, so
  * weights that may meet few rows later are coded whatever comes first. A compiled model has decided
  * it. */
-static sn_status decide(const sni_choice *c, int i, float alpha, const sni_dense *p,
-                        bool *compressed, const sni_borrow **borrow, sn_error *err) {
+static sn_status decide(const sni_choice *c, int i, float alpha, uint32_t numerics,
+                        const sni_dense *p, bool *compressed, const sni_borrow **borrow,
+                        sn_error *err) {
     size_t size = sni_gemm_compressed_b_size(p->k, p->n), given = sni_pack_given(c);
     size_t floats = sni_gemm_packed_b_size(p->k, p->n) * sizeof(float);
     *compressed = size && given == size;
     int64_t rows = rows_of(c->in[0], p->k), few = sni_compressed_kernels_get()->rows;
-    if (given || !size || alpha != 1.0f || floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
+    if (!(numerics & SNI_NUMERICS_COMPRESSED) || given || !size || alpha != 1.0f ||
+        floats < CODE_LEAST || c->matrix_bytes < CODE_MODEL)
         return SN_OK;
     if (rows > few && (rows == INT64_MAX || !may_have(c, p->k, few))) return SN_OK;
     if (!sni_compressed_pays()) return SN_OK;
@@ -161,11 +165,12 @@ static sn_status pack_inner_product(const sni_choice *c, sni_dense *p, sn_error 
 }
 
 /* Which columns may be added up, or paired. */
-static sn_status pack_ways(const sni_choice *c, unsigned ways, sni_dense *p, sn_error *err) {
+static sn_status pack_ways(const sni_choice *c, uint32_t numerics, sni_dense *p, sn_error *err) {
     bool suits = sni_inner_product_pays() && sni_inner_product_suits(INT64_MAX, p->n, p->k) &&
                  rows_of(c->left, p->k) > sni_inner_product_most(); /* as far as the graph knows */
-    if (ways & SNI_DENSE_INNER_PRODUCT && suits) return pack_inner_product(c, p, err);
-    return ways & SNI_DENSE_STRASSEN ? pack_even(c, p, err) : SN_OK;
+    if (numerics & SNI_NUMERICS_INNER_PRODUCT && suits) return pack_inner_product(c, p, err);
+    bool large = p->k >= STRASSEN_SIDE && p->n >= STRASSEN_SIDE;
+    return numerics & SNI_NUMERICS_STRASSEN && large ? pack_even(c, p, err) : SN_OK;
 }
 
 /* ---- Digits ---- */
@@ -255,23 +260,23 @@ static sn_status pack_emulated(const sni_choice *c, int i, bool transposed, sni_
 
 /* ---- All of them ---- */
 
-static sn_status pack_any(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
-                          sni_dense *p, sn_error *err) {
+static sn_status pack_any(const sni_choice *c, int i, bool transposed, float alpha,
+                          uint32_t numerics, sni_dense *p, sn_error *err) {
     const sni_borrow *borrow = NULL;
     bool compressed;
-    if (ways & SNI_DENSE_DIGITS && alpha == 1.0f && suits_emulated(c, p))
+    if (numerics & SNI_NUMERICS_EMULATED && alpha == 1.0f && suits_emulated(c, p))
         return pack_emulated(c, i, transposed, p, err);
-    SN_TRY(decide(c, i, alpha, p, &compressed, &borrow, err));
+    SN_TRY(decide(c, i, alpha, numerics, p, &compressed, &borrow, err));
     if (compressed) return pack_compressed(c, i, transposed, borrow, p, err);
     SN_TRY(pack_floats(c, i, transposed, alpha, borrow, p, err));
-    return pack_ways(c, ways, p, err);
+    return pack_ways(c, numerics, p, err);
 }
 
-sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
-                         void **state, sn_error *err) {
+sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha,
+                         uint32_t numerics, void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[i]->tensor;
     sni_dense p = {.k = w->dims[transposed], .n = w->dims[!transposed]};
-    SN_TRY(pack_any(c, i, transposed, alpha, ways, &p, err));
+    SN_TRY(pack_any(c, i, transposed, alpha, numerics, &p, err));
     struct {
         sni_dense dense;
         atomic_uint row_passes;
@@ -282,6 +287,17 @@ sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alph
     atomic_init(&kept->row_passes, 0);
     *state = kept;
     return SN_OK;
+}
+
+uint32_t sni_dense_uses(const sni_choice *c, const void *state) {
+    const sni_dense *w = state;
+    sni_gemm_f32 g = {.m = rows_of(c->in[0], w->k), .a_row = w->k, .a_col = 1};
+    sni_dense_right(w, &g);
+    if (g.emulated) return SNI_NUMERICS_EMULATED;
+    if (g.compressed_b) return SNI_NUMERICS_COMPRESSED;
+    if (g.m == INT64_MAX) return 0;
+    if (sni_gemm_is_inner_product(&g)) return SNI_NUMERICS_INNER_PRODUCT;
+    return sni_gemm_is_strassen(&g) ? SNI_NUMERICS_STRASSEN : 0;
 }
 
 uint64_t sni_dense_bytes(const void *state) {

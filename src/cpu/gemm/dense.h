@@ -26,18 +26,13 @@ typedef struct sni_dense {
 /* True if input i is a float32 matrix that is part of the model. */
 bool sni_dense_is_weight(const sni_choice *c, int i);
 
-/* Ways to make products that a node allows. */
-typedef enum sni_dense_ways {
-    SNI_DENSE_PLAIN = 0,
-    SNI_DENSE_STRASSEN = 1,
-    SNI_DENSE_INNER_PRODUCT = 2,
-    SNI_DENSE_DIGITS = 4
-} sni_dense_ways;
+/* Packs input i, (n,k) if transposed, times alpha, for the algorithms of these families
+ * (ops/core/numerics.h) and for plain sums. *state is a sni_dense, freed with free(). */
+sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha,
+                         uint32_t numerics, void **state, sn_error *err);
 
-/* Packs input i, (n,k) if `turned`, times alpha. `ways` are a sum of sni_dense_ways. *state is a
- * sni_dense, freed with free(). */
-sn_status sni_dense_pack(const sni_choice *c, int i, bool transposed, float alpha, unsigned ways,
-                         void **state, sn_error *err);
+/* The families that a product of these shapes uses of a sni_dense; sni_impl.uses. */
+uint32_t sni_dense_uses(const sni_choice *c, const void *state);
 
 /* Packs a right operand for products of digits. `open` is asked where it comes from, unless a
  * compiled model brings it finished. */

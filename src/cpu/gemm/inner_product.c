@@ -7,6 +7,7 @@
 
 #include "base/work_stealing.h"
 #include "base/threadpool.h"
+#include "cpu/costs/costs.h"
 #include "cpu/gemm/gemm_blocks.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ enum {
 };
 
 bool sni_inner_product_pays(void) {
-    return sni_cpu_adds_beside() && sni_inner_product_most() > 0;
+    return sni_costs_get()->gemm.inner_gain > 0 && sni_inner_product_most() > 0;
 }
 
 int sni_inner_product_most(void) {

@@ -22,6 +22,12 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
     return sni_dense_run(k, &g);
 }
 
+/* The families that operators of a file may use: those that keep every bit. What is allowed to
+ * round otherwise is what the optimiser has made. */
+static uint32_t exact(const sni_choice *c) {
+    return c->numerics & SNI_NUMERICS_COMPRESSED;
+}
+
 static const float *floats_of(const sni_tensor *t) {
     return t ? t->data : NULL;
 }
@@ -50,7 +56,7 @@ static bool fused_gemm_accepts(const sni_choice *c) {
 
 static sn_status gemm_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_gemm_params *p = c->params;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, SNI_DENSE_PLAIN, state, err);
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, exact(c), state, err);
 }
 
 static sn_status run_gemm(sni_kernel *k, sni_epilogue e) {
@@ -114,9 +120,8 @@ static bool matmul_accepts(const sni_choice *c) {
 }
 
 static sn_status matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
-    return sni_dense_is_weight(c, 1)
-               ? sni_dense_pack(c, 1, false, 1.0f, SNI_DENSE_PLAIN, state, err)
-               : SN_OK;
+    return sni_dense_is_weight(c, 1) ? sni_dense_pack(c, 1, false, 1.0f, exact(c), state, err)
+                                     : SN_OK;
 }
 
 static sn_status matmul_run(sni_kernel *k) {
@@ -157,7 +162,7 @@ static bool fused_matmul_accepts(const sni_choice *c) {
 static sn_status fused_matmul_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_fused_matmul_params *p = c->params;
     if (!has_plain_weight(c)) return SN_OK;
-    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, SNI_DENSE_PLAIN, state, err);
+    return sni_dense_pack(c, 1, p->trans_b != 0, p->alpha, exact(c), state, err);
 }
 
 static sn_status fused_matmul_run(sni_kernel *k) {
@@ -200,10 +205,7 @@ static bool linear_accepts(const sni_choice *c) {
 static sn_status linear_prepare(const sni_choice *c, void **state, sn_error *err) {
     const sni_linear_params *p = c->params;
     if (!sni_dense_is_weight(c, 1)) return SN_OK;
-    unsigned ways = (p->strassen ? SNI_DENSE_STRASSEN : 0) |
-                    (p->inner_product ? SNI_DENSE_INNER_PRODUCT : 0) |
-                    (p->emulated ? SNI_DENSE_DIGITS : 0);
-    return sni_dense_pack(c, 1, p->trans_w != 0, 1, ways, state, err);
+    return sni_dense_pack(c, 1, p->trans_w != 0, 1, c->numerics, state, err);
 }
 
 static sn_status linear_run(sni_kernel *k) {
@@ -236,11 +238,16 @@ static sn_status linear_run(sni_kernel *k) {
     return sni_dense_run(k, &g);
 }
 
+static uint32_t linear_uses(const sni_choice *c, const void *state) {
+    return state ? sni_dense_uses(c, state) : 0;
+}
+
 const sni_impl sni_cpu_linear = {
     .name = "linear_f32",
     .op = "Linear",
     .domain = "ai.sinter",
     .accepts = linear_accepts,
+    .uses = linear_uses,
     .prepare = linear_prepare,
     .release = free,
     .packs = 1u << 1,

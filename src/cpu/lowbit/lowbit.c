@@ -91,7 +91,7 @@ static bool put_bytes(const sni_lowbit *w, const float *row, int r, const sni_lo
  * not overflow. */
 static float row_factor(const float *row, int64_t n) {
     bool huge = false;
-    for (int64_t i = 0; i < n; i++) huge |= fabsf(row[i]) > 0x1p100f && fabsf(row[i]) <= FLT_MAX;
+    for (int64_t i = 0; i < n; i++) huge |= fabsf(row[i]) > 0x1p60f && fabsf(row[i]) <= FLT_MAX;
     return huge ? 0x1p-40f : 1;
 }
 

@@ -2,8 +2,8 @@
  * neighbours along k: C = A W' + bias. Weights stay in their bits; a kernel unpacks them in
  * registers.
  *
- * W is (n, k), packed in panels of 16 columns of the product. A panel holds, one after the other,
- * the elements of its blocks, their scales and their zero points, 16 of each for a block. Elements
+ * W is (n, k), packed in panels of 16 columns of the product. A panel is a row of groups of 4
+ * blocks: their elements, then their scales and their zero points, 16 of each for a block. Elements
  * come in chunks of 64 bytes: 4 bytes for each column, and bits [j * bits, (j + 1) * bits) of byte
  * i are element 4 * j + i of the chunk's part of the block. */
 #ifndef SNI_CPU_LOWBIT_LOWBIT_H
@@ -20,6 +20,7 @@ enum {
     SNI_LOWBIT_COLUMNS = 16, /* of a panel */
     SNI_LOWBIT_ROWS = 12,    /* most rows of a tile */
     SNI_LOWBIT_CHUNK = 64,   /* bytes */
+    SNI_LOWBIT_SIDE = 4,     /* blocks side by side */
     SNI_LOWBIT_BLOCK = 256   /* longest block: longer ones are several with the same scale */
 };
 
@@ -39,7 +40,9 @@ typedef struct sni_lowbit {
     const float *codes;   /* 16 numbers for 4 bits; NULL: q - zero */
     const int32_t *order; /* which element of a row of A belongs to each of a column's, -1: none;
                              NULL: as they come */
-    size_t scales_at, zeros_at, panel_bytes;
+    size_t block_bytes;   /* of a block's elements */
+    size_t scales_at, zeros_at; /* in a group of blocks */
+    size_t group_bytes, panel_bytes;
     uint8_t *panels;
     uint8_t *plain; /* for each column: 1 if it has a scale or zero point that is not finite or
                        huge, so that only sums of whole elements give what they should */
@@ -89,6 +92,20 @@ typedef struct sni_lowbit_source {
     sn_dtype zero_type;       /* of `zero_numbers` */
     const void *zero_numbers; /* FLOATS: (n, groups) */
 } sni_lowbit_source;
+
+/* Where block b's elements, scales and zero points are. */
+typedef struct sni_lowbit_place {
+    const uint8_t *data, *scales, *zeros;
+} sni_lowbit_place;
+static inline sni_lowbit_place sni_lowbit_block(const sni_lowbit *w, const uint8_t *panel,
+                                                int64_t b) {
+    const uint8_t *group = panel + (size_t)(b / SNI_LOWBIT_SIDE) * w->group_bytes;
+    const size_t i = (size_t)(b % SNI_LOWBIT_SIDE), columns = i * SNI_LOWBIT_COLUMNS;
+    const size_t zero_size = w->zero == SNI_LOWBIT_FLOATS ? 4 : 1;
+    return (sni_lowbit_place){group + i * w->block_bytes,
+                              group + w->scales_at + columns * (w->half_scales ? 2 : 4),
+                              group + w->zeros_at + columns * zero_size};
+}
 
 /* Sets what follows from bits, n, block, blocks, zero and half_scales; false: too large. */
 bool sni_lowbit_layout(sni_lowbit *w);

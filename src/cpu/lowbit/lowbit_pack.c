@@ -13,17 +13,15 @@ enum { COLUMNS = SNI_LOWBIT_COLUMNS, CHUNK = SNI_LOWBIT_CHUNK };
 /* ---- Layout ---- */
 
 bool sni_lowbit_layout(sni_lowbit *w) {
-    size_t of_block = (size_t)(w->block * w->bits * COLUMNS / 8), data, scales, zeros, all;
-    size_t zero_size = w->zero == SNI_LOWBIT_MIDDLE ? 0 : w->zero == SNI_LOWBIT_BYTES ? 1 : 4;
-    if (!sni_mul_size((size_t)w->blocks, of_block, &data) ||
-        !sni_mul_size((size_t)w->blocks, COLUMNS * (w->half_scales ? 2 : 4), &scales) ||
-        !sni_mul_size((size_t)w->blocks, COLUMNS * zero_size, &zeros) ||
-        !sni_add_size(data, scales, &all) || !sni_add_size(all, zeros + CHUNK - 1, &all))
-        return false;
-    w->scales_at = data;
-    w->zeros_at = data + scales;
-    w->panel_bytes = all / CHUNK * CHUNK;
-    return sni_mul_size(w->panel_bytes, (size_t)sni_lowbit_panels(w), &all) && all < SIZE_MAX / 2;
+    const size_t zero_size = w->zero == SNI_LOWBIT_MIDDLE ? 0 : w->zero == SNI_LOWBIT_BYTES ? 1 : 4;
+    const size_t numbers = SNI_LOWBIT_SIDE * COLUMNS, scale_size = w->half_scales ? 2 : 4;
+    size_t all, groups = (size_t)sni_ceil_div(w->blocks, SNI_LOWBIT_SIDE);
+    w->block_bytes = (size_t)(w->block * w->bits * COLUMNS / 8);
+    w->scales_at = SNI_LOWBIT_SIDE * w->block_bytes;
+    w->zeros_at = w->scales_at + numbers * scale_size;
+    w->group_bytes = w->zeros_at + numbers * zero_size;
+    return sni_mul_size(groups, w->group_bytes, &w->panel_bytes) &&
+           sni_mul_size(w->panel_bytes, (size_t)sni_lowbit_panels(w), &all) && all < SIZE_MAX / 2;
 }
 
 static float number_at(sn_dtype dtype, const void *data, int64_t i) {
@@ -98,13 +96,16 @@ static uint32_t word_at(const sni_lowbit *w, const sni_lowbit_source *s, const u
     return word;
 }
 
-static void pack_elements(const sni_lowbit *w, const sni_lowbit_source *s, int64_t j, uint8_t *to) {
-    const int64_t step = 32 / w->bits, end = w->blocks * w->block;
+static void pack_elements(const sni_lowbit *w, const sni_lowbit_source *s, int64_t j,
+                          const uint8_t *panel) {
+    const int64_t step = 32 / w->bits;
     const uint8_t *row = s->q + j * s->row_bytes;
-    to += j % COLUMNS * 4;
-    for (int64_t p = 0; p < end; p += step, to += CHUNK) {
-        uint32_t word = arranged(w->bits, word_at(w, s, row, p));
-        for (int i = 0; i < 4; i++) to[i] = (uint8_t)(word >> 8 * i);
+    for (int64_t b = 0; b < w->blocks; b++) {
+        uint8_t *to = (uint8_t *)(uintptr_t)sni_lowbit_block(w, panel, b).data + j % COLUMNS * 4;
+        for (int64_t p = b * w->block; p < (b + 1) * w->block; p += step, to += CHUNK) {
+            uint32_t word = arranged(w->bits, word_at(w, s, row, p));
+            for (int i = 0; i < 4; i++) to[i] = (uint8_t)(word >> 8 * i);
+        }
     }
 }
 
@@ -121,23 +122,24 @@ static bool is_huge(float v, float limit) {
 }
 
 static void pack_scales(const sni_lowbit *w, const sni_lowbit_source *s, int64_t j,
-                        uint8_t *panel) {
+                        const uint8_t *panel) {
     static const float scale_limit = 1e30f, zero_limit = 1 << 24;
     const int64_t c = j % COLUMNS, size = w->half_scales ? 2 : 4;
-    uint8_t *scales = panel + w->scales_at, *zeros = panel + w->zeros_at;
     bool plain = false;
     for (int64_t b = 0; b < w->blocks; b++) {
         int64_t group = s->group_of ? s->group_of[b] : b * w->block / s->group;
-        int64_t from = j * s->groups + group, to = b * COLUMNS + c;
+        int64_t from = j * s->groups + group;
+        sni_lowbit_place at = sni_lowbit_block(w, panel, b);
+        uint8_t *scales = (uint8_t *)(uintptr_t)at.scales, *zeros = (uint8_t *)(uintptr_t)at.zeros;
         float scale = number_at(s->scale_type, s->scales, scale_index(s, from));
         plain |= is_huge(scale, scale_limit);
-        put_number(scale, w->half_scales, scales + to * size);
+        put_number(scale, w->half_scales, scales + c * size);
         if (w->zero == SNI_LOWBIT_BYTES)
-            zeros[to] = (uint8_t)packed_at(s->zeros + j * s->zero_bytes, w->bits, false, group);
+            zeros[c] = (uint8_t)packed_at(s->zeros + j * s->zero_bytes, w->bits, false, group);
         if (w->zero != SNI_LOWBIT_FLOATS) continue;
         float zero = number_at(s->zero_type, s->zero_numbers, from);
         plain |= is_huge(zero, zero_limit);
-        put_number(zero, false, zeros + to * 4);
+        put_number(zero, false, zeros + c * 4);
     }
     w->plain[j] = plain;
 }
@@ -167,13 +169,12 @@ void sni_lowbit_pack(const sni_lowbit *w, const sni_lowbit_source *s, int thread
 float sni_lowbit_element(const sni_lowbit *w, int64_t j, int64_t p) {
     const uint8_t *panel = w->panels + (size_t)(j / COLUMNS) * w->panel_bytes;
     int64_t c = j % COLUMNS, of_chunk = 32 / w->bits, in = p % of_chunk;
-    uint8_t byte = panel[p / of_chunk * CHUNK + c * 4 + in % 4];
+    sni_lowbit_place at = sni_lowbit_block(w, panel, p / w->block);
+    uint8_t byte = at.data[p % w->block / of_chunk * CHUNK + c * 4 + in % 4];
     uint32_t q = (uint32_t)(byte >> in / 4 * w->bits) & ((1u << w->bits) - 1);
-    int64_t at = p / w->block * COLUMNS + c;
-    const uint8_t *zeros = panel + w->zeros_at;
-    float scale = number_at(w->half_scales ? SN_FLOAT16 : SN_FLOAT32, panel + w->scales_at, at);
+    float scale = number_at(w->half_scales ? SN_FLOAT16 : SN_FLOAT32, at.scales, c);
     float zero = (float)(1 << (w->bits - 1));
-    if (w->zero == SNI_LOWBIT_BYTES) zero = zeros[at];
-    if (w->zero == SNI_LOWBIT_FLOATS) zero = number_at(SN_FLOAT32, zeros, at);
+    if (w->zero == SNI_LOWBIT_BYTES) zero = at.zeros[c];
+    if (w->zero == SNI_LOWBIT_FLOATS) zero = number_at(SN_FLOAT32, at.zeros, c);
     return (w->codes ? w->codes[q & 15] : (float)q - zero) * scale;
 }

@@ -7,24 +7,22 @@ static inline uint32_t bits_at(const uint8_t *column, int bits, int at) {
     return (uint32_t)(column[at / 8] >> at % 8) & ((1u << bits) - 1);
 }
 
-static float scale_of(const sni_lowbit *w, const uint8_t *panel, int64_t b, int c) {
-    const uint8_t *scales = panel + w->scales_at;
+static float scale_of(const sni_lowbit *w, const uint8_t *scales, int c) {
     float scale;
+    uint16_t half;
     if (w->half_scales) {
-        uint16_t half;
-        memcpy(&half, scales + (b * COLUMNS + c) * 2, sizeof half);
+        memcpy(&half, scales + c * 2, sizeof half);
         return sni_f16_to_f32(half);
     }
-    memcpy(&scale, scales + (b * COLUMNS + c) * 4, sizeof scale);
+    memcpy(&scale, scales + c * 4, sizeof scale);
     return scale;
 }
 
-static float zero_of(const sni_lowbit *w, const uint8_t *panel, int64_t b, int c) {
-    const uint8_t *zeros = panel + w->zeros_at;
+static float zero_of(const sni_lowbit *w, const uint8_t *zeros, int c) {
     float zero;
     if (w->zero == SNI_LOWBIT_MIDDLE) return (float)(1 << (w->bits - 1));
-    if (w->zero == SNI_LOWBIT_BYTES) return zeros[b * COLUMNS + c];
-    memcpy(&zero, zeros + (b * COLUMNS + c) * 4, sizeof zero);
+    if (w->zero == SNI_LOWBIT_BYTES) return zeros[c];
+    memcpy(&zero, zeros + c * 4, sizeof zero);
     return zero;
 }
 
@@ -37,39 +35,41 @@ static uint32_t stored(const sni_lowbit *w, const uint8_t *data, int64_t p, int 
 
 static void tile_bytes(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
                        float *y) {
-    const int64_t block_bytes = w->block * w->bits * COLUMNS / 8;
     memset(y, 0, (size_t)a->rows * COLUMNS * sizeof *y);
-    for (int64_t b = 0; b < w->blocks; b++)
+    for (int64_t b = 0; b < w->blocks; b++) {
+        const sni_lowbit_place at = sni_lowbit_block(w, panel, b);
         for (int c = 0; c < COLUMNS; c++) {
             int32_t dot[ROWS] = {0};
             for (int64_t p = 0; p < w->block; p++) {
-                int32_t q = (int32_t)stored(w, panel + b * block_bytes, p, c);
+                int32_t q = (int32_t)stored(w, at.data, p, c);
                 const int32_t *unit = a->a + (b * w->block + p) / 4 * a->rows;
                 for (int r = 0; r < a->rows; r++)
                     dot[r] += q * (int8_t)((uint32_t)unit[r] >> p % 4 * 8);
             }
-            float scale = scale_of(w, panel, b, c), zero = zero_of(w, panel, b, c);
+            float scale = scale_of(w, at.scales, c), zero = zero_of(w, at.zeros, c);
             for (int r = 0; r < a->rows; r++) {
                 float sum = (float)dot[r] - zero * (float)a->sum[b * a->rows + r];
                 y[r * COLUMNS + c] += sum * scale * a->scale[b * a->rows + r];
             }
         }
+    }
 }
 
 static void tile_floats(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
                         float *y) {
-    const int64_t block_bytes = w->block * w->bits * COLUMNS / 8;
     memset(y, 0, (size_t)a->rows * COLUMNS * sizeof *y);
-    for (int64_t b = 0; b < w->blocks; b++)
+    for (int64_t b = 0; b < w->blocks; b++) {
+        const sni_lowbit_place at = sni_lowbit_block(w, panel, b);
         for (int c = 0; c < COLUMNS; c++) {
-            float dot[ROWS] = {0}, zero = zero_of(w, panel, b, c);
+            float dot[ROWS] = {0}, zero = zero_of(w, at.zeros, c);
             for (int64_t p = 0; p < w->block; p++) {
-                uint32_t q = stored(w, panel + b * block_bytes, p, c);
+                uint32_t q = stored(w, at.data, p, c);
                 float v = w->codes ? w->codes[q & 15] : (float)q - zero;
                 const float *x = a->floats + (b * w->block + p) * a->rows;
                 for (int r = 0; r < a->rows; r++) dot[r] += x[r] * v;
             }
             for (int r = 0; r < a->rows; r++)
-                y[r * COLUMNS + c] += dot[r] * scale_of(w, panel, b, c);
+                y[r * COLUMNS + c] += dot[r] * scale_of(w, at.scales, c);
         }
+    }
 }

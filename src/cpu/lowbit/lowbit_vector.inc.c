@@ -19,9 +19,17 @@ INLINE words load_words(const void *p) {
     return v;
 }
 
+/* Weights that come from memory are asked for early, line after line: the hardware does not look
+ * beyond a page. */
+enum { AHEAD = 8192 };
+INLINE const uint8_t *fetch(const uint8_t *from, const uint8_t *to) {
+    for (; from < to; from += CHUNK) _mm_prefetch((const char *)from + AHEAD, _MM_HINT_T0);
+    return from;
+}
+
 /* ---- Scales and zero points of a block, from column `at` on ---- */
 
-INLINE vf load_scales(const sni_lowbit *w, const uint8_t *scales, int64_t at) {
+INLINE vf load_scales(const sni_lowbit *w, const uint8_t *scales, int at) {
     if (!w->half_scales) return load((const sni_unaligned_float *)(const void *)scales + at);
 #if LANES == 16
     return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)(scales + at * 2)));
@@ -30,7 +38,7 @@ INLINE vf load_scales(const sni_lowbit *w, const uint8_t *scales, int64_t at) {
 #endif
 }
 
-INLINE words load_zeros(const uint8_t *zeros, int64_t at) {
+INLINE words load_zeros(const uint8_t *zeros, int at) {
 #if LANES == 16
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)(zeros + at)));
 #else
@@ -96,7 +104,7 @@ INLINE void block_bytes(int bits, int rows, int64_t chunks, const uint8_t *data,
 #endif
 
 /* What zero points take off the sums of a block's columns from `at` on. */
-INLINE void begin_block(const sni_lowbit *w, int rows, const uint8_t *zeros, int64_t at,
+INLINE void begin_block(const sni_lowbit *w, int rows, const uint8_t *zeros, int at,
                         const int32_t *sum, words *acc) {
     const int32_t middle = 1 << (w->bits - 1);
     if (w->zero == SNI_LOWBIT_BYTES) {
@@ -117,9 +125,10 @@ INLINE vf to_floats(words v) {
 INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
                   const sni_lowbit_left *left, float *to) {
     const int64_t chunks = w->block * bits / 32, blocks = w->blocks, units = w->block / 4 * rows;
-    const uint8_t *scales = panel + w->scales_at, *zeros = panel + w->zeros_at;
     const int32_t *a = left->a, *sum = left->sum;
     const float *scale = left->scale;
+    const int64_t per_block = (int64_t)(w->group_bytes / SNI_LOWBIT_SIDE);
+    const uint8_t *ahead = panel;
     const vf middle = splat((float)(1 << (bits - 1)));
     const bool numbers_for_zeros = w->zero == SNI_LOWBIT_FLOATS;
     vf y[PARTS][MOST];
@@ -127,15 +136,17 @@ INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
     for (int h = 0; h < PARTS; h++) UNROLL
     for (int r = 0; r < rows; r++) y[h][r] = splat(0);
     for (int64_t b = 0; b < blocks; b++) {
+        const sni_lowbit_place of = sni_lowbit_block(w, panel, b);
+        ahead = fetch(ahead, panel + (b + 1) * per_block);
         UNROLL
         for (int h = 0; h < PARTS; h++) {
-            const int64_t at = b * COLUMNS + h * LANES;
+            const int at = h * LANES;
             words acc[MOST];
-            begin_block(w, rows, zeros, at, sum, acc);
-            block_bytes(bits, rows, chunks, panel + h * LANES * 4, a, acc);
-            vf s = load_scales(w, scales, at), z = splat(0);
+            begin_block(w, rows, of.zeros, at, sum, acc);
+            block_bytes(bits, rows, chunks, of.data + at * 4, a, acc);
+            vf s = load_scales(w, of.scales, at), z = splat(0);
             if (numbers_for_zeros)
-                z = load((const sni_unaligned_float *)(const void *)zeros + at) - middle;
+                z = load((const sni_unaligned_float *)(const void *)of.zeros + at) - middle;
             UNROLL
             for (int r = 0; r < rows; r++) {
                 vf f = to_floats(acc[r]);
@@ -143,7 +154,6 @@ INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
                 y[h][r] += f * s * splat(scale[r]);
             }
         }
-        panel += chunks * CHUNK;
         a += units;
         sum += rows;
         scale += rows;
@@ -158,7 +168,8 @@ INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
 /* The numbers that weights stand for before they are scaled, by index. */
 typedef struct table {
     bool given;     /* false: numbers are q less the middle */
-    vf less[PARTS]; /* of a block's columns: zero points less the middle */
+    float unit;     /* what they are multiplied by, a power of two */
+    vf less[PARTS]; /* of a block's columns: zero points less the middle, times `unit` */
 #if LANES == 16
     __m512 of;
 #else
@@ -171,6 +182,7 @@ INLINE table table_of(const sni_lowbit *w, int bits) {
     for (int i = 0; i < 16; i++)
         of[i] = w->codes ? w->codes[i] : (float)(i & ((1 << bits) - 1)) - (float)(1 << (bits - 1));
     table t = {.given = w->codes != NULL};
+    t.unit = t.given ? 1 : ldexpf(1, 32 - bits);
 #if LANES == 16
     t.of = _mm512_loadu_ps(of);
 #else
@@ -180,11 +192,11 @@ INLINE table table_of(const sni_lowbit *w, int bits) {
     return t;
 }
 
-/* The numbers at bits [at, at + bits) of all lanes of v. `flipped` is v with the top bit of each
- * number turned, so that they are signed and less by the middle. */
+/* The numbers at bits [at, at + bits) of all lanes of v, times t->unit. `flipped` is v with the top
+ * bit of each number turned, so that they are signed and less by the middle. */
 INLINE vf weights(int bits, int at, words v, words flipped, const table *t) {
 #if LANES == 16
-    if (bits != 8) /* the index is the lower 4 bits of a lane */
+    if (t->given) /* the index is the lower 4 bits of a lane */
         return (vf)_mm512_permutexvar_ps((words)((vu)v >> at), t->of);
 #else
     if (t->given) {
@@ -196,8 +208,8 @@ INLINE vf weights(int bits, int at, words v, words flipped, const table *t) {
     }
 #endif
     (void)v;
-    vi top = (vi)((vu)flipped << (32 - bits - at));
-    return to_floats((words)(top >> (32 - bits)));
+    const vi top = (vi)((vu)flipped << (32 - bits - at)) & ~(vi){0} << (32 - bits);
+    return to_floats((words)top);
 }
 
 /* part[h][i][r] += products of a chunk, of which every other number goes to i = 1. With `shifted`,
@@ -230,7 +242,7 @@ INLINE void chunk_floats(int bits, int rows, bool shifted, const uint8_t *data, 
 }
 
 /* Zero points of columns from `at` on, less the middle. */
-INLINE vf shift_of(const sni_lowbit *w, int bits, const uint8_t *zeros, int64_t at) {
+INLINE vf shift_of(const sni_lowbit *w, int bits, const uint8_t *zeros, int at) {
     const vf middle = splat((float)(1 << (bits - 1)));
     if (w->zero == SNI_LOWBIT_BYTES) return to_floats(load_zeros(zeros, at)) - middle;
     return load((const sni_unaligned_float *)(const void *)zeros + at) - middle;
@@ -239,33 +251,37 @@ INLINE vf shift_of(const sni_lowbit *w, int bits, const uint8_t *zeros, int64_t 
 INLINE void floats(int bits, int rows, bool shifted, const sni_lowbit *w, const uint8_t *panel,
                    const sni_lowbit_left *left, float *to) {
     const int64_t chunks = w->block * bits / 32, blocks = w->blocks;
-    const uint8_t *scales = panel + w->scales_at, *zeros = panel + w->zeros_at;
     const float *a = left->floats;
+    const int64_t per_block = (int64_t)(w->group_bytes / SNI_LOWBIT_SIDE);
+    const uint8_t *ahead = panel;
     table t = table_of(w, bits);
     vf y[PARTS][MOST];
     UNROLL
     for (int h = 0; h < PARTS; h++) UNROLL
     for (int r = 0; r < rows; r++) y[h][r] = splat(0);
     for (int64_t b = 0; b < blocks; b++) {
+        const sni_lowbit_place of = sni_lowbit_block(w, panel, b);
+        ahead = fetch(ahead, panel + (b + 1) * per_block);
+        const uint8_t *data = of.data;
         vf part[PARTS][2][MOST];
         UNROLL
         for (int h = 0; h < PARTS; h++) {
-            if (shifted) t.less[h] = shift_of(w, bits, zeros, b * COLUMNS + h * LANES);
+            if (shifted) t.less[h] = shift_of(w, bits, of.zeros, h * LANES) * t.unit;
             UNROLL
             for (int r = 0; r < rows; r++) part[h][0][r] = part[h][1][r] = splat(0);
         }
-        for (int64_t c = 0; c < chunks; c++, panel += CHUNK, a += 32 / bits * rows)
-            chunk_floats(bits, rows, shifted, panel, a, &t, part);
+        for (int64_t c = 0; c < chunks; c++, data += CHUNK, a += 32 / bits * rows)
+            chunk_floats(bits, rows, shifted, data, a, &t, part);
         UNROLL
         for (int h = 0; h < PARTS; h++) {
-            vf s = load_scales(w, scales, b * COLUMNS + h * LANES);
+            vf s = load_scales(w, of.scales, h * LANES);
             UNROLL
             for (int r = 0; r < rows; r++) y[h][r] += (part[h][0][r] + part[h][1][r]) * s;
         }
     }
     UNROLL
     for (int h = 0; h < PARTS; h++) UNROLL
-    for (int r = 0; r < rows; r++) store(to + r * COLUMNS + h * LANES, y[h][r]);
+    for (int r = 0; r < rows; r++) store(to + r * COLUMNS + h * LANES, y[h][r] / t.unit);
 }
 
 /* ---- One function for each number of bits and rows ---- */

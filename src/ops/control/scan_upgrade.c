@@ -20,8 +20,9 @@ static sn_status append(batch *b, const char *type, const int32_t *in, int32_t n
     sni_value *value;
     sni_node *n;
     SN_TRY(sni_graph_add_value(g, (sni_str){0}, &value, b->outer.err));
-    SN_TRY(sni_graph_add_node(g, SNI_NO_ID, SNI_STR(""), sni_str_of(type), in, n_in, &value->id, 1,
-                              &n, b->outer.err));
+    SN_TRY(sni_graph_add_node(
+        g, SNI_NO_ID, &(sni_new_node){SNI_STR(""), sni_str_of(type), in, n_in, &value->id, 1}, &n,
+        b->outer.err));
     const sni_op *op = sni_op_find(n->domain, n->type);
     if (!op) return sni_fail(b->outer.err, SN_UNSUPPORTED, "operator %s is needed", type);
     n->version = sni_op_version(op);
@@ -73,8 +74,10 @@ static sn_status add_inner(batch *b, const sni_node *old, sni_graph *body) {
         SN_TRY(sni_graph_add_value(g, (sni_str){0}, &value, err));
         b->out[i] = value->id;
     }
-    SN_TRY(sni_graph_add_node(g, SNI_NO_ID, SNI_STR(""), SNI_STR("Scan"), b->in,
-                              b->n_state + b->n_scan, b->out, old->n_out, &n, err));
+    SN_TRY(sni_graph_add_node(g, SNI_NO_ID,
+                              &(sni_new_node){SNI_STR(""), SNI_STR("Scan"), b->in,
+                                              b->n_state + b->n_scan, b->out, old->n_out},
+                              &n, err));
     n->name = old->name;
     for (int32_t i = 0; i < old->n_captures; i++) {
         sni_value *value;

@@ -1,5 +1,5 @@
 /* infer_graph.c - types and shapes of a whole graph, as far as they can be known before a call. */
-#include "ops/core/op.h"
+#include "ops/core/infer_graph.h"
 
 #include <stdlib.h>
 
@@ -146,6 +146,42 @@ static sn_status infer_at(sni_graph *g, int depth, sn_error *err) {
 
 sn_status sni_infer_graph(sni_graph *g, sn_error *err) {
     return infer_at(g, 0, err);
+}
+
+/* Forgets the shapes of what nodes make, and of what subgraphs are given. */
+static void forget_shapes(sni_graph *g) {
+    for (int32_t i = 0; i < g->value_count; i++) {
+        sni_value *v = g->values[i];
+        if (!v || v->constant || (v->is_input && !g->parent)) continue;
+        if (v->type.kind == SN_KIND_TENSOR) v->type.has_shape = false;
+        v->shape_value = NULL;
+        v->shape_count = 0;
+    }
+    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        if (n->op && n->op->flags & SNI_OP_DECLARES) continue;
+        for (int32_t i = 0; i < n->n_subgraphs; i++) forget_shapes(n->subgraphs[i]);
+    }
+}
+
+/* A scalar loses its shape, and every symbol becomes one of its own. */
+static sn_status open_input(sni_graph *g, sni_value *v, sn_error *err) {
+    sni_type *t = &v->type;
+    if (t->kind != SN_KIND_TENSOR || !t->has_shape) return SN_OK;
+    t->has_shape = t->rank > 0;
+    sni_dim *dims = SNI_NEW_ARRAY(&g->store->arena, sni_dim, t->rank);
+    if (!dims) return sni_fail_memory(err);
+    for (int i = 0; i < t->rank; i++) {
+        dims[i] = sni_dim_known(t->dims[i]) ? t->dims[i] : sni_dim_fresh(g->symbols);
+        if (dims[i] == SNI_DIM_FAIL) return sni_fail_memory(err);
+    }
+    t->dims = dims;
+    return SN_OK;
+}
+
+sn_status sni_infer_any_inputs(sni_graph *g, sn_error *err) {
+    for (int32_t i = 0; i < g->n_inputs; i++) SN_TRY(open_input(g, g->values[g->inputs[i]], err));
+    forget_shapes(g);
+    return sni_infer_graph(g, err);
 }
 
 sn_status sni_infer_node(sni_graph *g, const sni_node *n, sn_error *err) {

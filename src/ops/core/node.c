@@ -158,6 +158,7 @@ sn_status sni_node_bind(sni_graph *g, sni_node *n, sn_error *err) {
     if (!params) return sni_fail_memory(err);
     for (const sni_param *p = n->op->params; p->name; p++) {
         const sni_attr *a = sni_node_attr(n, p->name);
+        if (p->ignored) continue;
         if (!a && p->required)
             return sni_fail(err, SN_INVALID_MODEL, "attribute '%s' is missing", p->name);
         SN_TRY(set_field(p, a, params, err));

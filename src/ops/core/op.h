@@ -97,6 +97,7 @@ typedef struct sni_param {
     double number;       /* default of FLOAT and INT (exact to 2^53) */
     const char *text;    /* default of STRING and enums; NULL: "" */
     const char *choices; /* enums: "constant|reflect|edge" */
+    bool ignored;        /* files may have it: it has no field and no effect */
     size_t present;      /* offset + 1 of a bool field: whether it was given; 0: no such field */
 } sni_param;
 

@@ -52,6 +52,10 @@ sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j) {
     return d >= 0 || sni_dim_is_symbol(d) ? d : sni_dim_fresh(c->symbols);
 }
 
+bool sni_list_is_size(const sni_infer *c, const sni_list *list, int64_t j) {
+    return !c->known && list->dims && !strchr(sni_dim_text(c->symbols, list->dims[j]), '?');
+}
+
 sn_status sni_infer_axis_set(sni_infer *c, const sni_list *axes, int rank, uint32_t *set,
                              bool *known) {
     uint32_t bits = 0;

@@ -28,6 +28,10 @@ sni_dim sni_list_item(sni_infer *c, const sni_list *list, int64_t j);
 /* Element j as a dimension of a shape: a fresh symbol where it is negative. */
 sni_dim sni_list_dim(sni_infer *c, const sni_list *list, int64_t j);
 
+/* Whether element j, which is no known integer, comes from sizes that the model declares: a plan
+ * knows it then, and checks what inference takes for granted about it. Never so within a plan. */
+bool sni_list_is_size(const sni_infer *c, const sni_list *list, int64_t j);
+
 /* True if something is known about the elements themselves. */
 static inline bool sni_list_has_elements(const sni_list *list) {
     return list->known && (list->exact || list->dims);

@@ -95,8 +95,9 @@ sn_status sni_upgrade_insert(sni_upgrade *u, const char *type, const int32_t *in
     sni_value *value;
     sni_node *n;
     SN_TRY(sni_graph_add_value(u->graph, (sni_str){0}, &value, u->err));
-    SN_TRY(sni_graph_add_node(u->graph, u->node->id, SNI_STR(""), sni_str_of(type), in, n_in,
-                              &value->id, 1, &n, u->err));
+    SN_TRY(sni_graph_add_node(
+        u->graph, u->node->id,
+        &(sni_new_node){SNI_STR(""), sni_str_of(type), in, n_in, &value->id, 1}, &n, u->err));
     n->name = u->node->name;
     n->op = sni_op_find(n->domain, n->type);
     if (!n->op) return sni_fail(u->err, SN_UNSUPPORTED, "operator %s is needed", type);

@@ -49,8 +49,6 @@ typedef struct sni_fused_matmul_params {
 /* ai.sinter Linear: Y = activation(X W + B + residual); or PRelu with slopes by column. */
 typedef struct sni_linear_params {
     int64_t trans_w; /* W is (N,K) */
-    int64_t strassen, inner_product,
-        emulated; /* it may be computed so, with somewhat larger errors */
     sni_str name;
     sni_floats coefficients; /* activation_params: alpha and beta */
     sni_activation activation;

@@ -54,14 +54,10 @@ sni_origin sni_indirect_origin(const sni_indirect *p, int64_t i);
  * numbers below zero by channel, there is no other activation. F, factors of the channels of a
  * blocked X, is (N or 1,ceil(C/c),1,1,c). The second output M, if it is wanted, are the means of
  * Y's channels, (N,ceil(M/c),1,1,c). Where the channels are picked, X is the first tensor of those
- * they come from, and further inputs are the others. Attributes are FusedConv's, `block`,
- * and `winograd`: that it may be computed with fewer products and somewhat larger rounding errors.
- * 0: it may not; 1: if estimates say that it pays; 16 h + w: by tiles of h x w points. `paired`:
- * the same of products by pairs of terms (cpu/gemm/inner_product.h), if winograd does not pay;
- * `digits`: of those by digits (cpu/gemm/emulated.h). */
+ * they come from, and further inputs are the others. Attributes are FusedConv's and `block`. */
 typedef struct sni_blocked_conv_params {
     sni_fused_conv_params fused;
-    int64_t block, winograd, inner_product, emulated;
+    int64_t block;
     sni_indirect indirect;
 } sni_blocked_conv_params;
 enum { SNI_BLOCKED_CONV_MORE = 6 }; /* the first of the further inputs */

@@ -163,9 +163,9 @@ const sni_op sni_op_sinter_BlockedConv = {
     .params = SNI_PARAMS(
         SNI_FUSED_CONV_FIELDS,
         {"block", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, block), .required = true},
-        {"winograd", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, winograd)},
-        {"paired", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, inner_product)},
-        {"digits", SNI_ATTR_INT, offsetof(sni_blocked_conv_params, emulated)},
+        /* of files that were written when nodes said how they may be computed */
+        {"winograd", SNI_ATTR_INT, .ignored = true}, {"paired", SNI_ATTR_INT, .ignored = true},
+        {"digits", SNI_ATTR_INT, .ignored = true},
         SNI_INDIRECT_FIELDS(sni_blocked_conv_params, false)),
     .params_size = sizeof(sni_blocked_conv_params),
     .inplace = 1u << 3,

@@ -97,8 +97,9 @@ const sni_op sni_op_sinter_Linear = {
     .params = SNI_PARAMS(
         {"trans_w", SNI_ATTR_INT, FIELD(trans_w)}, {"activation", SNI_ATTR_STRING, FIELD(name)},
         {"activation_params", SNI_ATTR_FLOATS, FIELD(coefficients)},
-        {"strassen", SNI_ATTR_INT, FIELD(strassen)}, {"paired", SNI_ATTR_INT, FIELD(inner_product)},
-        {"digits", SNI_ATTR_INT, FIELD(emulated)}),
+        /* of files that were written when nodes said how they may be computed */
+        {"strassen", SNI_ATTR_INT, .ignored = true}, {"paired", SNI_ATTR_INT, .ignored = true},
+        {"digits", SNI_ATTR_INT, .ignored = true}),
     .params_size = sizeof(sni_linear_params),
     .flags = SNI_OP_SPELLED,
     .prepare = linear_prepare,

@@ -24,6 +24,10 @@ static sn_status expand_infer(sni_infer *c) {
         sni_dim from = a < 0 ? 1 : sni_infer_dim(c, 0, a);
         sni_dim to = j < 0 ? 1 : sni_list_dim(c, &shape, j);
         bool fits;
+        if (!sni_dim_known(to) && from != to && !sni_list_is_size(c, &shape, j)) {
+            dims[i] = from == 1 ? to : sni_dim_fresh(c->symbols); /* a run checks the number */
+            continue;
+        }
         dims[i] = sni_dim_broadcast(c->symbols, from, to, &fits);
         if (!fits)
             return SNI_INFER_FAIL(c, "axis %d of length %" PRId64 " does not expand to %" PRId64, a,

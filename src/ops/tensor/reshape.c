@@ -15,6 +15,7 @@ typedef struct target {
     uint32_t copied; /* axes taken over from the input */
     int rest;        /* the axis given as -1; none: below 0 */
     bool open;       /* an axis is not known yet */
+    uint32_t free;   /* axes of whose size nothing is known: any number may come */
 } target;
 
 static sn_status read_axis(sni_infer *c, const sni_list *shape, int j, target *t) {
@@ -23,6 +24,7 @@ static sn_status read_axis(sni_infer *c, const sni_list *shape, int j, target *t
     if (!sni_list_int(shape, j, &v)) {
         t->dims[j] = sni_list_dim(c, shape, j);
         t->open = true;
+        if (!sni_list_is_size(c, shape, j)) t->free |= 1u << j;
     } else if (v == -1) {
         if (t->rest >= 0) return SNI_INFER_FAIL(c, "shape has -1 at both %d and %d", t->rest, j);
         t->rest = j;
@@ -82,12 +84,13 @@ static sn_status solve_rest(sni_infer *c, target *t) {
     return SN_OK;
 }
 
-/* Unknown axes of a shape that was computed: since the number of elements stays, one that is the
- * exact quotient of the others is known after all. It may have been -1 or a size: the quotient is
- * right for both. */
+/* Unknown axes of a shape that was computed from sizes: since the number of elements stays, one
+ * that is the exact quotient of the others is known after all. It may have been -1 or a size: the
+ * quotient is right for both, and a plan, which knows the sizes, checks it. Numbers that only a run
+ * brings could be any: for them the step must stay one that reads them. */
 static void solve_open(sni_infer *c, target *t) {
     for (int j = 0; j < t->rank; j++) {
-        if (sni_dim_known(t->dims[j]) || t->copied >> j & 1) continue;
+        if (sni_dim_known(t->dims[j]) || (t->copied | t->free) >> j & 1) continue;
         sni_dim above, below;
         factors(c, t, j, &above, &below);
         if (below == 0 || (sni_dim_known(above) && !sni_dim_known(below))) continue;

@@ -109,30 +109,47 @@ static bool is_copied(const sni_type *x, const sni_type *y, int i) {
     return x->has_shape && i < x->rank && x->dims[i] == y->dims[i];
 }
 
-/* A computed shape can be written down if each dimension is a number or that of the input in the
- * same place; or if one is neither and all others are numbers. */
+/* Elements of the input and of the result are as many, whatever the sizes. */
+static bool same_count(sni_match *m, const sni_type *x, const sni_type *y) {
+    sni_dim a = 1, b = 1;
+    if (!x->has_shape) return false;
+    for (int i = 0; i < x->rank; i++) a = sni_dim_mul(m->g->symbols, a, x->dims[i]);
+    for (int i = 0; i < y->rank; i++) b = sni_dim_mul(m->g->symbols, b, y->dims[i]);
+    return a == b && a != SNI_DIM_FAIL;
+}
+
+/* A computed shape can be written down if each of its elements is a number or the dimension of the
+ * input in the same place; or if one is neither, all others are numbers, and its size is right
+ * whatever the sizes are. The element itself counts: a type may hold only for runs that succeed. */
 static bool shape_can_be_told(sni_match *m) {
     const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
     const sni_type *x = sni_match_type(m, "x");
-    int open = 0, copied = 0;
-    if (sni_value_const(m->g, sni_match_value(m, "s")) || !y->has_shape) return false;
+    const sni_value *s = sni_graph_value(m->g, sni_match_value(m, "s"));
+    int open = 0, copied = 0, rest = 0;
+    if (s->constant || !y->has_shape || !s->shape_value || s->shape_count != y->rank) return false;
     for (int i = 0; i < y->rank; i++) {
+        sni_dim d = s->shape_value[i];
         if (y->dims[i] == 0) return false;
-        if (sni_dim_known(y->dims[i])) continue;
+        if (d == -1) rest++;
+        if (!sni_dim_is_symbol(d)) continue;
+        if (d != y->dims[i]) return false;
         if (is_copied(x, y, i))
             copied++;
         else
             open++;
     }
-    return open == 0 || (open == 1 && copied == 0);
+    return open == 0 || (open == 1 && copied == 0 && rest == 0 && same_count(m, x, y));
 }
 
 static sn_status tell_shape(sni_match *m) {
     const sni_type *y = &sni_graph_value(m->g, m->root->out[0])->type;
     const sni_type *x = sni_match_type(m, "x");
+    const sni_value *s = sni_graph_value(m->g, sni_match_value(m, "s"));
     int64_t dims[SN_MAX_RANK];
-    for (int i = 0; i < y->rank; i++)
-        dims[i] = sni_dim_known(y->dims[i]) ? y->dims[i] : is_copied(x, y, i) ? 0 : -1;
+    for (int i = 0; i < y->rank; i++) {
+        sni_dim d = s->shape_value[i];
+        dims[i] = !sni_dim_is_symbol(d) ? d : is_copied(x, y, i) ? 0 : -1;
+    }
     return sni_match_new_ints(m, "t", y->rank, dims);
 }
 
@@ -187,12 +204,12 @@ const sni_rule sni_rules_shape[] = {
      .build = transpose_gathered, .level = 1,
      .sample = "x=[3,N,8] %i=A[] @p=[1,0,2] @a=1; x=[3,4,N] %i=int64{1,-1} @p=[2,0,1] @a=-1; "
                "x=[3,4,N] %i=A[] @p=[1,2,0] @a=0"},
-    {"reshape-reshape", "Reshape(Reshape(x, s), %t)", "Reshape(x, t)", .where = has_no_zero,
-     .level = 1, .sample = "s=int64{2,-1} x=[N,2,6] %t=int64{3,-1}"},
+    {"reshape-reshape", "Reshape(Reshape(x, %s), %t)", "Reshape(x, t)", .where = has_no_zero,
+     .level = 1, .sample = "%s=int64{2,-1} x=[N,2,6] %t=int64{3,-1}"},
     {"reshape-flatten", "Reshape(Flatten(x), %t)", "Reshape(x, t)", .where = has_no_zero,
      .level = 1, .sample = "x=[1,4,6] %t=int64{3,8}"},
-    {"reshape-squeeze", "Reshape(Squeeze|Unsqueeze(x, s), %t)", "Reshape(x, t)",
-     .where = has_no_zero, .level = 1, .sample = "s=int64{0} x=[1,4,6] %t=int64{3,8}"},
+    {"reshape-squeeze", "Reshape(Squeeze|Unsqueeze(x, %s), %t)", "Reshape(x, t)",
+     .where = has_no_zero, .level = 1, .sample = "%s=int64{0} x=[1,4,6] %t=int64{3,8}"},
     {"noop-pad", "Pad(x, %pads, v?, axes?)", "x", .where = pads_nothing, .level = 1,
      .sample = "%pads=int64{0,0,0,0,0,0} v=[] axes=int64{0,1,2}"},
     {"noop-slice", "Slice(x, starts, ends, axes?, steps?)", "x", .where = takes_all, .level = 1,

@@ -1,4 +1,5 @@
-/* test_defaults.c - inputs with a default: constants until a run gives one of them. */
+/* test_defaults.c - what a run may give beside what is declared: values for inputs with a default,
+ * and other shapes for scalars. */
 #include "unit.h"
 
 #include "sinter.h"
@@ -138,11 +139,82 @@ static void stay_inputs_of_what_is_written(void **state) {
     sn_model_destroy(again);
 }
 
+/* ---- Scalars ---- */
+
+static const char SCALAR[] = "<ir_version: 8, opset_import: [\"\": 17]>\n"
+                             "g (float[2,3] X, float S) => (float[2,3] Y, int64[r] R, float Q) {\n"
+                             "  t = Mul(S, S)\n"
+                             "  Q = Neg(t)\n"
+                             "  Y = Add(X, t)\n"
+                             "  R = Shape(S)\n"
+                             "}\n";
+
+/* Runs with S of a shape: each result has what that shape makes of it. */
+static void expect_scalar(sn_session *s, int rank, const int64_t *dims, size_t count) {
+    float x[6] = {1, 2, 3, 4, 5, 6}, v[3] = {2, 3, 4};
+    sn_binding in[2] = {{0}}, out[3] = {{0}};
+    sn_error err = {0};
+    wrap(&in[0], "X", 2, (int64_t[]){2, 3}, x, 6);
+    wrap(&in[1], "S", rank, dims, v, count);
+    if (sn_session_run(s, NULL, in, 2, out, 3, &err) != SN_OK) fail_msg("%s", err.message);
+    const float *y = sn_tensor_const_data(out[0].value), *q = sn_tensor_const_data(out[2].value);
+    for (size_t i = 0; i < 6; i++) {
+        float t = v[count == 1 ? 0 : i % 3];
+        if (y[i] != x[i] + t * t) fail_msg("rank %d: element %zu is %g", rank, i, (double)y[i]);
+    }
+    assert_int_equal(sn_tensor_dims(out[1].value)[0], rank);
+    for (int i = 0; i < rank; i++)
+        assert_int_equal(((const int64_t *)sn_tensor_const_data(out[1].value))[i], dims[i]);
+    assert_int_equal(sn_tensor_rank(out[2].value), rank);
+    for (size_t i = 0; i < count; i++) assert_true(q[i] == -v[i] * v[i]);
+    for (int i = 0; i < 3; i++) sn_value_destroy(out[i].value);
+    for (int i = 0; i < 2; i++) sn_value_destroy(in[i].value);
+}
+
+static void scalars_take_any_shape(void **state) {
+    (void)state;
+    static buffer compiled;
+    sn_error err = {0};
+    for (int level = 0; level <= 3; level++) {
+        sn_model *model;
+        sn_session_options o;
+        sn_session_options_init(&o, sizeof o);
+        o.optimize = level;
+        if (sn_model_load_text(SCALAR, strlen(SCALAR), &model, &err) != SN_OK)
+            fail_msg("%s", err.message);
+        sn_session *s = session_of(model, &o);
+        for (int i = 0; i < 2; i++) {
+            expect_scalar(s, 0, NULL, 1);
+            expect_scalar(s, 1, (int64_t[]){1}, 1);
+            expect_scalar(s, 2, (int64_t[]){1, 1}, 1);
+            expect_scalar(s, 1, (int64_t[]){3}, 3);
+        }
+        compiled.used = 0;
+        assert_int_equal(sn_session_compile(s, to_buffer, &compiled, &err), SN_OK);
+        sn_session_destroy(s);
+        sn_model_destroy(model);
+    }
+    sn_model *again;
+    assert_int_equal(sn_model_load_memory(compiled.bytes, compiled.used, NULL, &again, &err),
+                     SN_OK);
+    sn_session *s = session_of(again, NULL);
+    expect_scalar(s, 0, NULL, 1);
+    float x[6] = {0};
+    sn_binding in[2] = {{0}}, out = {0};
+    wrap(&in[0], "X", 2, (int64_t[]){2, 3}, x, 6);
+    wrap(&in[1], "S", 1, (int64_t[]){1}, x, 1);
+    assert_int_equal(sn_session_run(s, NULL, in, 2, &out, 1, &err), SN_INVALID_ARGUMENT);
+    for (int i = 0; i < 2; i++) sn_value_destroy(in[i].value);
+    sn_session_destroy(s);
+    sn_model_destroy(again);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(are_taken_and_forgotten),
         cmocka_unit_test(are_folded),
         cmocka_unit_test(stay_inputs_of_what_is_written),
+        cmocka_unit_test(scalars_take_any_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,79 +93,114 @@ static float difference(const sn_value *a, const sn_value *b) {
     return worst / scale;
 }
 
-/* ---- Every setting ---- */
+/* ---- Every candidate ---- */
 
-static void set(sni_graph *g, sni_node *n, const char *name, int64_t value) {
-    sni_attr attr = {.name = sni_str_of(name), .kind = SNI_ATTR_INT, .u.i = value};
-    assert_int_equal(sni_node_set_attr(g, n, &attr, NULL), SN_OK);
-    assert_int_equal(sni_node_bind(g, n, NULL), SN_OK);
+/* The candidates of each convolution, in order. */
+typedef struct candidates {
+    struct {
+        uint32_t position;
+        int count;
+        char names[SNI_MAX_CANDIDATES][SNI_IMPL_NAME];
+    } of[MOST_CONVS];
+    int count;
+} candidates;
+
+static void note_choice(void *ctx, uint32_t graph, uint32_t node, const sni_choice *c) {
+    candidates *all = ctx;
+    sni_candidate found[SNI_MAX_CANDIDATES];
+    if (graph != 0 || !sni_str_is(c->node->type, "BlockedConv") || all->count == MOST_CONVS) return;
+    int k = all->count++;
+    all->of[k].position = node;
+    all->of[k].count = sni_ep_candidates(c, found);
+    for (int i = 0; i < all->of[k].count; i++)
+        sni_candidate_name(found[i].impl, found[i].variant, all->of[k].names[i]);
 }
 
-/* Sets the `index`-th setting of each convolution; returns how many have one. */
-static int set_all(sni_graph *g, int index, int64_t *values) {
-    int found = 0, count = 0;
-    for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
-        sni_settings s;
-        sni_ep_settings(g, n, &s);
-        if (!s.count) continue;
-        assert_int_equal(s.values[0], 1);
-        values[count++] = index < s.count ? s.values[index] : 1;
-        if (index >= s.count) continue;
-        set(g, n, s.attr, s.values[index]);
-        found++;
-    }
-    return found;
+static candidates find_candidates(const sn_model *model) {
+    candidates all = {.count = 0};
+    sn_session *session = open_session(model);
+    session->pool.choosing.on_choice = note_choice;
+    session->pool.choosing.on_choice_ctx = &all;
+    sn_value_destroy(run(session, NULL));
+    sn_session_destroy(session);
+    return all;
 }
 
-static void test_settings(void **state) {
+/* Runs a model whose convolutions are tuned to the keys. */
+static sn_value *run_tuned(const sn_model *model, const sni_finished_key *keys, size_t count,
+                           witness *w) {
+    sn_session *session = open_session(model);
+    session->pool.choosing.tuned = keys;
+    session->pool.choosing.n_tuned = count;
+    sn_value *got = run(session, w);
+    sn_session_destroy(session);
+    return got;
+}
+
+static void test_candidates(void **state) {
     (void)state;
     sn_model *model = load();
+    candidates all = find_candidates(model);
     sn_session *base = open_session(model);
     sn_value *want = run(base, NULL);
+    bool again = true;
     int index = 0;
-    for (;; index++) {
-        int64_t values[MOST_CONVS];
+    assert_int_equal(all.count, 3);
+    for (; again; index++) {
+        sni_finished_key keys[MOST_CONVS] = {0};
+        size_t n = 0;
         witness w = {0};
-        sn_session *session = open_session(model);
-        int found = set_all(session->main.graph, index, values);
-        sn_value *got = run(session, &w);
+        again = false;
+        for (int i = 0; i < all.count; i++) {
+            if (index >= all.of[i].count) continue;
+            keys[n].node = all.of[i].position;
+            memcpy(keys[n++].impl, all.of[i].names[index], SNI_IMPL_NAME);
+            again = true;
+        }
+        sn_value *got = run_tuned(model, keys, n, &w);
         assert_int_equal(w.count, 3);
-        for (int i = 0; i < w.count; i++)
-            if (values[i] != 1)
-                assert_int_equal(strcmp(w.impls[i], "conv_winograd_f32") == 0, values[i] != 0);
+        for (int i = 0; i < w.count; i++) {
+            if (index >= all.of[i].count) continue;
+            size_t length = strlen(w.impls[i]); /* the rest of the name is the variant */
+            assert_memory_equal(w.impls[i], all.of[i].names[index], length);
+        }
         float worst = difference(got, want);
-        if (!(worst <= 1e-4f)) fail_msg("setting %d differs by %g", index, (double)worst);
+        if (!(worst <= 1e-4f)) fail_msg("candidate %d differs by %g", index, (double)worst);
         sn_value_destroy(got);
-        sn_session_destroy(session);
-        if (!found) break;
     }
-    assert_true(index >= 4); /* estimate, direct, and two forms or more */
+    assert_true(index >= 4); /* direct sums, two sizes of tiles or more, and no more */
     sn_value_destroy(want);
     sn_session_destroy(base);
     sn_model_destroy(model);
 }
 
-/* Numbers that are no form of a convolution leave it to the direct sums. */
+/* Names that are none of a node's candidates, as a damaged file may have them, change nothing. */
 static void test_nonsense(void **state) {
     (void)state;
-    static const int64_t odd[] = {2, 16, 17, 68 + 1, 160 + 10, 255, 257, -1, INT64_MAX, INT64_MIN};
+    static const char *const odd[] = {"",
+                                      "conv_winograd_f32",
+                                      "conv_winograd_f32#2",
+                                      "conv_winograd_f32#255",
+                                      "conv_winograd_f32#4294967295",
+                                      "linear_f32",
+                                      "conv_direct_f32#7"};
     sn_model *model = load();
+    candidates all = find_candidates(model);
     sn_session *base = open_session(model);
-    sn_value *want = run(base, NULL);
+    witness estimated = {0};
+    sn_value *want = run(base, &estimated);
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        sni_finished_key keys[MOST_CONVS] = {0};
         witness w = {0};
-        sn_session *session = open_session(model);
-        sni_graph *g = session->main.graph;
-        for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
-            sni_settings s;
-            sni_ep_settings(g, n, &s);
-            if (s.count) set(g, n, s.attr, odd[i]);
+        for (int k = 0; k < all.count; k++) {
+            keys[k].node = all.of[k].position;
+            snprintf(keys[k].impl, SNI_IMPL_NAME, "%s", odd[i]);
         }
-        sn_value *got = run(session, &w);
-        for (int j = 0; j < w.count; j++) assert_string_not_equal(w.impls[j], "conv_winograd_f32");
-        assert_true(difference(got, want) <= 1e-4f);
+        sn_value *got = run_tuned(model, keys, (size_t)all.count, &w);
+        assert_memory_equal(&w, &estimated, sizeof w);
+        assert_memory_equal(sn_tensor_const_data(got), sn_tensor_const_data(want),
+                            sn_tensor_count(want) * sizeof(float));
         sn_value_destroy(got);
-        sn_session_destroy(session);
     }
     sn_value_destroy(want);
     sn_session_destroy(base);
@@ -256,18 +291,14 @@ static void check_refusals(sn_session *session) {
     sn_value_destroy(x);
 }
 
-/* Inputs are checked whether there is something to choose, nothing left to choose, or nothing at
- * all. */
+/* Inputs are checked whether there is something to choose or not. */
 static void test_inputs(void **state) {
     (void)state;
     static const char relu[] = "<ir_version: 8, opset_import: [\"\" : 18]> g (float[1,32,21,21] x) "
                                "=> (float[1,32,21,21] y) { y = Relu(x) }";
     sn_model *model = load(), *plain;
-    int64_t values[MOST_CONVS] = {0};
     sn_error err = {0};
     sn_session *session = open_session(model);
-    check_refusals(session);
-    set_all(session->main.graph, 1, values); /* as a tuned session has it */
     check_refusals(session);
     sn_session_destroy(session);
     sn_model_destroy(model);
@@ -281,8 +312,8 @@ static void test_inputs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settings), cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_tuned),    cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_candidates), cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_tuned),      cmocka_unit_test(test_failure),
         cmocka_unit_test(test_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

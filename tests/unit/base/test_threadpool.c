@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 #include "base/threadpool.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -180,18 +181,47 @@ static void many_callers_at_once(void **state) {
     }
 }
 
+/* Whether the thread with this name in /proc/self/task sleeps. One that just ended does. */
+static bool sleeps(const char *id) {
+    char path[300], line[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/stat", id);
+    FILE *f = fopen(path, "r");
+    if (!f) return true;
+    bool got = fgets(line, sizeof line, f) != NULL;
+    fclose(f);
+    const char *after_name = strrchr(line, ')');
+    return !got || (after_name && after_name[2] == 'S');
+}
+
+/* Waits until all threads but the calling one sleep. */
+static void wait_until_asleep(void) {
+    char own[32];
+    snprintf(own, sizeof own, "%d", (int)gettid());
+    for (bool awake = true; awake;) {
+        awake = false;
+        DIR *tasks = opendir("/proc/self/task");
+        assert_non_null(tasks);
+        for (const struct dirent *e; (e = readdir(tasks)) != NULL;)
+            if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0 && !sleeps(e->d_name))
+                awake = true;
+        closedir(tasks);
+        if (awake) sched_yield();
+    }
+}
+
 static void idle_pool_wakes(void **state) {
     (void)state;
     for (int i = 0; i < 5; i++) {
-        usleep(3000);
+        wait_until_asleep();
         assert_null(call_often(NULL));
     }
 }
 
 typedef struct freedom {
     cpu_set_t all;
+    pthread_t caller;
     atomic_bool less; /* a thread may not use all of them */
-    atomic_int pieces;
+    atomic_int pieces, of_workers;
 } freedom;
 
 static void compare_cpus(void *ctx, int64_t begin, int64_t end) {
@@ -200,17 +230,19 @@ static void compare_cpus(void *ctx, int64_t begin, int64_t end) {
     (void)begin, (void)end;
     if (sched_getaffinity(0, sizeof own, &own) != 0 || !CPU_EQUAL(&own, &f->all)) f->less = true;
     f->pieces++;
-    usleep(200); /* so that workers get some */
+    if (!pthread_equal(pthread_self(), f->caller)) f->of_workers++;
+    while (f->of_workers == 0) sched_yield(); /* until a worker has come */
 }
 
 /* Workers that were woken, on whatever CPU, may use all CPUs that their caller may. */
 static void woken_workers_use_any_cpu(void **state) {
     (void)state;
-    freedom f = {.less = false};
+    freedom f = {.caller = pthread_self()};
     if (sched_getaffinity(0, sizeof f.all, &f.all) != 0) skip(); /* more CPUs than the type has */
     for (int i = 0; i < 20; i++) {
+        f.of_workers = 0;
         sni_parallel_for(3, 12, 1, compare_cpus, &f);
-        usleep(1000); /* workers fall asleep */
+        wait_until_asleep();
     }
     assert_false(f.less);
     assert_int_equal(f.pieces, 20 * 12);

@@ -170,9 +170,9 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_ints(&v.e, "dilations", s->dilation, 2);
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
-    if (mode & WINOGRAD) eval_attr(&v.e, sni_attr_of_int("winograd", 1));
-    if (mode & PAIRED) eval_attr(&v.e, sni_attr_of_int("paired", 1));
-    if (mode & DIGITS) eval_attr(&v.e, sni_attr_of_int("digits", 1));
+    v.numerics = (mode & WINOGRAD ? SNI_NUMERICS_WINOGRAD : 0) |
+                 (mode & PAIRED ? SNI_NUMERICS_INNER_PRODUCT : 0) |
+                 (mode & DIGITS ? SNI_NUMERICS_EMULATED : 0);
     if (mode & FORCED)
         v.use =
             conv_row("BlockedConv", mode & DIGITS ? "conv_emulated_f32" : "conv_inner_product_f32");

@@ -254,6 +254,7 @@ static void node_init(node_case *t, float *weights, int64_t rows, uint64_t bytes
         t->in[i] = &t->types[i];
     }
     t->c.n_in = 2;
+    t->c.numerics = SNI_NUMERICS_COMPRESSED;
     t->c.in = t->in;
     t->c.constants = t->constants;
     t->c.pack = &t->pack;
@@ -262,7 +263,7 @@ static void node_init(node_case *t, float *weights, int64_t rows, uint64_t bytes
 
 static sn_status node_pack(node_case *t, sni_dense **out, sn_error *err) {
     void *state = NULL;
-    sn_status status = sni_dense_pack(&t->c, 1, false, 1, false, &state, err);
+    sn_status status = sni_dense_pack(&t->c, 1, false, 1, t->c.numerics, &state, err);
     for (int i = 0; i < t->borrows.count; i++) sni_borrow_end(&t->borrows.of[i]);
     t->borrows.count = 0;
     *out = state;

@@ -326,7 +326,8 @@ static void layers_match(void **state) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int mode = 0; mode < 8; mode++)
             if (has_tiles || sizes[i][0] * sizes[i][1] * sizes[i][2] <= 1 << 20)
-                check_layer(&v, sizes[i], mode, (int)i, "digits", "paired");
+                check_layer(&v, sizes[i], mode, (int)i, SNI_NUMERICS_EMULATED,
+                            SNI_NUMERICS_INNER_PRODUCT);
 }
 
 /* ---- Errors ---- */

@@ -20,7 +20,8 @@ static void layers_match(void **state) {
                                        {40, 47, 64},   {60, 96, 100},   {200, 1000, 512}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int mode = 0; mode < 8; mode++)
-            check_layer(&v, sizes[i], mode, (int)i, "paired", "strassen");
+            check_layer(&v, sizes[i], mode, (int)i, SNI_NUMERICS_INNER_PRODUCT,
+                        SNI_NUMERICS_STRASSEN);
 }
 
 /* ---- Products ---- */

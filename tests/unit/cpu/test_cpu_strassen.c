@@ -14,7 +14,7 @@ static void start(int64_t m, int64_t n, int64_t k, const float *x, const float *
     versus_start(&v, "ai.sinter", "Linear");
     versus_tensor(&v, SN_FLOAT32, 2, (int64_t[]){m, k}, x);
     versus_weight(&v, SN_FLOAT32, 2, (int64_t[]){k, n}, w);
-    eval_attr(&v.e, sni_attr_of_int("strassen", 1));
+    v.numerics = SNI_NUMERICS_STRASSEN;
 }
 
 static void sizes_match(void **state) {

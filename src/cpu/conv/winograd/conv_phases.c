@@ -42,13 +42,12 @@ static sni_conv_geometry phases_of(const sni_conv_geometry *g) {
 }
 
 bool sni_conv_phases_supports(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g;
     bool plain;
-    return p->winograd == 1 && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
-           sni_blocked_geometry(c, &g, &plain) && plain && g.groups == 1 && g.stride_h == 2 &&
-           g.stride_w == 2 && g.dilation_h == 1 && g.dilation_w == 1 && g.kernel_h >= 5 &&
-           g.kernel_h <= 7 && g.kernel_w >= 5 && g.kernel_w <= 7;
+    return c->node->n_out == 1 && !sni_choice_given(c, 5) && sni_blocked_geometry(c, &g, &plain) &&
+           plain && g.groups == 1 && g.stride_h == 2 && g.stride_w == 2 && g.dilation_h == 1 &&
+           g.dilation_w == 1 && g.kernel_h >= 5 && g.kernel_h <= 7 && g.kernel_w >= 5 &&
+           g.kernel_w <= 7;
 }
 
 /* A choice as it is, over phases, and by which variant. */

@@ -7,7 +7,6 @@
 #include "cpu/conv/blocked.h"
 #include "ops/core/compute.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct wino_weights {
@@ -39,24 +38,21 @@ static bool has_variant(const sni_conv_geometry *g) {
     return sni_wino_variant_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
-/* The variant for a choice: the one that its node names, or the quickest by estimate. */
+/* The variant for a choice: the one that tuning has chosen, or the quickest by estimate. */
 static bool choose(const sni_choice *c, const sni_conv_geometry *g, sni_wino_variant *variant) {
-    const sni_blocked_conv_params *p = c->params;
-    if (p->winograd == 1)
-        return sni_wino_choose(g, p->inner_product != 0, p->emulated != 0, variant);
-    if (p->winograd == TAPS) return sni_wino_variant_of_taps(g, variant);
-    if (p->winograd <= 0 || p->winograd >= TAPS ||
-        !sni_wino_variant_of(g, (int)p->winograd / 16, (int)p->winograd % 16, variant))
-        return false;
-    variant->inner_product = p->inner_product && sni_wino_takes_inner_product(g);
+    bool pair = c->numerics & SNI_NUMERICS_INNER_PRODUCT;
+    uint32_t number = c->variant % INNER_PRODUCT;
+    if (!c->variant) return sni_wino_choose(g, pair, c->numerics & SNI_NUMERICS_EMULATED, variant);
+    if (number == TAPS) return sni_wino_variant_of_taps(g, variant);
+    if (!sni_wino_variant_of(g, (int)number / 16, (int)number % 16, variant)) return false;
+    variant->inner_product = c->variant >= INNER_PRODUCT;
     return true;
 }
 
 bool sni_conv_winograd_supports(const sni_choice *c) {
-    const sni_blocked_conv_params *p = c->params;
     sni_conv_geometry g, group;
-    return p->winograd && c->node->n_out == 1 && !sni_choice_given(c, 5) &&
-           geometry_of(c, &g, &group) && has_variant(&group);
+    return c->node->n_out == 1 && !sni_choice_given(c, 5) && geometry_of(c, &g, &group) &&
+           has_variant(&group);
 }
 
 bool sni_conv_winograd_suits(const sni_choice *c) {
@@ -174,32 +170,24 @@ sn_status sni_conv_winograd_run(sni_kernel *k) {
     return SN_OK;
 }
 
-/* ---- Ways to measure ---- */
-
-void sni_cpu_wino_settings(const sni_graph *g, const sni_node *n, sni_settings *out) {
-    const sni_blocked_conv_params *p = n->params;
-    const sni_type *w = &sni_graph_value(g, n->in[1])->type;
-    const sni_ints *strides = &p->fused.conv.window.strides;
-    *out = (sni_settings){.count = 0};
-    if (p->winograd != 1 || !w->has_shape || w->rank != 4) return;
-    sni_conv_geometry shape = {.groups = 1,
-                               .kernel_h = w->dims[2],
-                               .kernel_w = w->dims[3],
-                               .stride_h = strides->n > 0 ? strides->v[0] : 1,
-                               .stride_w = strides->n > 1 ? strides->v[1] : 1,
-                               .dilation_h = 1,
-                               .dilation_w = 1};
-    *out = (sni_settings){
-        .attr = "winograd", .count = 2, .values = {1, 0}, .names = {"as estimated", "direct sums"}};
+/* Every size of tiles that the convolution has, with pairs of terms where those are allowed. */
+int sni_conv_winograd_variants(const sni_choice *c, uint32_t *out) {
+    sni_conv_geometry g, group;
+    sni_wino_variant f;
+    int count = 0;
+    if (!geometry_of(c, &g, &group)) return 0;
+    bool pair = c->numerics & SNI_NUMERICS_INNER_PRODUCT && sni_wino_takes_inner_product(&group);
     for (int points = 4; points <= SNI_WINO_POINTS; points += 2) {
-        sni_wino_variant variant;
-        int t_h = shape.kernel_h > 1 ? points : 1, t_w = shape.kernel_w > 1 ? points : 1;
-        if (!sni_wino_variant_of(&shape, t_h, t_w, &variant)) continue;
-        snprintf(out->names[out->count], sizeof out->names[0], "Winograd, %dx%d points", t_h, t_w);
-        out->values[out->count++] = 16 * t_h + t_w;
+        int t_h = group.kernel_h > 1 ? points : 1, t_w = group.kernel_w > 1 ? points : 1;
+        if (sni_wino_variant_of(&group, t_h, t_w, &f))
+            out[count++] = (uint32_t)(16 * t_h + t_w) + (pair ? INNER_PRODUCT : 0);
     }
-    sni_wino_variant taps;
-    if (!sni_wino_variant_of_taps(&shape, &taps)) return;
-    snprintf(out->names[out->count], sizeof out->names[0], "Winograd, weights in passing");
-    out->values[out->count++] = TAPS;
+    if (sni_wino_variant_of_taps(&group, &f)) out[count++] = TAPS;
+    return count;
+}
+
+uint32_t sni_conv_winograd_uses(const sni_choice *c, const void *state) {
+    const wino_weights *w = state;
+    (void)c;
+    return SNI_NUMERICS_WINOGRAD | (w->variant.inner_product ? SNI_NUMERICS_INNER_PRODUCT : 0);
 }

@@ -1,0 +1,28 @@
+/* numerics.h - families of algorithms that compute an operator otherwise than by its plain sums. A
+ * session has one mask of those that it allows. */
+#ifndef SNI_OPS_CORE_NUMERICS_H
+#define SNI_OPS_CORE_NUMERICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A bit each. All but the last round otherwise than plain sums. */
+enum {
+    SNI_NUMERICS_WINOGRAD = 1u << 0,      /* convolutions with fewer products */
+    SNI_NUMERICS_STRASSEN = 1u << 1,      /* matrix products with seven products for eight */
+    SNI_NUMERICS_INNER_PRODUCT = 1u << 2, /* Winograd's inner product */
+    SNI_NUMERICS_EMULATED = 1u << 3,      /* float products emulated on int8 tiles */
+    SNI_NUMERICS_COMPRESSED = 1u << 4     /* weights with compressed exponents: every bit is kept */
+};
+
+typedef struct sni_numerics_family {
+    const char *name;     /* as in `disabled_rules` */
+    const char *old_name; /* understood with a warning; NULL: none */
+    uint32_t bit;
+    int level; /* lowest optimisation level that allows it */
+} sni_numerics_family;
+
+/* By index; NULL past the end. */
+const sni_numerics_family *sni_numerics_get(size_t index);
+
+#endif
