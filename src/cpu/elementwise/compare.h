@@ -12,7 +12,7 @@
         each(Add) each(Sub) each(Mul) each(Xor) each(Max) each(Min)
 
 /* Tables are indexed by sn_dtype; NULL: none for that type. */
-struct sni_compare {
+struct sni_compare_kernels {
 #define SNI_FIELD(op) sni_binary_fn op[SNI_DTYPE_COUNT];
     SNI_COMPARE_BINARY(SNI_FIELD)
 #undef SNI_FIELD

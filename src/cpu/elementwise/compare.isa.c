@@ -29,7 +29,7 @@
 #include "ops/core/one_type.inc.h"
 #undef BODY
 
-SNI_DEFINE_TABLE(sni_compare) = {
+SNI_DEFINE_TABLE(sni_compare_kernels) = {
     .Equal = {SNI_EACH_NUMBER(equal), [SN_BOOL] = equal_b8},
     .Greater = {SNI_EACH_NUMBER(greater)},
     .GreaterOrEqual = {SNI_EACH_NUMBER(greater_or_equal)},

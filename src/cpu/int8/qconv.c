@@ -219,17 +219,21 @@ static void view_row(const patches *p, int64_t in_row, int64_t tap, int64_t firs
     memset(v->mask + to + lo - first, 255, (size_t)(hi - lo));
 }
 
-/* The view of one tap for the panel that starts at output (row, at), number n0. */
-static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, int64_t n0, int64_t row,
-                     int64_t at, int64_t cols, view *v) {
+/* The columns of a panel: outputs n0, n0 + 1, ... (`cols` of them), the first at (row, at). */
+typedef struct columns {
+    int64_t n0, row, at, cols;
+} columns;
+
+/* The view of one tap for a panel. */
+static void view_tap(const patches *p, int64_t tap_h, int64_t tap_w, const columns *c, view *v) {
     const sni_window *w = p->w;
-    int64_t found = 0;
+    int64_t found = 0, row = c->row, at = c->at;
     v->n_runs = 0;
     memset(v->mask, 0, sizeof v->mask);
     int64_t down = tap_h * w->dilation[0] - w->begin[0];
-    v->shift = n0 + down * w->in[1] + tap_w * w->dilation[1] - w->begin[1];
-    for (int64_t done = 0; done < cols; row++, at = 0) {
-        int64_t count = w->out[1] - at < cols - done ? w->out[1] - at : cols - done;
+    v->shift = c->n0 + down * w->in[1] + tap_w * w->dilation[1] - w->begin[1];
+    for (int64_t done = 0; done < c->cols; row++, at = 0) {
+        int64_t count = w->out[1] - at < c->cols - done ? w->out[1] - at : c->cols - done;
         view_row(p, row * w->stride[0] + down, tap_w, at, count, done, v);
         done += count;
     }
@@ -273,7 +277,7 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
     int group = p->kernels->group;
     uint8_t copies[SNI_INT_GROUP][SNI_INT_NR], none[SNI_INT_NR];
     const uint8_t *rows[SNI_INT_GROUP];
-    int64_t row = n0 / p->w->out[1], at = n0 % p->w->out[1];
+    const columns c = {n0, n0 / p->w->out[1], n0 % p->w->out[1], cols};
     view v;
     memset(none, p->flip, sizeof none);
     if (p->pixels && cols == p->kernels->nr) {
@@ -282,10 +286,10 @@ static void fill_patches(const void *ctx, int64_t n0, int64_t cols, int32_t *pan
     }
     for (int64_t h = 0; h < p->w->kernel[0]; h++)
         for (int64_t w = 0; w < p->w->kernel[1]; w++) {
-            view_tap(p, h, w, n0, row, at, cols, &v);
-            for (int64_t c = 0; c < p->depth; c += group, panel += p->kernels->nr) {
+            view_tap(p, h, w, &c, &v);
+            for (int64_t i = 0; i < p->depth; i += group, panel += p->kernels->nr) {
                 for (int g = 0; g < group; g++)
-                    rows[g] = c + g < p->channels ? view_channel(p, &v, c + g, copies[g]) : none;
+                    rows[g] = i + g < p->channels ? view_channel(p, &v, i + g, copies[g]) : none;
                 p->kernels->interleave(rows, p->flip, false, panel);
             }
         }

@@ -1,4 +1,4 @@
-/* attention_core.c - the one attention of the reference kernels. */
+/* attention_core.c - the attention that all reference kernels of attention operators share. */
 #include "ops/attention/attention_core.h"
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
-/* BeamSearch: text from a decoder that is a subgraph. Of every batch the likeliest sequences so far
- * go on together; those that end are kept, and the best of all come out. */
+/* BeamSearch of com.microsoft: text from a decoder that is a subgraph. The most likely sequences of
+ * every batch are continued together; finished ones are kept, and the best of all are returned. */
 #include "base/checked.h"
 #include "ops/core/compute.h"
 #include "ops/attention/generation.h"

@@ -1,4 +1,4 @@
-/* generation.c - decoders token by token. */
+/* generation.c - running a decoder subgraph token by token, for GreedySearch and BeamSearch. */
 #include "ops/attention/generation.h"
 
 #include "base/checked.h"

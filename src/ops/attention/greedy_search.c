@@ -1,4 +1,5 @@
-/* GreedySearch: text from a decoder that is a subgraph, the likeliest token at every step. */
+/* GreedySearch of com.microsoft: text from a decoder that is a subgraph, with the most likely token
+ * at every step. */
 #include "ops/attention/generation.h"
 #include "ops/core/wide.h"
 

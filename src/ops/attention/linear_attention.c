@@ -1,5 +1,5 @@
-/* LinearAttention: keys and values written step by step into a state of fixed size, which decays,
- * is corrected (delta rule), and is read by the queries. */
+/* LinearAttention: keys and values are added step by step to a state of fixed size, which decays,
+ * may be corrected (delta rule), and is read by the queries. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"

@@ -1,4 +1,4 @@
-/* Loop: a subgraph run while a condition holds, a number of times at the most. */
+/* Loop: a subgraph that runs while a condition holds, at most a given number of times. */
 #include "base/checked.h"
 #include "ops/core/body_util.h"
 #include "ops/core/seq_util.h"

@@ -1,4 +1,4 @@
-/* Scan: a subgraph run over slices of its inputs along an axis, with carried values, and with
+/* Scan: a subgraph that runs over slices of its inputs along an axis, with carried values and with
  * outputs that are stacked slices. */
 #include "ops/core/body_util.h"
 #include "ops/control/scan.h"

@@ -1,4 +1,4 @@
-/* Conversion of whole tensors to and from the type a kernel computes in. */
+/* compute.c - conversion of whole tensors to and from the type that a kernel computes in. */
 #include "ops/core/compute.h"
 
 #include "base/checked.h"

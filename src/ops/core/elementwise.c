@@ -1,6 +1,6 @@
-/* elementwise.c - see elementwise.h. A job's axes are merged where all operands allow it; threads
- * take ranges of output elements and walk them in runs along the innermost axis, where an operand
- * either advances with the output or stands still. */
+/* elementwise.c - see elementwise.h. A job's axes are merged where all operands allow it. Threads
+ * take ranges of output elements and process them in runs along the innermost axis, where an
+ * operand either advances with the output or stays the same. */
 #include "ops/core/elementwise.h"
 
 #include "base/threadpool.h"

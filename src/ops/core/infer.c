@@ -1,4 +1,4 @@
-/* infer.c - what operators' inference functions are made of, and one call of them. */
+/* infer.c - helpers of operators' inference functions, and one call of them. */
 #include "ops/core/op.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Positions of keys by hash. */
+/* lookup.c - a hash index with linear probing. */
 #include "ops/core/lookup.h"
 
 #include "ops/core/tensor_util.h"

@@ -1,4 +1,5 @@
-/* node.c - from a node as the file has it to the form its operator's functions expect. */
+/* node.c - brings a node from its form in the file to the form that its operator's functions
+ * expect. */
 #include "ops/core/arity.h"
 #include "ops/core/op.h"
 

@@ -1,4 +1,4 @@
-/* seq_util.c - values other than tensors, and tensors in rows. */
+/* seq_util.c - values other than tensors, and joining tensors. */
 #include "ops/core/seq_util.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-/* tensor_util.c - what many kernels need: indices, strides, walks over positions, copies. */
+/* tensor_util.c - helpers of kernels: indices, strides, walks over positions, copies. */
 #include "ops/core/tensor_util.h"
 
 #include "base/floats.h"

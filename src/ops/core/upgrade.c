@@ -1,4 +1,4 @@
-/* upgrade.c - what operators' upgrade functions are made of. */
+/* upgrade.c - helpers of operators' upgrade functions. */
 #include "ops/core/op.h"
 
 #include "base/floats.h"

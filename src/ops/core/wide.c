@@ -1,4 +1,4 @@
-/* Float tensors as float or double. */
+/* wide.c - float tensors as float or double. */
 #include "ops/core/wide.h"
 
 #include "base/checked.h"

@@ -1,4 +1,4 @@
-/* Activation functions by name. */
+/* activation.c - activation functions by name, and over rows. */
 #include "ops/math/activation.h"
 
 #include "base/threadpool.h"

@@ -1,4 +1,4 @@
-/* ArgMax and ArgMin: where the largest or smallest element along an axis stands. */
+/* ArgMax and ArgMin: the position of the largest or smallest element along an axis. */
 #include "base/threadpool.h"
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"

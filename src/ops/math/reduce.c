@@ -1,4 +1,4 @@
-/* The driver of the reductions. */
+/* reduce.c - the driver of the reductions: threads, and the order in which memory is read. */
 #include "ops/math/reduce.h"
 
 #include "base/floats.h"

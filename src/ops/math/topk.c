@@ -1,5 +1,5 @@
-/* TopK: the k largest or smallest elements along an axis, and where they stand. The result is
- * always sorted, which `sorted` = 0 allows too. */
+/* TopK: the k largest or smallest elements along an axis, and their positions. The result is always
+ * sorted, which `sorted` = 0 allows too. */
 #include "base/floats.h"
 #include "base/threadpool.h"
 #include "ops/core/shape_util.h"

@@ -1,4 +1,4 @@
-/* Where: elements of one of two tensors, as a third of bools says. */
+/* Where: elements of one of two tensors, chosen by a tensor of bools. */
 #include "ops/core/elementwise.h"
 
 #define BODY "ops/math/where.inc.c"

@@ -1,5 +1,6 @@
-/* The matrix product: cut C into blocks of columns (and of rows when there are few columns), bring
- * the rows of B a block needs into a small panel, and sum tiles of MR x NR in registers. */
+/* matmul_core.c - the reference matrix product. C is divided into blocks of columns (and of rows
+ * when there are few columns); the rows of B that a block needs are copied to a small panel, and
+ * tiles of MR x NR are summed in registers. */
 #include "ops/core/kernel_hooks.h"
 
 #include "base/threadpool.h"

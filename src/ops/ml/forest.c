@@ -1,4 +1,4 @@
-/* Making, checking and walking forests. */
+/* forest.c - making, checking and walking forests of decision trees. */
 #include "ops/ml/forest.h"
 
 #include "ops/core/tensor_util.h"

@@ -1,4 +1,4 @@
-/* Rows of features, class labels and final scores. */
+/* ml.c - helpers of ai.onnx.ml: rows of features, class labels and final scores. */
 #include "ops/ml/ml.h"
 
 #include <math.h>

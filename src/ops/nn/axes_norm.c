@@ -1,5 +1,6 @@
-/* LpNormalization and MeanVarianceNormalization: elements along some axes divided by their norm, or
- * brought to mean 0 and variance 1. The axes are brought to the end, and back when done. */
+/* LpNormalization and MeanVarianceNormalization: elements along some axes are divided by their
+ * norm, or normalised to mean 0 and variance 1. The axes are moved to the end first, and back
+ * afterwards. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
 #include "ops/core/kernel_hooks.h"

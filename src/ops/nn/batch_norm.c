@@ -1,5 +1,5 @@
-/* BatchNormalization: each channel brought to mean 0 and variance 1 (by given statistics, or by its
- * own in training mode), then scaled and shifted. */
+/* BatchNormalization: each channel is normalised to mean 0 and variance 1 (by given statistics, or
+ * by its own in training mode), then scaled and shifted. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
 

@@ -1,5 +1,5 @@
-/* BifurcationDetector, for decoding that guesses: takes over what was predicted up to the first
- * token that differs from the source, and looks where in the source the text goes on. */
+/* BifurcationDetector of com.microsoft, for speculative decoding: accepts the predicted tokens up
+ * to the first that differs from the source, and finds where in the source the text continues. */
 #include "ops/core/op.h"
 #include "ops/core/tensor_util.h"
 

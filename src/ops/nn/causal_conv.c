@@ -1,5 +1,5 @@
-/* CausalConvWithState: each channel convolved along time with its past, of which the last part is
- * handed on. */
+/* CausalConvWithState: depthwise convolution of each channel along time with its past, whose last
+ * part is an output. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
 

@@ -1,4 +1,4 @@
-/* Convolution on top of the matrix product: shapes, the gathered operand, groups and batch. */
+/* conv_core.c - convolution as a matrix product: shapes, the gathered operand, groups and batch. */
 #include "ops/nn/conv_core.h"
 
 #include "base/checked.h"

@@ -1,9 +1,8 @@
-/* conv_panel.inc.c - template: gathers a panel of the im2col matrix of a convolution: rows (channel,
- * tap) and columns (output position).
- *   S         the element type of the input
- *   T         the element type of the panel
- *   LOAD(v)   the T of an element v of the input; it may use `zero`, the input's zero point
- * Instances: conv_core.c, for float, double, and int8_t and uint8_t with int32_t panels. */
+/* conv_panel.inc.c - template: gathers a panel of the im2col matrix of a convolution: rows
+ * (channel, tap) and columns (output position). S         the element type of the input T the
+ * element type of the panel LOAD(v)   the T of an element v of the input; it may use `zero`, the
+ * input's zero point Instances: conv_core.c, for float, double, and int8_t and uint8_t with int32_t
+ * panels. */
 
 static void FN(gather_run)(const sni_window *w, const S *row, int64_t tap, int64_t o0, int64_t n,
                            int32_t zero, T *dst) {

@@ -1,4 +1,4 @@
-/* ConvTranspose: every input element adds its kernel, times itself, to the output. */
+/* ConvTranspose: every input element adds the kernel, multiplied by it, to the output. */
 #include "base/checked.h"
 #include "ops/nn/col2im.h"
 #include "ops/core/compute.h"

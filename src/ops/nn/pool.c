@@ -1,4 +1,4 @@
-/* The walk of all pools over their output rows. */
+/* pool.c - the loop of all pools over their output rows. */
 #include "ops/nn/pool.h"
 
 #include "ops/core/compute.h"

@@ -1,4 +1,5 @@
-/* Interpolation along axes: a table of taps per axis, applied one axis after the other. */
+/* resize_run.c - interpolation along axes: a table of taps per axis, applied to one axis after the
+ * other. */
 #include "ops/nn/resize.h"
 
 #include "base/checked.h"

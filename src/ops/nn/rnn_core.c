@@ -1,5 +1,5 @@
-/* RNN, GRU, LSTM: one direction after the other; the input's part of all gates is one matrix
- * product, then step by step the state's part and the cell. */
+/* rnn_core.c - the reference of RNN, GRU and LSTM: one direction after the other; the input's part
+ * of all gates is one matrix product, then each step adds the state's part and applies the cell. */
 #include "ops/nn/rnn_core.h"
 
 #include "ops/core/compute.h"

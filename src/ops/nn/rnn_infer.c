@@ -1,4 +1,4 @@
-/* RNN, GRU, LSTM: activations and shapes. */
+/* rnn_infer.c - RNN, GRU and LSTM: activations and shapes. */
 #include "base/checked.h"
 #include "ops/nn/rnn_core.h"
 

@@ -1,4 +1,4 @@
-/* RoiAlign: regions of images brought to one size by sampling between elements. */
+/* RoiAlign: regions of images, resampled to one size by bilinear interpolation. */
 #include "ops/nn/roi_align.h"
 
 #include "ops/core/compute.h"

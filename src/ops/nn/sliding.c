@@ -1,4 +1,4 @@
-/* Sliding windows: attribute checks, sizes, and the walk over rows. */
+/* sliding.c - sliding windows: attribute checks, sizes, and the walk over rows. */
 #include "ops/nn/sliding.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* WordConvEmbedding: a vector for each word, from the vectors of its characters: a convolution over
- * them, tanh, and the largest value of each filter. */
+/* WordConvEmbedding of com.microsoft: a vector for each word from the vectors of its characters: a
+ * convolution over them, tanh, and the maximum of each filter. */
 #include "ops/math/activation.h"
 #include "ops/core/compute.h"
 #include "ops/matmul/matmul_core.h"

@@ -1,4 +1,4 @@
-/* Products with matrices of 2, 4 or 8 bits. */
+/* nbits.c - the reference product with matrices of 2, 4 or 8 bits. */
 #include "ops/quant/nbits.h"
 
 #include "ops/core/compute.h"

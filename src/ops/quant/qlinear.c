@@ -1,4 +1,4 @@
-/* Bytes with a scale and a zero point. */
+/* qlinear.c - tensors of bytes with a scale and a zero point. */
 #include "ops/quant/qlinear.h"
 
 #include "base/threadpool.h"

@@ -1,4 +1,4 @@
-/* Scales and zero points. */
+/* quant.c - scales and zero points. */
 #include "ops/quant/quant.h"
 
 #include "ops/core/tensor_util.h"

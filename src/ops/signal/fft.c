@@ -1,5 +1,5 @@
-/* Fourier transforms: radix 2 where the length is a power of two, otherwise as a convolution with
- * a chirp (Bluestein's algorithm), which radix 2 can do. */
+/* fft.c - Fourier transforms: radix 2 where the length is a power of two, otherwise as a
+ * convolution with a chirp (Bluestein's algorithm), which radix 2 computes. */
 #include "ops/signal/fft.h"
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
-/* TensorScatter: new entries written into a cache along its sequence axis, from a position of its
- * own for each sample of the batch. */
+/* TensorScatter: writes new entries into a cache along its sequence axis, at a position of its own
+ * for each sample of the batch. */
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"
 

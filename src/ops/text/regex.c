@@ -1,8 +1,6 @@
-/* Compiling regular expressions: a recursive-descent parser that writes the matcher's program as
- * it reads. A repeated part is read again for each copy. */
-#include "ops/text/regex_impl.h"
-
-#include "ops/text/unicode.h"
+/* regex.c - compiles regular expressions: a recursive-descent parser that writes the matcher's
+ * program while it reads. A repeated part is read again for each copy. */
+#include "ops/text/regex_parse.h"
 
 #include <stdlib.h>
 
@@ -13,41 +11,13 @@ enum {
     REPEAT_LIMIT = 1000   /* as RE2 */
 };
 
-typedef struct parser {
-    sni_str text;
-    size_t at;
-    sni_regex *out;
-    int depth, work;
-    bool fold, multi_line, dot_all; /* flags in force */
-    bool quoted;                    /* between \Q and \E */
-    sn_error *err;
-} parser;
-
-static sn_status parse_alternatives(parser *p);
-
-static sn_status bad(parser *p, const char *what) {
-    return sni_fail(p->err, SN_INVALID_MODEL, "pattern, byte %zu: %s", p->at, what);
-}
-
-static bool more(const parser *p) {
-    return p->at < p->text.n;
-}
-
-static char peek(const parser *p) {
-    return more(p) ? p->text.p[p->at] : '\0';
-}
-
-static bool take(parser *p, const char *literal) {
-    size_t n = strlen(literal);
-    if (p->text.n - p->at < n || memcmp(p->text.p + p->at, literal, n) != 0) return false;
-    p->at += n;
-    return true;
-}
+static sn_status parse_alternatives(sni_regex_parser *p);
 
 /* ---- Program ---- */
 
 /* Room for one more element of `size` bytes. */
-static sn_status grow(parser *p, void **array, int32_t count, int32_t *room, size_t size) {
+static sn_status grow(sni_regex_parser *p, void **array, int32_t count, int32_t *room,
+                      size_t size) {
     if (count < *room) return SN_OK;
     if (count >= STEP_LIMIT)
         return sni_fail(p->err, SN_LIMIT, "the pattern needs more than %d steps", STEP_LIMIT);
@@ -59,7 +29,7 @@ static sn_status grow(parser *p, void **array, int32_t count, int32_t *room, siz
     return SN_OK;
 }
 
-static sn_status emit(parser *p, sni_regex_code code, int32_t x, int32_t y) {
+static sn_status emit(sni_regex_parser *p, sni_regex_code code, int32_t x, int32_t y) {
     sni_regex *r = p->out;
     void *steps = r->steps;
     sn_status status = grow(p, &steps, r->n_steps, &r->steps_room, sizeof *r->steps);
@@ -69,7 +39,7 @@ static sn_status emit(parser *p, sni_regex_code code, int32_t x, int32_t y) {
 }
 
 /* Inserts a step before step `at`, and moves the targets of jumps from there on. */
-static sn_status insert_split(parser *p, int32_t at) {
+static sn_status insert_split(sni_regex_parser *p, int32_t at) {
     SN_TRY(emit(p, SNI_REGEX_SPLIT, 0, 0));
     sni_regex *r = p->out;
     for (int32_t i = r->n_steps - 1; i > at; i--) {
@@ -84,7 +54,7 @@ static sn_status insert_split(parser *p, int32_t at) {
     return SN_OK;
 }
 
-static sn_status add_range(parser *p, int32_t low, int32_t high) {
+sn_status sni_regex_add_range(sni_regex_parser *p, int32_t low, int32_t high) {
     sni_regex *r = p->out;
     void *ranges = r->ranges;
     sn_status status = grow(p, &ranges, r->n_ranges, &r->ranges_room, sizeof *r->ranges);
@@ -94,7 +64,7 @@ static sn_status add_range(parser *p, int32_t low, int32_t high) {
 }
 
 /* A step for a set whose ranges are those added since `first`. */
-static sn_status emit_set(parser *p, int32_t first, bool negated, bool fold) {
+static sn_status emit_set(sni_regex_parser *p, int32_t first, bool negated, bool fold) {
     sni_regex *r = p->out;
     void *sets = r->sets;
     sn_status status = grow(p, &sets, r->n_sets, &r->sets_room, sizeof *r->sets);
@@ -104,181 +74,26 @@ static sn_status emit_set(parser *p, int32_t first, bool negated, bool fold) {
     return emit(p, SNI_REGEX_SET, r->n_sets - 1, 0);
 }
 
-static sn_status emit_char(parser *p, int32_t c) {
+static sn_status emit_char(sni_regex_parser *p, int32_t c) {
     int32_t first = p->out->n_ranges;
-    SN_TRY(add_range(p, c, c));
+    SN_TRY(sni_regex_add_range(p, c, c));
     return emit_set(p, first, false, p->fold);
 }
 
-/* ---- Characters and classes ---- */
-
-static sn_status take_code_point(parser *p, int32_t *c) {
-    size_t length;
-    *c = sni_utf8_decode(p->text, p->at, &length);
-    if (*c < 0) return bad(p, "no valid UTF-8");
-    p->at += length;
-    return SN_OK;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static sn_status take_hex(parser *p, int32_t *c) { /* after \x */
-    bool braces = take(p, "{");
-    int32_t v = 0, digits = 0;
-    for (; more(p) && hex_digit(peek(p)) >= 0 && (braces || digits < 2); digits++, p->at++) {
-        v = v * 16 + hex_digit(peek(p));
-        if (v > SNI_REGEX_LAST) return bad(p, "no code point");
-    }
-    if (digits == 0 || (!braces && digits != 2) || (braces && !take(p, "}")))
-        return bad(p, "a hexadecimal escape that does not end");
-    *c = v;
-    return SN_OK;
-}
-
-/* A class by letter, \d \s \w; false if it is none. Adds its ranges, or those of its complement. */
-static sn_status add_perl_class(parser *p, char letter, bool *found) {
-    static const sni_regex_range digit[] = {{'0', '9'}},
-                                 space[] = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}},
-                                 words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    const sni_regex_range *ranges;
-    int count;
-    char kind = (char)(letter | 0x20);
-    *found = kind == 'd' || kind == 's' || kind == 'w';
-    if (!*found) return SN_OK;
-    ranges = kind == 'd' ? digit : kind == 's' ? space : words;
-    count = kind == 'd' ? 1 : kind == 's' ? 3 : 4;
-    int32_t low = 0;
-    for (int i = 0; i < count; i++) {
-        if (letter == kind) {
-            SN_TRY(add_range(p, ranges[i].low, ranges[i].high));
-        } else { /* the gaps */
-            if (ranges[i].low > low) SN_TRY(add_range(p, low, ranges[i].low - 1));
-            low = ranges[i].high + 1;
-        }
-    }
-    return letter == kind ? SN_OK : add_range(p, low, SNI_REGEX_LAST);
-}
-
-/* An escape that stands for one code point, after the backslash. */
-static sn_status take_escape(parser *p, int32_t *c) {
-    static const char letters[] = "afnrtv", values[] = "\a\f\n\r\t\v";
-    char e = peek(p);
-    if (!more(p)) return bad(p, "a backslash at the end");
-    const char *letter = e ? strchr(letters, e) : NULL;
-    if (letter) {
-        p->at++;
-        *c = values[letter - letters];
-        return SN_OK;
-    }
-    if (take(p, "x")) return take_hex(p, c);
-    if (e >= '0' && e <= '7' &&
-        (e == '0' ||
-         (p->at + 1 < p->text.n && p->text.p[p->at + 1] >= '0' && p->text.p[p->at + 1] <= '7'))) {
-        *c = 0;
-        for (int i = 0; i < 3 && peek(p) >= '0' && peek(p) <= '7'; i++, p->at++)
-            *c = *c * 8 + (peek(p) - '0');
-        return SN_OK;
-    }
-    bool alphanumeric = hex_digit(e) >= 0 || (e >= 'g' && e <= 'z') || (e >= 'G' && e <= 'Z');
-    if (alphanumeric) return bad(p, "an escape that is not supported");
-    return take_code_point(p, c);
-}
-
-static sn_status add_posix_class(parser *p, bool *found) {
-    static const struct {
-        const char *name;
-        sni_regex_range ranges[4];
-        int count;
-    } classes[] = {
-        {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
-        {"alpha", {{'A', 'Z'}, {'a', 'z'}}, 2},
-        {"ascii", {{0, 127}}, 1},
-        {"blank", {{'\t', '\t'}, {' ', ' '}}, 2},
-        {"cntrl", {{0, 31}, {127, 127}}, 2},
-        {"digit", {{'0', '9'}}, 1},
-        {"graph", {{'!', '~'}}, 1},
-        {"lower", {{'a', 'z'}}, 1},
-        {"print", {{' ', '~'}}, 1},
-        {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
-        {"space", {{'\t', '\r'}, {' ', ' '}}, 2},
-        {"upper", {{'A', 'Z'}}, 1},
-        {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-        {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
-    };
-    *found = false;
-    if (!take(p, "[:")) return SN_OK;
-    bool negated = take(p, "^");
-    for (size_t i = 0; i < sizeof classes / sizeof *classes && !*found; i++) {
-        size_t start = p->at;
-        if (!take(p, classes[i].name) || !take(p, ":]")) {
-            p->at = start;
-            continue;
-        }
-        *found = true;
-        int32_t low = 0;
-        for (int j = 0; j < classes[i].count; j++) {
-            const sni_regex_range *r = &classes[i].ranges[j];
-            if (!negated) {
-                SN_TRY(add_range(p, r->low, r->high));
-            } else {
-                if (r->low > low) SN_TRY(add_range(p, low, r->low - 1));
-                low = r->high + 1;
-            }
-        }
-        if (negated) SN_TRY(add_range(p, low, SNI_REGEX_LAST));
-    }
-    return *found ? SN_OK : bad(p, "no class of that name");
-}
-
-static sn_status class_char(parser *p, int32_t *c) {
-    return take(p, "\\") ? take_escape(p, c) : take_code_point(p, c);
-}
-
-/* One item of a class: a code point, a range, or a class by name. */
-static sn_status parse_class_item(parser *p) {
-    bool found = false;
-    SN_TRY(add_posix_class(p, &found));
-    if (found) return SN_OK;
-    if (peek(p) == '\\' && p->at + 1 < p->text.n) {
-        SN_TRY(add_perl_class(p, p->text.p[p->at + 1], &found));
-        if (found) {
-            p->at += 2;
-            return SN_OK;
-        }
-    }
-    int32_t low = 0, high;
-    SN_TRY(class_char(p, &low));
-    high = low;
-    if (peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
-        p->at++;
-        SN_TRY(class_char(p, &high));
-        if (high < low) return bad(p, "a range that runs backwards");
-    }
-    return add_range(p, low, high);
-}
-
-static sn_status parse_class(parser *p) { /* after [ */
-    bool negated = take(p, "^");
+static sn_status parse_class(sni_regex_parser *p) { /* after [ */
+    bool negated;
     int32_t first = p->out->n_ranges;
-    for (bool start = true; start || peek(p) != ']'; start = false) {
-        if (!more(p)) return bad(p, "a [ without its ]");
-        SN_TRY(parse_class_item(p));
-    }
-    p->at++;
+    SN_TRY(sni_regex_take_class(p, &negated));
     return emit_set(p, first, negated, p->fold);
 }
 
 /* ---- Groups ---- */
 
-static sn_status parse_flags(parser *p, bool *scoped) { /* after (? */
+static sn_status parse_flags(sni_regex_parser *p, bool *scoped) { /* after (? */
     bool value = true;
     for (;;) {
-        char c = peek(p);
-        if (!more(p)) return bad(p, "a group that does not end");
+        char c = sni_regex_peek(p);
+        if (!sni_regex_more(p)) return sni_regex_bad(p, "a group that does not end");
         p->at++;
         if (c == 'i')
             p->fold = value;
@@ -292,18 +107,18 @@ static sn_status parse_flags(parser *p, bool *scoped) { /* after (? */
             *scoped = c == ':';
             return SN_OK;
         } else if (c != 'U') /* swaps greedy and not: all the same for a full match */
-            return bad(p, "a kind of group that is not supported");
+            return sni_regex_bad(p, "a kind of group that is not supported");
     }
 }
 
-static sn_status parse_group(parser *p) { /* after ( */
+static sn_status parse_group(sni_regex_parser *p) { /* after ( */
     bool fold = p->fold, multi_line = p->multi_line, dot_all = p->dot_all, scoped = true;
-    if (take(p, "?P<") ||
+    if (sni_regex_take(p, "?P<") ||
         (p->text.n - p->at > 2 && memcmp(p->text.p + p->at, "?<", 2) == 0 &&
-         p->text.p[p->at + 2] != '=' && p->text.p[p->at + 2] != '!' && take(p, "?<"))) {
-        while (more(p) && peek(p) != '>') p->at++;
-        if (!take(p, ">")) return bad(p, "a group name that does not end");
-    } else if (take(p, "?")) {
+         p->text.p[p->at + 2] != '=' && p->text.p[p->at + 2] != '!' && sni_regex_take(p, "?<"))) {
+        while (sni_regex_more(p) && sni_regex_peek(p) != '>') p->at++;
+        if (!sni_regex_take(p, ">")) return sni_regex_bad(p, "a group name that does not end");
+    } else if (sni_regex_take(p, "?")) {
         SN_TRY(parse_flags(p, &scoped));
         if (!scoped) return SN_OK; /* flags to the end of the enclosing group */
     }
@@ -311,7 +126,7 @@ static sn_status parse_group(parser *p) { /* after ( */
         return sni_fail(p->err, SN_LIMIT, "the pattern nests deeper than %d groups", DEPTH_LIMIT);
     SN_TRY(parse_alternatives(p));
     p->depth--;
-    if (!take(p, ")")) return bad(p, "a ( without its )");
+    if (!sni_regex_take(p, ")")) return sni_regex_bad(p, "a ( without its )");
     p->fold = fold;
     p->multi_line = multi_line;
     p->dot_all = dot_all;
@@ -322,103 +137,103 @@ static sn_status parse_group(parser *p) { /* after ( */
 
 /* One literal between \Q and \E; the last one takes the \E too, so that a repetition after it is
  * that of the literal. */
-static sn_status parse_quoted(parser *p) {
+static sn_status parse_quoted(sni_regex_parser *p) {
     int32_t c = 0;
-    SN_TRY(take_code_point(p, &c));
-    if (take(p, "\\E")) p->quoted = false;
+    SN_TRY(sni_regex_take_code_point(p, &c));
+    if (sni_regex_take(p, "\\E")) p->quoted = false;
     return emit_char(p, c);
 }
 
-static sn_status parse_backslash(parser *p) {
-    if (take(p, "A")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_TEXT_START, 0);
-    if (take(p, "z")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_TEXT_END, 0);
-    if (take(p, "b")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_WORD_EDGE, 0);
-    if (take(p, "B")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_NO_WORD_EDGE, 0);
-    if (take(p, "Q")) {
-        p->quoted = more(p) && !take(p, "\\E");
+static sn_status parse_backslash(sni_regex_parser *p) {
+    if (sni_regex_take(p, "A")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_TEXT_START, 0);
+    if (sni_regex_take(p, "z")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_TEXT_END, 0);
+    if (sni_regex_take(p, "b")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_WORD_EDGE, 0);
+    if (sni_regex_take(p, "B")) return emit(p, SNI_REGEX_ASSERT, SNI_REGEX_NO_WORD_EDGE, 0);
+    if (sni_regex_take(p, "Q")) {
+        p->quoted = sni_regex_more(p) && !sni_regex_take(p, "\\E");
         return SN_OK;
     }
     bool found = false;
     int32_t first = p->out->n_ranges, c = 0;
-    if (more(p)) SN_TRY(add_perl_class(p, peek(p), &found));
+    if (sni_regex_more(p)) SN_TRY(sni_regex_add_perl_class(p, sni_regex_peek(p), &found));
     if (found) {
         p->at++;
         return emit_set(p, first, false, false);
     }
-    SN_TRY(take_escape(p, &c));
+    SN_TRY(sni_regex_take_escape(p, &c));
     return emit_char(p, c);
 }
 
-static sn_status parse_atom(parser *p) {
+static sn_status parse_atom(sni_regex_parser *p) {
     if (++p->work > WORK_LIMIT)
         return sni_fail(p->err, SN_LIMIT, "the pattern is too large when written out");
     if (p->quoted) return parse_quoted(p);
-    if (take(p, "(")) return parse_group(p);
-    if (take(p, "[")) return parse_class(p);
-    if (take(p, "\\")) return parse_backslash(p);
-    if (take(p, "^"))
+    if (sni_regex_take(p, "(")) return parse_group(p);
+    if (sni_regex_take(p, "[")) return parse_class(p);
+    if (sni_regex_take(p, "\\")) return parse_backslash(p);
+    if (sni_regex_take(p, "^"))
         return emit(p, SNI_REGEX_ASSERT,
                     p->multi_line ? SNI_REGEX_LINE_START : SNI_REGEX_TEXT_START, 0);
-    if (take(p, "$"))
+    if (sni_regex_take(p, "$"))
         return emit(p, SNI_REGEX_ASSERT, p->multi_line ? SNI_REGEX_LINE_END : SNI_REGEX_TEXT_END,
                     0);
-    if (take(p, ".")) {
+    if (sni_regex_take(p, ".")) {
         int32_t first = p->out->n_ranges;
-        if (!p->dot_all) SN_TRY(add_range(p, '\n', '\n'));
+        if (!p->dot_all) SN_TRY(sni_regex_add_range(p, '\n', '\n'));
         return emit_set(p, first, true, false);
     }
-    if (peek(p) == '*' || peek(p) == '+' || peek(p) == '?')
-        return bad(p, "a repetition of nothing");
+    if (sni_regex_peek(p) == '*' || sni_regex_peek(p) == '+' || sni_regex_peek(p) == '?')
+        return sni_regex_bad(p, "a repetition of nothing");
     int32_t c = 0;
-    SN_TRY(take_code_point(p, &c));
+    SN_TRY(sni_regex_take_code_point(p, &c));
     return emit_char(p, c);
 }
 
 /* ---- Repetition ---- */
 
-static bool take_number(parser *p, int *out) {
+static bool take_number(sni_regex_parser *p, int *out) {
     int v = 0;
     size_t start = p->at;
-    for (; peek(p) >= '0' && peek(p) <= '9'; p->at++)
-        if (v <= REPEAT_LIMIT) v = v * 10 + (peek(p) - '0');
+    for (; sni_regex_peek(p) >= '0' && sni_regex_peek(p) <= '9'; p->at++)
+        if (v <= REPEAT_LIMIT) v = v * 10 + (sni_regex_peek(p) - '0');
     *out = v;
     return p->at > start;
 }
 
 /* {n}, {n,} or {n,m}; anything else in braces is literal, as in RE2. */
-static bool take_braces(parser *p, int *least, int *most) {
+static bool take_braces(sni_regex_parser *p, int *least, int *most) {
     size_t start = p->at;
-    if (take(p, "{") && take_number(p, least)) {
+    if (sni_regex_take(p, "{") && take_number(p, least)) {
         *most = *least;
-        if (take(p, ",") && !take_number(p, most)) *most = -1;
-        if (take(p, "}")) return true;
+        if (sni_regex_take(p, ",") && !take_number(p, most)) *most = -1;
+        if (sni_regex_take(p, "}")) return true;
     }
     p->at = start;
     return false;
 }
 
 /* *least < 0: there is no quantifier. *most < 0: no upper bound. */
-static sn_status take_repeat(parser *p, int *least, int *most) {
+static sn_status take_repeat(sni_regex_parser *p, int *least, int *most) {
     *least = -1;
     *most = -1;
     if (p->quoted) return SN_OK;
-    if (take(p, "*"))
+    if (sni_regex_take(p, "*"))
         *least = 0;
-    else if (take(p, "+"))
+    else if (sni_regex_take(p, "+"))
         *least = 1;
-    else if (take(p, "?"))
+    else if (sni_regex_take(p, "?"))
         *least = 0, *most = 1;
     else if (!take_braces(p, least, most))
         *least = -1;
     if (*least < 0) return SN_OK;
-    take(p, "?"); /* not greedy: all the same for a full match */
+    sni_regex_take(p, "?"); /* not greedy: all the same for a full match */
     if (*least > REPEAT_LIMIT || *most > REPEAT_LIMIT || (*most >= 0 && *most < *least))
-        return bad(p, "a count that is not possible");
+        return sni_regex_bad(p, "a count that is not possible");
     return SN_OK;
 }
 
 /* The steps since `start` become optional, or repeat any number of times. */
-static sn_status make_optional(parser *p, int32_t start, bool loop) {
+static sn_status make_optional(sni_regex_parser *p, int32_t start, bool loop) {
     SN_TRY(insert_split(p, start));
     if (loop) SN_TRY(emit(p, SNI_REGEX_JUMP, start, 0));
     p->out->steps[start].y = p->out->n_steps;
@@ -426,7 +241,7 @@ static sn_status make_optional(parser *p, int32_t start, bool loop) {
 }
 
 /* Writes the part at `from` again. */
-static sn_status repeat_part(parser *p, const parser *from) {
+static sn_status repeat_part(sni_regex_parser *p, const sni_regex_parser *from) {
     size_t end = p->at;
     p->at = from->at;
     p->fold = from->fold;
@@ -438,8 +253,8 @@ static sn_status repeat_part(parser *p, const parser *from) {
     return SN_OK;
 }
 
-static sn_status parse_repeated(parser *p) {
-    parser from = *p;
+static sn_status parse_repeated(sni_regex_parser *p) {
+    sni_regex_parser from = *p;
     int32_t start = p->out->n_steps;
     SN_TRY(parse_atom(p));
     int least, most;
@@ -447,7 +262,7 @@ static sn_status parse_repeated(parser *p) {
         SN_TRY(take_repeat(p, &least, &most));
         if (least < 0) return SN_OK;
         bool counted = least > 1 || most > 1 || most == 0 || (least == 1 && most == 1);
-        if (!first && counted) return bad(p, "a count after a repetition");
+        if (!first && counted) return sni_regex_bad(p, "a count after a repetition");
         if (!counted) {
             if (least == 1 && most < 0) { /* x+: back to the start, or on */
                 SN_TRY(emit(p, SNI_REGEX_SPLIT, start, p->out->n_steps + 1));
@@ -475,12 +290,13 @@ static sn_status parse_repeated(parser *p) {
 }
 
 /* a|b|c up to a closing bracket or the end. */
-static sn_status parse_alternatives(parser *p) {
+static sn_status parse_alternatives(sni_regex_parser *p) {
     int32_t start = p->out->n_steps, jumps = -1; /* jumps to the end are chained by their y */
     for (;;) {
-        while (more(p) && (p->quoted || (peek(p) != '|' && peek(p) != ')')))
+        while (sni_regex_more(p) &&
+               (p->quoted || (sni_regex_peek(p) != '|' && sni_regex_peek(p) != ')')))
             SN_TRY(parse_repeated(p));
-        if (!take(p, "|")) break;
+        if (!sni_regex_take(p, "|")) break;
         if (++p->work > WORK_LIMIT)
             return sni_fail(p->err, SN_LIMIT, "the pattern is too large when written out");
         SN_TRY(insert_split(p, start));
@@ -500,9 +316,9 @@ static sn_status parse_alternatives(parser *p) {
 sn_status sni_regex_new(sni_str pattern, sni_regex **out, sn_error *err) {
     sni_regex *r = calloc(1, sizeof *r);
     if (!r) return sni_fail_memory(err);
-    parser p = {.text = pattern, .out = r, .err = err};
+    sni_regex_parser p = {.text = pattern, .out = r, .err = err};
     sn_status status = parse_alternatives(&p);
-    if (status == SN_OK && more(&p)) status = bad(&p, "a ) without its (");
+    if (status == SN_OK && sni_regex_more(&p)) status = sni_regex_bad(&p, "a ) without its (");
     if (status == SN_OK) status = emit(&p, SNI_REGEX_MATCH, 0, 0);
     if (status == SN_OK) {
         r->work = malloc(((size_t)r->n_steps * 6 + 1) * sizeof *r->work);

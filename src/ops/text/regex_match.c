@@ -1,5 +1,5 @@
-/* Matching by a set of places in the program that moves over the text: every place at most once
- * per code point, so time is at most (places x code points), whatever the pattern. */
+/* regex_match.c - matches by simulating the program: a set of places moves over the text, every
+ * place at most once per code point. Time is at most places x code points, whatever the pattern. */
 #include "ops/text/regex_impl.h"
 
 #include "ops/text/unicode.h"

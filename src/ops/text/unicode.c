@@ -1,4 +1,4 @@
-/* UTF-8 and simple case mapping. */
+/* unicode.c - UTF-8 and simple case mapping. */
 #include "ops/text/unicode.h"
 
 int32_t sni_utf8_decode(sni_str s, size_t at, size_t *length) {

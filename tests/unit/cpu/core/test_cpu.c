@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "base/tensor.h"
+#include "cpu/core/dispatch.h"
 #include "cpu/gemm/gemm.h"
 
 #include <math.h>
@@ -426,11 +427,27 @@ static void convolutions_match(void **state) {
     }
 }
 
+/* Every table of tiers.def: that in force is the one of SINTER_ISA's tier, each tier that the
+ * machine has is there, and no other. */
+static void tiers_are_chosen(void **state) {
+    (void)state;
+#define SNI_TIER_TABLE(type, best)                            \
+    assert_ptr_equal(type##_get(), type##_of(sni_cpu_isa())); \
+    for (int isa = 0; isa < SNI_ISA_COUNT; isa++)             \
+        assert_int_equal(type##_of((sni_isa)isa) != NULL, isa <= (int)sni_cpu_best());
+#include "cpu/core/tiers.def"
+#undef SNI_TIER_TABLE
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_match), cmocka_unit_test(rows_are_finished),
-        cmocka_unit_test(products_match),    cmocka_unit_test(threads_do_not_change_results),
-        cmocka_unit_test(products_stop),     cmocka_unit_test(convolutions_match),
+        cmocka_unit_test(tiers_are_chosen),
+        cmocka_unit_test(activations_match),
+        cmocka_unit_test(rows_are_finished),
+        cmocka_unit_test(products_match),
+        cmocka_unit_test(threads_do_not_change_results),
+        cmocka_unit_test(products_stop),
+        cmocka_unit_test(convolutions_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
