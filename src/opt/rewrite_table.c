@@ -17,6 +17,7 @@ const sni_rule_table sni_rule_tables[] = {
     {"attention", SNI_STAGE_RECOGNISE, sni_rules_attention},
     {"quantize", SNI_STAGE_RECOGNISE, sni_rules_quantize},
     {"quantised operators", SNI_STAGE_RECOGNISE, sni_rules_qlinear},
+    {"weights of few bits", SNI_STAGE_RECOGNISE, sni_rules_lowbit},
     {"conv", SNI_STAGE_FUSE, sni_rules_conv},
     {"linear", SNI_STAGE_FUSE, sni_rules_linear},
     {"packed attention", SNI_STAGE_FUSE, sni_rules_packed},

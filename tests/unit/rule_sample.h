@@ -135,17 +135,21 @@ static inline void sample_numbers(sample *s, sni_str name, const char *spec) {
 static inline sn_dtype sample_integer(const char *spec) {
     if (strncmp(spec, "uint8[", 6) == 0) return SN_UINT8;
     if (strncmp(spec, "int8[", 5) == 0) return SN_INT8;
+    if (strncmp(spec, "uint4[", 6) == 0) return SN_UINT4;
+    if (strncmp(spec, "int4[", 5) == 0) return SN_INT4;
     return strncmp(spec, "int32[", 6) == 0 ? SN_INT32 : SN_UNDEFINED;
 }
 
 /* Constant random integers. */
 static inline void sample_integers(sample *s, sni_str name, const char *spec) {
     int64_t dims[SN_MAX_RANK], count = 1;
-    int rank = sample_dims(spec, dims), low = spec[0] == 'u' ? 0 : -128;
+    int rank = sample_dims(spec, dims), range = strstr(spec, "int4[") ? 16 : 256;
+    int low = spec[0] == 'u' ? 0 : -range / 2;
     for (int i = 0; i < rank; i++) count *= dims[i];
     ADD(s->constants, "%s%s %.*s = {", s->constants[0] ? ",\n" : "", spec, (int)name.n, name.p);
     for (int64_t i = 0; i < count; i++)
-        ADD(s->constants, "%s%d", i ? ", " : "", (int)(unit_random(&s->random) % 256) + low);
+        ADD(s->constants, "%s%d", i ? ", " : "",
+            (int)(unit_random(&s->random) % (unsigned)range) + low);
     ADD(s->constants, "}");
 }
 

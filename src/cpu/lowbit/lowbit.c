@@ -30,23 +30,23 @@ typedef struct left_sizes {
     size_t elements, numbers, tile; /* of A; of scales, and of sums; of all */
 } left_sizes;
 
-static bool left_size(const sni_lowbit *w, bool bytes, int rows, left_sizes *s) {
-    size_t depth, size = bytes ? 1 : sizeof(float);
+static bool left_size(const sni_lowbit *w, int slices, int rows, left_sizes *s) {
+    size_t depth, size = slices ? (size_t)slices : sizeof(float);
     if (!sni_mul_size((size_t)w->blocks, (size_t)w->block, &depth) ||
-        !sni_mul_size(depth, (size_t)rows * size, &s->elements) || s->elements > SIZE_MAX / 4)
+        !sni_mul_size(depth, (size_t)rows * size, &s->elements) || s->elements > SIZE_MAX / 8)
         return false;
     s->elements = (s->elements + ALIGN - 1) / ALIGN * ALIGN;
     s->numbers = ((size_t)(w->blocks * rows) * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
-    s->tile = s->elements + (bytes ? 2 * s->numbers : 0);
+    s->tile = s->elements + (slices ? 1 + (size_t)slices : 0) * s->numbers;
     return true;
 }
 
 /* The tile's parts in `memory`. */
-static sni_lowbit_left left_of(const left_sizes *s, bool bytes, int rows, void *memory) {
+static sni_lowbit_left left_of(const left_sizes *s, int slices, int rows, void *memory) {
     uint8_t *at = memory;
-    sni_lowbit_left left = {.rows = rows};
+    sni_lowbit_left left = {.rows = rows, .slices = slices};
     void *numbers = at + s->elements, *sums = at + s->elements + s->numbers;
-    if (bytes) {
+    if (slices) {
         left.a = memory;
         left.scale = numbers;
         left.sum = sums;
@@ -73,16 +73,22 @@ static void read_block(const sni_lowbit *w, const float *row, int64_t b, float *
 /* Row r of a tile as bytes; false: it has numbers that bytes cannot stand for. */
 static bool put_bytes(const sni_lowbit *w, const float *row, int r, const sni_lowbit_left *left) {
     const sni_lowbit_kernels *kernels = sni_lowbit_kernels_get();
-    int32_t *a = (int32_t *)(uintptr_t)left->a, *sum = (int32_t *)(uintptr_t)left->sum;
-    float *scale = (float *)(uintptr_t)left->scale, x[SNI_LOWBIT_BLOCK];
-    int32_t q[SNI_LOWBIT_BLOCK / 4];
+    int32_t *a = (int32_t *)(uintptr_t)left->a, *to_sum = (int32_t *)(uintptr_t)left->sum;
+    int32_t q[SNI_LOWBIT_SLICES * SNI_LOWBIT_BLOCK / 4], sum[SNI_LOWBIT_SLICES];
+    float *to_scale = (float *)(uintptr_t)left->scale, x[SNI_LOWBIT_BLOCK];
+    const int slices = left->slices, all = slices * left->rows;
+    const int64_t units = w->block / 4;
     bool fits = true;
-    for (int64_t b = 0; b < w->blocks; b++) {
-        int64_t at = b * left->rows + r, units = w->block / 4;
+    for (int64_t b = 0; b < w->blocks; b++, a += units * all) {
         read_block(w, row, b, x);
-        scale[at] = kernels->quantize(x, w->block, (int8_t *)q, &sum[at]);
-        fits &= scale[at] == scale[at];
-        for (int64_t u = 0; u < units; u++) a[(b * units + u) * left->rows + r] = q[u];
+        float scale = (slices == 1 ? kernels->quantize : kernels->quantize_split)(x, w->block,
+                                                                                  (int8_t *)q, sum);
+        fits &= scale == scale;
+        to_scale[b * left->rows + r] = scale;
+        for (int s = 0; s < slices; s++) {
+            to_sum[(b * slices + s) * left->rows + r] = sum[s];
+            for (int64_t u = 0; u < units; u++) a[u * all + s * left->rows + r] = q[s * units + u];
+        }
     }
     return fits;
 }
@@ -111,7 +117,7 @@ static void put_floats(const sni_lowbit *w, const float *row, float factor, int 
 typedef struct product {
     const sni_lowbit_call *c;
     const sni_lowbit_kernels *kernels;
-    bool bytes;
+    int slices;          /* of bytes; 0: floats */
     int64_t first, rows; /* of A and C */
     int64_t tiles;
     left_sizes size; /* of a whole tile */
@@ -128,8 +134,8 @@ static int64_t tile_rows(const product *p, int64_t tile) {
 static sni_lowbit_left tile_left(const product *p, int64_t tile) {
     int height = sni_lowbit_height((int)tile_rows(p, tile));
     left_sizes size = {0};
-    left_size(p->c->w, p->bytes, height, &size);
-    return left_of(&size, p->bytes, height, p->left + (size_t)tile * p->size.tile);
+    left_size(p->c->w, p->slices, height, &size);
+    return left_of(&size, p->slices, height, p->left + (size_t)tile * p->size.tile);
 }
 
 static void make_left(void *ctx, int64_t begin, int64_t end) {
@@ -141,7 +147,7 @@ static void make_left(void *ctx, int64_t begin, int64_t end) {
         for (int r = 0; r < left.rows; r++) { /* rows that are not there are the last again */
             int64_t i = from + sni_min(r, rows - 1);
             const float *row = p->c->a + i * w->k;
-            if (!p->bytes) {
+            if (!p->slices) {
                 p->factors[i] = row_factor(row, w->k);
                 put_floats(w, row, p->factors[i], r, &left);
             } else if (!put_bytes(w, row, r, &left)) {
@@ -158,7 +164,7 @@ static void finish(const product *p, int64_t tile, int64_t panel, float *y) {
     int64_t first = p->first + tile * p->kernels->rows;
     float *c = p->c->c + first * w->n + j;
     for (int64_t r = 0; r < rows; r++, c += w->n, y += COLUMNS) {
-        float factor = p->bytes ? 1 : p->factors[first + r];
+        float factor = p->slices ? 1 : p->factors[first + r];
         for (int64_t i = 0; factor != 1 && i < count; i++) y[i] /= factor;
         if (p->c->bias)
             for (int64_t i = 0; i < count; i++) c[i] = y[i] + p->c->bias[j + i];
@@ -169,6 +175,9 @@ static void finish(const product *p, int64_t tile, int64_t panel, float *y) {
 
 static void run_tiles(const product *p, int64_t t0, int64_t t1, int64_t j0, int64_t j1) {
     const sni_lowbit *w = p->c->w;
+    const sni_lowbit_tile_fn tile = p->slices > 1 ? p->kernels->split
+                                    : p->slices   ? p->kernels->bytes
+                                                  : p->kernels->floats;
     float y[SNI_LOWBIT_ROWS * COLUMNS];
     int64_t at_once = sni_max(1, (int64_t)(BLOCK_BYTES / w->panel_bytes));
     for (int64_t j = j0; j < j1; j += at_once)
@@ -177,7 +186,7 @@ static void run_tiles(const product *p, int64_t t0, int64_t t1, int64_t j0, int6
             if (p->c->stop && p->c->stop(p->c->stop_ctx)) return;
             for (int64_t i = j; i < sni_min(j1, j + at_once); i++) {
                 const uint8_t *panel = w->panels + (size_t)i * w->panel_bytes;
-                (p->bytes ? p->kernels->bytes : p->kernels->floats)(w, panel, &left, y);
+                tile(w, panel, &left, y);
                 finish(p, t, i, y);
             }
         }
@@ -214,17 +223,26 @@ typedef struct memory {
     size_t wide, factors;
 } memory;
 
+/* Few rows of floats meet weights as fast as those come from memory only if they are split into
+ * bytes. Many rows would do more work so than as floats. */
+static int slices_of(const sni_lowbit_call *c) {
+    const sni_lowbit *w = c->w;
+    if (c->bytes) return 1;
+    bool split = c->m <= SNI_LOWBIT_SPLIT && w->bits <= sni_lowbit_kernels_get()->split_bits;
+    return split && !w->codes ? SNI_LOWBIT_SLICES : 0;
+}
+
 static bool memory_of(const sni_lowbit_call *c, memory *out) {
     int most = sni_lowbit_kernels_get()->rows;
     left_sizes tile, row;
     size_t all, marks;
     int64_t tiles = sni_ceil_div(c->m, most);
-    int rows = sni_lowbit_height((int)sni_min(c->m, most));
-    if (!left_size(c->w, c->bytes, rows, &tile) || !left_size(c->w, false, 1, &row) ||
+    int rows = sni_lowbit_height((int)sni_min(c->m, most)), slices = slices_of(c);
+    if (!left_size(c->w, slices, rows, &tile) || !left_size(c->w, false, 1, &row) ||
         !sni_mul_size(tile.tile, (size_t)tiles, &out->left))
         return false;
     out->tile = tile.tile;
-    out->row = c->bytes ? row.tile : 0;
+    out->row = slices ? row.tile : 0;
     out->wide = (size_t)sni_round_up(c->m, ALIGN);
     out->factors = out->wide * sizeof(float);
     return sni_mul_size(out->wide, 1 + sizeof(float), &marks) &&
@@ -263,7 +281,7 @@ void sni_lowbit_run(const sni_lowbit_call *c, void *scratch) {
     uint8_t *at = scratch, *marks = at + sizes.left + sizes.row;
     product p = {.c = c,
                  .kernels = kernels,
-                 .bytes = c->bytes,
+                 .slices = slices_of(c),
                  .rows = c->m,
                  .tiles = sni_ceil_div(c->m, kernels->rows),
                  .size = {.tile = sizes.tile},
@@ -272,10 +290,10 @@ void sni_lowbit_run(const sni_lowbit_call *c, void *scratch) {
                  .factors = (void *)(marks + sizes.wide)};
     memset(p.wide, 0, sizes.wide);
     run_product(&p);
-    for (int64_t i = 0; c->bytes && i < c->m; i++) {
+    for (int64_t i = 0; p.slices && i < c->m; i++) {
         if (!p.wide[i]) continue;
         product row = p;
-        row.bytes = false;
+        row.slices = 0;
         row.first = i;
         row.rows = row.tiles = 1;
         row.left = at + sizes.left;

@@ -21,6 +21,8 @@ enum {
     SNI_LOWBIT_ROWS = 12,    /* most rows of a tile */
     SNI_LOWBIT_CHUNK = 64,   /* bytes */
     SNI_LOWBIT_SIDE = 4,     /* blocks side by side */
+    SNI_LOWBIT_SLICES = 3,   /* bytes that a float of A is split into */
+    SNI_LOWBIT_SPLIT = 2,    /* most rows of a tile of such */
     SNI_LOWBIT_BLOCK = 256   /* longest block: longer ones are several with the same scale */
 };
 
@@ -48,26 +50,34 @@ typedef struct sni_lowbit {
                        huge, so that only sums of whole elements give what they should */
 } sni_lowbit;
 
-/* Rows of A for one tile, as kernels read them: element p of row r at [p * rows + r], four
- * neighbours along k side by side where they are bytes. */
+/* Rows of A for one tile. Floats: element p of row r at [p * rows + r]. Bytes: x = q * scale with a
+ * scale for each block; four neighbours along k are an int32, unit u of slice s of row r at
+ * [(u * slices + s) * rows + r]. With 3 slices, q is (q0 * 256 + q1) * 256 + q2. */
 typedef struct sni_lowbit_left {
-    int rows;            /* of the tile, those that are there for nothing included */
-    const int32_t *a;    /* int8 */
-    const float *scale;  /* of row r's block b, at [b * rows + r] */
-    const int32_t *sum;  /* of its bytes */
-    const float *floats; /* in the place of `a` and `scale` */
+    int rows;   /* of the tile, those that are there for nothing included */
+    int slices; /* 0: floats */
+    const float *floats;
+    const int32_t *a;
+    const float *scale; /* of row r's block b, at [b * rows + r] */
+    const int32_t *sum; /* of a block's bytes, at [(b * slices + s) * rows + r] */
 } sni_lowbit_left;
+
+/* Tiles of (rows, 16) sums from one panel. A's number of rows is what sni_lowbit_height() gave. */
+typedef void (*sni_lowbit_tile_fn)(const sni_lowbit *w, const uint8_t *panel,
+                                   const sni_lowbit_left *a, float *y);
 
 struct sni_lowbit_kernels {
     int rows; /* most of a tile */
-    /* Tiles of (rows, 16) sums from one panel. A's number of rows is what sni_lowbit_height() gave.
-     */
-    void (*bytes)(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a, float *y);
-    void (*floats)(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a, float *y);
-    /* A block of floats to bytes: x = q * scale, where the greatest becomes 127 in size; returns
-     * the scale and sets *sum to the sum of all q. The scale is NaN, and all q are 0, where the
-     * block has numbers that are not finite. */
+    sni_lowbit_tile_fn bytes, floats;
+    /* Bytes of 3 slices, whose products are as exact as those of floats; up to SNI_LOWBIT_SPLIT
+     * rows, and not with codes. They are quicker than floats for weights of up to split_bits. */
+    sni_lowbit_tile_fn split;
+    int split_bits; /* 0: there are none */
+    /* A block of floats to bytes, one slice (the greatest becomes 127 in size) or three of n bytes
+     * each (8323072). Returns the scale and sets sum[s] to the sum of slice s. The scale is NaN,
+     * and all q are 0, where the block has numbers that are not finite or nearly subnormal. */
     float (*quantize)(const float *x, int64_t n, int8_t *q, int32_t *sum);
+    float (*quantize_split)(const float *x, int64_t n, int8_t *q, int32_t sum[SNI_LOWBIT_SLICES]);
 };
 
 /* Rows of a tile that `rows` of A are brought to, which may be a few more. */

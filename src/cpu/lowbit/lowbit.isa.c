@@ -34,36 +34,89 @@ static float greatest(const float *x, int64_t n, bool *finite) {
     return found;
 }
 
-static float quantize(const float *x, int64_t n, int8_t *q, int32_t *sum) {
+/* The scale that takes `limit` to the greatest of n floats; NaN: bytes cannot stand for them. */
+static float scale_for(const float *x, int64_t n, float limit) {
     bool finite;
-    float most = greatest(x, n, &finite), scale = most / 127, factor = 127 / most;
+    float most = greatest(x, n, &finite);
+    if (!finite || (most > 0 && most < FLT_MIN * limit * 256)) return NAN;
+    return most / limit;
+}
+
+#if LANES >= 8
+/* The lowest bytes of all lanes. */
+INLINE void store_low(int8_t *to, vi v) {
+#if LANES == 16
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)v));
+#else
+    const __m256i pick = _mm256_set1_epi32(0x0c080400);
+    __m256i x = _mm256_shuffle_epi8((__m256i)v, pick);
+    __m128i low = _mm256_castsi256_si128(x), high = _mm256_extracti128_si256(x, 1);
+    _mm_storel_epi64((__m128i *)to, _mm_unpacklo_epi32(low, high));
+#endif
+}
+
+INLINE vi whole(vf v) {
+    return __builtin_convertvector(round_vf(v), vi);
+}
+
+INLINE int32_t sum_ints(vi v) {
+    int32_t sum = 0;
+    for (int l = 0; l < LANES; l++) sum += v[l];
+    return sum;
+}
+#endif
+
+static float quantize(const float *x, int64_t n, int8_t *q, int32_t *sum) {
+    const float scale = scale_for(x, n, 127), factor = scale > 0 ? 1 / scale : 0;
     *sum = 0;
-    if (!finite || most < FLT_MIN * 256) {
+    if (!(scale > 0)) {
         memset(q, 0, (size_t)n);
-        return finite && most == 0 ? 0 : NAN;
+        return scale;
     }
-    int32_t total = 0;
     int64_t i = 0;
 #if LANES >= 8
     vi sums = {0};
     for (; i + LANES <= n; i += LANES) {
-        vi v = __builtin_convertvector(round_vf(load(x + i) * factor), vi);
+        vi v = whole(load(x + i) * factor);
         sums += v;
-#if LANES == 16
-        _mm_storeu_si128((__m128i *)(q + i), _mm512_cvtepi32_epi8((__m512i)v));
-#else
-        for (int l = 0; l < LANES; l++) q[i + l] = (int8_t)v[l];
-#endif
+        store_low(q + i, v);
     }
-    for (int l = 0; l < LANES; l++) total += sums[l];
+    *sum = sum_ints(sums);
 #endif
     for (; i < n; i++) {
         q[i] = (int8_t)nearbyintf(x[i] * factor);
-        total += q[i];
+        *sum += q[i];
     }
-    *sum = total;
     return scale;
 }
 
+#if LANES >= 8
+/* Blocks are multiples of 16 long. */
+static float quantize_split(const float *x, int64_t n, int8_t *q, int32_t sum[SNI_LOWBIT_SLICES]) {
+    const float scale = scale_for(x, n, 127 * 65536), factor = scale > 0 ? 1 / scale : 0;
+    vi sums[SNI_LOWBIT_SLICES] = {{0}};
+    for (int64_t i = 0; i < n; i += LANES) {
+        vi v = scale > 0 ? whole(load(x + i) * factor) : (vi){0};
+        for (int s = SNI_LOWBIT_SLICES - 1; s >= 0; s--) {
+            vi low = s ? (vi)((vu)v << 24) >> 24 : v;
+            sums[s] += low;
+            store_low(q + s * n + i, low);
+            v = (v - low) >> 8;
+        }
+    }
+    for (int s = 0; s < SNI_LOWBIT_SLICES; s++) sum[s] = sum_ints(sums[s]);
+    return scale;
+}
+#endif
+
 SNI_DEFINE_TABLE(sni_lowbit_kernels) = {
-    .rows = ROWS, .bytes = tile_bytes, .floats = tile_floats, .quantize = quantize};
+    .rows = ROWS,
+    .bytes = tile_bytes,
+    .floats = tile_floats,
+    .quantize = quantize,
+#if LANES >= 8
+    .split = tile_split,
+    .split_bits = LANES == 16 ? 8 : 4,
+    .quantize_split = quantize_split,
+#endif
+};

@@ -110,8 +110,7 @@ INLINE void begin_block(const sni_lowbit *w, int rows, const uint8_t *zeros, int
     if (w->zero == SNI_LOWBIT_BYTES) {
         words z = load_zeros(zeros, at);
         UNROLL
-        for (int r = 0; r < rows; r++) /* sums have 16 bits */
-            acc[r] = V(madd_epi16)(z, V(set1_epi32)((uint16_t)-sum[r]));
+        for (int r = 0; r < rows; r++) acc[r] = V(mullo_epi32)(z, V(set1_epi32)(-sum[r]));
         return;
     }
     UNROLL
@@ -122,9 +121,24 @@ INLINE vf to_floats(words v) {
     return (vf)V(cvtepi32_ps)(v);
 }
 
-INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
+/* The sums of row r's slices as one. */
+INLINE vf join_slices(int slices, int rows, int r, const words *acc) {
+    vf f = to_floats(acc[r]);
+    UNROLL
+    for (int s = 1; s < slices; s++) f = f * 256 + to_floats(acc[s * rows + r]);
+    return f;
+}
+
+INLINE float join_sums(int slices, int rows, int r, const int32_t *sum) {
+    float f = (float)sum[r];
+    for (int s = 1; s < slices; s++) f = f * 256 + (float)sum[s * rows + r];
+    return f;
+}
+
+INLINE void bytes(int bits, int rows, int slices, const sni_lowbit *w, const uint8_t *panel,
                   const sni_lowbit_left *left, float *to) {
-    const int64_t chunks = w->block * bits / 32, blocks = w->blocks, units = w->block / 4 * rows;
+    const int all = rows * slices;
+    const int64_t chunks = w->block * bits / 32, blocks = w->blocks, units = w->block / 4 * all;
     const int32_t *a = left->a, *sum = left->sum;
     const float *scale = left->scale;
     const int64_t per_block = (int64_t)(w->group_bytes / SNI_LOWBIT_SIDE);
@@ -142,20 +156,20 @@ INLINE void bytes(int bits, int rows, const sni_lowbit *w, const uint8_t *panel,
         for (int h = 0; h < PARTS; h++) {
             const int at = h * LANES;
             words acc[MOST];
-            begin_block(w, rows, of.zeros, at, sum, acc);
-            block_bytes(bits, rows, chunks, of.data + at * 4, a, acc);
+            begin_block(w, all, of.zeros, at, sum, acc);
+            block_bytes(bits, all, chunks, of.data + at * 4, a, acc);
             vf s = load_scales(w, of.scales, at), z = splat(0);
             if (numbers_for_zeros)
                 z = load((const sni_unaligned_float *)(const void *)of.zeros + at) - middle;
             UNROLL
             for (int r = 0; r < rows; r++) {
-                vf f = to_floats(acc[r]);
-                if (numbers_for_zeros) f -= z * splat((float)sum[r]);
+                vf f = join_slices(slices, rows, r, acc);
+                if (numbers_for_zeros) f -= z * splat(join_sums(slices, rows, r, sum));
                 y[h][r] += f * s * splat(scale[r]);
             }
         }
         a += units;
-        sum += rows;
+        sum += all;
         scale += rows;
     }
     UNROLL
@@ -286,38 +300,51 @@ INLINE void floats(int bits, int rows, bool shifted, const sni_lowbit *w, const 
 
 /* ---- One function for each number of bits and rows ---- */
 
-#define TILE(bits, rows)                                                          \
-    static void bytes_##bits##_##rows(const sni_lowbit *w, const uint8_t *panel,  \
-                                      const sni_lowbit_left *a, float *y) {       \
-        bytes(bits, rows, w, panel, a, y);                                        \
-    }                                                                             \
-    static void floats_##bits##_##rows(const sni_lowbit *w, const uint8_t *panel, \
-                                       const sni_lowbit_left *a, float *y) {      \
-        if (w->zero == SNI_LOWBIT_MIDDLE)                                         \
-            floats(bits, rows, false, w, panel, a, y);                            \
-        else                                                                      \
-            floats(bits, rows, true, w, panel, a, y);                             \
+#define PARAMETERS const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a, float *y
+#define TILE(bits, rows)                               \
+    static void bytes_##bits##_##rows(PARAMETERS) {    \
+        bytes(bits, rows, 1, w, panel, a, y);          \
+    }                                                  \
+    static void floats_##bits##_##rows(PARAMETERS) {   \
+        if (w->zero == SNI_LOWBIT_MIDDLE)              \
+            floats(bits, rows, false, w, panel, a, y); \
+        else                                           \
+            floats(bits, rows, true, w, panel, a, y);  \
+    }
+#define SPLIT(bits, rows)                                     \
+    static void split_##bits##_##rows(PARAMETERS) {           \
+        bytes(bits, rows, SNI_LOWBIT_SLICES, w, panel, a, y); \
     }
 EACH_HEIGHT(TILE, 2)
 EACH_HEIGHT(TILE, 4)
 EACH_HEIGHT(TILE, 8)
-#undef TILE
+SPLIT(2, 1)
+SPLIT(2, 2)
+SPLIT(4, 1)
+SPLIT(4, 2)
+SPLIT(8, 1)
+SPLIT(8, 2)
 
-typedef void (*tile_fn)(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
-                        float *y);
 #define BYTES(bits, rows) [bits][rows] = bytes_##bits##_##rows,
 #define FLOATS(bits, rows) [bits][rows] = floats_##bits##_##rows,
-static const tile_fn byte_tiles[9][MOST + 1] = {EACH_HEIGHT(BYTES, 2) EACH_HEIGHT(BYTES, 4)
-                                                    EACH_HEIGHT(BYTES, 8)};
-static const tile_fn float_tiles[9][MOST + 1] = {EACH_HEIGHT(FLOATS, 2) EACH_HEIGHT(FLOATS, 4)
-                                                     EACH_HEIGHT(FLOATS, 8)};
+static const sni_lowbit_tile_fn byte_tiles[9][MOST + 1] = {
+    EACH_HEIGHT(BYTES, 2) EACH_HEIGHT(BYTES, 4) EACH_HEIGHT(BYTES, 8)};
+static const sni_lowbit_tile_fn float_tiles[9][MOST + 1] = {
+    EACH_HEIGHT(FLOATS, 2) EACH_HEIGHT(FLOATS, 4) EACH_HEIGHT(FLOATS, 8)};
+static const sni_lowbit_tile_fn split_tiles[9][SNI_LOWBIT_SPLIT + 1] = {
+    [2] = {NULL, split_2_1, split_2_2},
+    [4] = {NULL, split_4_1, split_4_2},
+    [8] = {NULL, split_8_1, split_8_2}};
 
-static void tile_bytes(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
-                       float *y) {
+static void tile_bytes(PARAMETERS) {
     byte_tiles[w->bits][a->rows](w, panel, a, y);
 }
 
-static void tile_floats(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
-                        float *y) {
+static void tile_floats(PARAMETERS) {
     float_tiles[w->bits][a->rows](w, panel, a, y);
 }
+
+static void tile_split(PARAMETERS) {
+    split_tiles[w->bits][a->rows](w, panel, a, y);
+}
+#undef PARAMETERS

@@ -62,11 +62,13 @@ static sn_status table_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, n, dims);
 }
 
-/* The table as (outer, rows, inner), where rows are gathered. */
+/* The table as (outer, rows, inner), where rows are gathered. Scales and zero points are read where
+ * they lie: a table has many more than one call needs. */
 typedef struct table {
-    const sni_tensor *data, *indices;
-    const float *scales;
-    const float *zeros; /* NULL: `middle` everywhere */
+    const sni_tensor *data, *indices, *scales;
+    const sni_tensor *zeros; /* NULL: `middle` everywhere */
+    int64_t zero_columns;    /* of a row of zero points, ... */
+    int64_t zero_bytes;      /* ... and its bytes where they are packed */
     float middle;
     int bits; /* of packed bytes; 0: one element each */
     int rank;
@@ -74,14 +76,23 @@ typedef struct table {
     int64_t scale_strides[SN_MAX_RANK];
     int quantize_axis;
     int64_t block, rows, inner;
+    int64_t line; /* neighbours that are gathered together: the last axis, or 1 */
     float *y;
 } table;
 
-static float element_at(const table *t, int64_t i) {
-    if (t->bits) return (float)sni_packed_at(t->data->data, t->bits, i);
+static float number_at(const sni_tensor *t, int64_t i) {
     float v;
-    sni_convert(t->data->dtype, sni_element(t->data->data, i, 1), SN_FLOAT32, &v, 1, NULL);
+    if (t->dtype == SN_FLOAT32) return ((const float *)t->data)[i];
+    sni_convert(t->dtype, sni_element(t->data, i, sni_dtype_width(t->dtype)), SN_FLOAT32, &v, 1,
+                NULL);
     return v;
+}
+
+static float zero_at(const table *t, int64_t at) {
+    if (!t->zeros) return t->middle;
+    if (!t->bits) return number_at(t->zeros, at);
+    const uint8_t *row = (const uint8_t *)t->zeros->data + at / t->zero_columns * t->zero_bytes;
+    return (float)sni_packed_at(row, t->bits, at % t->zero_columns);
 }
 
 /* Position of the scale of element i. */
@@ -95,19 +106,45 @@ static int64_t scale_at(const table *t, int64_t i) {
     return at;
 }
 
-/* Elements [begin, end) of the output; an index outside the table gives zeros. */
-static void gather_piece(void *ctx, int64_t begin, int64_t end) {
+/* Elements [from, from + n) as they are stored. */
+static void read_numbers(const table *t, int64_t from, int64_t n, float *y) {
+    const uint8_t *q = t->data->data;
+    if (!t->bits) {
+        sni_convert(t->data->dtype, sni_element(q, from, 1), SN_FLOAT32, y, (size_t)n, NULL);
+        return;
+    }
+    if (t->bits == 4 && from % 2 == 0) {
+        for (int64_t i = 0; i < n; i++) y[i] = (float)(q[(from + i) / 2] >> i % 2 * 4 & 15);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) y[i] = (float)sni_packed_at(q, t->bits, from + i);
+}
+
+/* One line, whose first element is number `from` of the table. */
+static void gather_line(const table *t, int64_t from, float *y) {
+    const int64_t at = scale_at(t, from), step = t->scale_strides[t->rank - 1];
+    const bool blocks = t->quantize_axis == t->rank - 1;
+    read_numbers(t, from, t->line, y);
+    for (int64_t i = 0, g = 0; i < t->line; g++) {
+        int64_t end = blocks ? i + t->block : i + 1;
+        float scale = number_at(t->scales, at + g * step), zero = zero_at(t, at + g * step);
+        if (end > t->line) end = t->line;
+        for (; i < end; i++) y[i] = (y[i] - zero) * scale;
+    }
+}
+
+/* Lines [begin, end) of the output; an index outside the table gives zeros. */
+static void gather_lines(void *ctx, int64_t begin, int64_t end) {
     const table *t = ctx;
+    const int64_t lines = t->inner / t->line, count = t->indices->count;
     for (int64_t i = begin; i < end; i++) {
-        int64_t slice = i / t->inner, count = t->indices->count;
-        int64_t row = sni_index_at(t->indices, slice % count);
+        int64_t slice = i / lines, row = sni_index_at(t->indices, slice % count);
+        float *y = t->y + i * t->line;
         if (row < 0) row += t->rows;
-        t->y[i] = 0;
-        if (row < 0 || row >= t->rows) continue;
-        int64_t from = (slice / count * t->rows + row) * t->inner + i % t->inner;
-        int64_t at = scale_at(t, from);
-        float zero = t->zeros ? t->zeros[at] : t->middle;
-        t->y[i] = (element_at(t, from) - zero) * t->scales[at];
+        if (row < 0 || row >= t->rows)
+            memset(y, 0, (size_t)t->line * sizeof *y);
+        else
+            gather_line(t, (slice / count * t->rows + row) * t->inner + i % lines * t->line, y);
     }
 }
 
@@ -128,9 +165,7 @@ static sn_status plan_scales(sni_kernel *k, table *t) {
             return SNI_KERNEL_FAIL(k, "scales have size %lld along axis %d where %lld are needed",
                                    (long long)scales->dims[i], i, (long long)size);
     }
-    const void *v;
-    SN_TRY(sni_in_as(k, scales, SN_FLOAT32, &v));
-    t->scales = v;
+    t->scales = scales;
     return SN_OK;
 }
 
@@ -144,15 +179,9 @@ static sn_status plan_zeros(sni_kernel *k, table *t) {
     if (zeros->count != rows * row_size)
         return SNI_KERNEL_FAIL(k, "%lld zero points for %lld scales", (long long)zeros->count,
                                (long long)scales->count);
-    if (t->bits) {
-        float *v = NULL;
-        SN_TRY(sni_unpacked(k, zeros->data, t->bits, rows, columns, &v));
-        t->zeros = v;
-        return SN_OK;
-    }
-    const void *v;
-    SN_TRY(sni_in_as(k, zeros, SN_FLOAT32, &v));
-    t->zeros = v;
+    t->zeros = zeros;
+    t->zero_columns = columns;
+    t->zero_bytes = row_size;
     return SN_OK;
 }
 
@@ -177,7 +206,8 @@ static sn_status table_ref(sni_kernel *k) {
     SN_TRY(plan_zeros(k, &t));
     SN_TRY(sni_out_as(k, y, SN_FLOAT32, &out));
     t.y = out;
-    sni_parallel_for(k->threads, y->count, GRAIN, gather_piece, &t);
+    t.line = gather < t.rank - 1 ? t.dims[t.rank - 1] : 1;
+    sni_parallel_for(k->threads, y->count / t.line, GRAIN / t.line + 1, gather_lines, &t);
     sni_out_done(k, y, SN_FLOAT32, out);
     return SN_OK;
 }

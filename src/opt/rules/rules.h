@@ -15,6 +15,7 @@ extern const sni_rule sni_rules_attention[];
 extern const sni_rule sni_rules_packed[];
 extern const sni_rule sni_rules_quantize[];
 extern const sni_rule sni_rules_qlinear[];
+extern const sni_rule sni_rules_lowbit[];
 extern const sni_rule sni_rules_conv[];
 extern const sni_rule sni_rules_linear[];
 

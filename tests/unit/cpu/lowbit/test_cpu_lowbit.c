@@ -210,6 +210,55 @@ static void rows_of_odd_numbers_stay_floats(void **state) {
     }
 }
 
+/* Errors of a product with one row and of plain sums of floats, against sums in double. */
+static void few_rows_are_as_exact_as_floats(void **state) {
+    (void)state;
+    enum { N = 48, K = 2048, BLOCK = 32 };
+    const int64_t groups = K / BLOCK;
+    sni_lowbit w = {.bits = 4, .n = N, .k = K, .block = BLOCK, .blocks = groups};
+    assert_true(sni_lowbit_layout(&w));
+    uint8_t *q = malloc(N * K / 2), plain[N];
+    float *scales = malloc(sizeof(float) * N * (size_t)groups), a[K], c[N];
+    w.panels = aligned_alloc(64, w.panel_bytes * (size_t)sni_lowbit_panels(&w));
+    w.plain = plain;
+    assert_true(q && scales && w.panels);
+    for (int64_t i = 0; i < N * K / 2; i++) q[i] = (uint8_t)unit_random(&v.seed);
+    for (int64_t i = 0; i < N * groups; i++) scales[i] = (float)(draw(1000) + 500) * 1e-6f;
+    for (int outliers = 0; outliers < 2; outliers++) {
+        for (int64_t i = 0; i < K; i++)
+            a[i] = versus_float(&v) * (outliers && draw(50) == 0 ? 100.0f : 1.0f);
+        sni_lowbit_source s = {.q = q,
+                               .row_bytes = K / 2,
+                               .group = BLOCK,
+                               .groups = groups,
+                               .scale_type = SN_FLOAT32,
+                               .scales = scales};
+        sni_lowbit_pack(&w, &s, 1);
+        sni_lowbit_call call = {.w = &w, .m = 1, .a = a, .c = c, .threads = 1};
+        void *scratch = aligned_alloc(64, (sni_lowbit_scratch_size(&call) + 63) / 64 * 64);
+        assert_non_null(scratch);
+        sni_lowbit_run(&call, scratch);
+        double ours = 0, floats = 0;
+        for (int64_t j = 0; j < N; j++) {
+            double exact = 0;
+            float sum = 0;
+            for (int64_t p = 0; p < K; p++) {
+                exact += (double)a[p] * (double)sni_lowbit_element(&w, j, p);
+                sum += a[p] * sni_lowbit_element(&w, j, p);
+            }
+            ours = fmax(ours, fabs((double)c[j] - exact));
+            floats = fmax(floats, fabs((double)sum - exact));
+        }
+        if (getenv("SINTER_TEST_FIGURES"))
+            printf("errors: %.3g, of plain sums %.3g\n", ours, floats);
+        assert_true(ours <= floats);
+        free(scratch);
+    }
+    free(q);
+    free(scales);
+    free(w.panels);
+}
+
 static void bnb_matches(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) {
@@ -234,6 +283,7 @@ int main(void) {
                                        cmocka_unit_test(extremes_do_not_saturate),
                                        cmocka_unit_test(numbers_that_are_not_finite),
                                        cmocka_unit_test(rows_of_odd_numbers_stay_floats),
+                                       cmocka_unit_test(few_rows_are_as_exact_as_floats),
                                        cmocka_unit_test(bnb_matches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
