@@ -117,7 +117,7 @@ sn_status sni_affine_fold(sni_match *m, const sni_affine *a, int64_t inner) {
     if (!s) return sni_fail_memory(m->r->err);
     *s = (scaled){.weights = w, .k = a->k, .channels = a->channels, .inner = inner};
     SN_TRY(load(m, "b", &b, &b_step));
-    SN_TRY(sni_match_new_lazy(m, "w2", w->tensor.rank, w->tensor.dims, decode_scaled, s));
+    SN_TRY(sni_match_new_lazy(m, "w2", &w->tensor, decode_scaled, s));
     SN_TRY(sni_match_new_floats(m, "b2", 1, &a->channels, &b2));
     for (int64_t c = 0; c < a->channels; c++)
         b2[c] = (float)((b ? (double)b[c * b_step] : 0.0) * (double)a->k[c] + (double)a->s[c]);

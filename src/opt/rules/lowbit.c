@@ -149,18 +149,6 @@ static sn_status decode_scales(sni_const *c, sn_error *err) {
 
 /* ---- Building ---- */
 
-typedef sn_status (*decode_fn)(sni_const *c, sn_error *err);
-
-static sn_status add_lazy(sni_match *m, const char *name, sn_dtype dtype, const int64_t dims[3],
-                          decode_fn decode, const weights *w) {
-    sni_const *c;
-    sni_value *v;
-    int rank = dims[2] ? 3 : 2;
-    SN_TRY(sni_const_new_lazy(m->r->store, dtype, rank, dims, decode, w, &c, m->r->err));
-    SN_TRY(sni_graph_add_const(m->g, (sni_str){0}, c, &v, m->r->err));
-    return sni_match_set_value(m, name, v->id);
-}
-
 /* Zero points as MatMulNBits has them; none if all are in the middle, as it takes them to be. */
 static sn_status build_zeros(sni_match *m, const weights *w) {
     const int64_t row = sni_ceil_div(w->groups * w->bits, 8), dims[] = {w->n, row};
@@ -181,9 +169,12 @@ static sn_status build(sni_match *m, bool rows) {
     weights *w = SNI_NEW(&m->r->store->arena, weights);
     if (!w) return sni_fail_memory(m->r->err);
     if (!read_weights(m, rows, w)) return sni_fail(m->r->err, SN_INTERNAL, "no blocks");
-    const int64_t q[] = {w->n, w->groups, w->block / 8 * w->bits}, s[] = {w->n, w->groups, 0};
-    SN_TRY(add_lazy(m, "wp", SN_UINT8, q, decode_numbers, w));
-    SN_TRY(add_lazy(m, "sp", w->scales->tensor.dtype, s, decode_scales, w));
+    const int64_t dims[] = {w->n, w->groups, w->block / 8 * w->bits};
+    sni_tensor q = {0}, scales = {0};
+    SN_TRY(sni_tensor_shape(&q, SN_UINT8, 3, dims, m->r->err));
+    SN_TRY(sni_match_new_lazy(m, "wp", &q, decode_numbers, w));
+    SN_TRY(sni_tensor_shape(&scales, w->scales->tensor.dtype, 2, dims, m->r->err));
+    SN_TRY(sni_match_new_lazy(m, "sp", &scales, decode_scales, w));
     SN_TRY(build_zeros(m, w));
     SN_TRY(sni_match_set_number(m, "k", (double)w->k));
     SN_TRY(sni_match_set_number(m, "n", (double)w->n));

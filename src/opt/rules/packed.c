@@ -129,6 +129,7 @@ static sn_status decode_joined(sni_const *c, sn_error *err) {
 /* Binds `to` to the constants of the layers named in `from`: `rows` rows of each, joined. */
 static sn_status join(sni_match *m, const char *to, const char *const *from, int rank,
                       const int64_t *dims, int64_t rows) {
+    sni_tensor shape = {0};
     joined *j = SNI_NEW(&m->r->store->arena, joined);
     if (!j) return sni_fail_memory(m->r->err);
     j->rows = rows;
@@ -138,7 +139,8 @@ static sn_status join(sni_match *m, const char *to, const char *const *from, int
             return sni_fail(m->r->err, SN_INTERNAL, "the weights are no longer there");
         j->columns[i] = j->parts[i]->tensor.count / rows;
     }
-    return sni_match_new_lazy(m, to, rank, dims, decode_joined, j);
+    SN_TRY(sni_tensor_shape(&shape, SN_FLOAT32, rank, dims, m->r->err));
+    return sni_match_new_lazy(m, to, &shape, decode_joined, j);
 }
 
 /* Binds w and b: the layers' side by side. */
