@@ -81,6 +81,7 @@ static bool is_open_scalar(const sni_port *p, const sn_value *v) {
 /* Sequences that are not empty say by their first element what they are of. */
 static bool is_of_elements(const sni_port *p, const sn_value *v) {
     const sn_value_info *want = p->info.element;
+    if (p->info.kind == SN_KIND_OPTIONAL && want) want = want->element; /* optional(seq(...)) */
     const sn_value *first = v->kind == SN_KIND_SEQUENCE ? sn_sequence_at(v, 0) : NULL;
     if (!first || !want || want->kind == SN_KIND_NONE) return true;
     if (sn_value_kind(first) != want->kind) return false;
