@@ -286,14 +286,24 @@ static void views_of_one_value_stay_apart(void **state) {
     }
 }
 
-/* A convolution of 32 channels, kernel 3, over pictures of any size; weights worked out beforehand.
+/* A convolution of so many channels, kernel 3, over pictures of any size; its weights are folded.
  */
-static const char picture[] =
-    "<ir_version: 8, opset_import: [\"\": 17]>\n"
-    "g (float[1,32,H,W] X) => (float[1,32,H,W] Y) <float zero = {0}, float most = {9216},\n"
-    "  float one = {1}, int64[4] shape = {32,32,3,3}> {\n"
-    "  r = Range(zero, most, one)\n  s = Sin(r)\n  w = Reshape(s, shape)\n"
-    "  a = Conv<pads = [1,1,1,1]>(X, w)\n  Y = Relu(a)\n}\n";
+typedef struct picture {
+    int64_t channels;
+    const char *text;
+} picture;
+
+#define PICTURE(channels, weights)                                                        \
+    {                                                                                     \
+        channels, "<ir_version: 8, opset_import: [\"\": 17]>\n"                           \
+                  "g (float[1," #channels ",H,W] X) => (float[1," #channels ",H,W] Y)\n"  \
+                  "  <float zero = {0}, float most = {" #weights "}, float one = {1},\n"  \
+                  "   int64[4] shape = {" #channels "," #channels ",3,3}> {\n"            \
+                  "  r = Range(zero, most, one)\n  s = Sin(r)\n  w = Reshape(s, shape)\n" \
+                  "  a = Conv<pads = [1,1,1,1]>(X, w)\n  Y = Relu(a)\n}\n"                \
+    }
+
+static const picture many = PICTURE(32, 9216), few = PICTURE(2, 36);
 
 typedef struct seen {
     char impl[64]; /* of the convolution */
@@ -304,7 +314,7 @@ static void note_conv(void *ctx, const sn_step_event *event) {
 }
 
 /* Runs on a picture of `size` x `size`; `out` has room for its results. */
-static void run_picture(sn_session *session, int64_t size, seen *s, float *out) {
+static void run_picture(sn_session *session, const picture *p, int64_t size, seen *s, float *out) {
     sn_binding in = {NULL, NULL}, result = {NULL, NULL};
     sn_error err = {0};
     sn_run_options options;
@@ -312,9 +322,10 @@ static void run_picture(sn_session *session, int64_t size, seen *s, float *out) 
     options.on_step = note_conv;
     options.on_step_ctx = s;
     assert_int_equal(
-        sn_tensor_create(SN_FLOAT32, 4, (int64_t[]){1, 32, size, size}, &in.value, NULL), SN_OK);
+        sn_tensor_create(SN_FLOAT32, 4, (int64_t[]){1, p->channels, size, size}, &in.value, NULL),
+        SN_OK);
     float *x = sn_tensor_data(in.value);
-    for (int64_t i = 0; i < 32 * size * size; i++) x[i] = (float)(i * 7 % 23) / 8 - 1;
+    for (int64_t i = 0; i < p->channels * size * size; i++) x[i] = (float)(i * 7 % 23) / 8 - 1;
     if (sn_session_run(session, &options, &in, 1, &result, 1, &err) != SN_OK)
         fail_msg("%s", err.message);
     memcpy(out, sn_tensor_const_data(result.value), sn_tensor_bytes(result.value));
@@ -323,7 +334,7 @@ static void run_picture(sn_session *session, int64_t size, seen *s, float *out) 
 }
 
 /* A large picture runs the same way after a small one as it does alone, and the small one again. */
-static void check_order(const char *disabled, const int64_t sizes[2]) {
+static void check_order(const picture *p, const char *disabled, const int64_t sizes[2]) {
     enum { MOST = 32 * 64 * 64 };
     static float alone[2][MOST], mixed[MOST];
     seen want[2] = {{{0}}}, got = {{0}};
@@ -332,27 +343,28 @@ static void check_order(const char *disabled, const int64_t sizes[2]) {
     o.disabled_rules = &disabled;
     o.disabled_rule_count = disabled ? 1 : 0;
     for (int i = 0; i < 2; i++) {
-        sn_session *session = make(picture, &o);
-        run_picture(session, sizes[i], &want[i], alone[i]);
+        sn_session *session = make(p->text, &o);
+        run_picture(session, p, sizes[i], &want[i], alone[i]);
         sn_session_destroy(session);
     }
     assert_string_not_equal(want[0].impl, want[1].impl);
-    sn_session *session = make(picture, &o);
+    sn_session *session = make(p->text, &o);
     for (int round = 0; round < 4; round++) {
         int i = round % 2;
-        run_picture(session, sizes[i], &got, mixed);
+        run_picture(session, p, sizes[i], &got, mixed);
         assert_string_equal(got.impl, want[i].impl);
-        assert_memory_equal(mixed, alone[i], (size_t)(32 * sizes[i] * sizes[i]) * sizeof *mixed);
+        assert_memory_equal(mixed, alone[i],
+                            (size_t)(p->channels * sizes[i] * sizes[i]) * sizeof *mixed);
     }
     sn_session_destroy(session);
 }
 
 static void convolutions_follow_shapes(void **state) {
     (void)state;
-    check_order(NULL, (int64_t[]){1, 64}); /* direct sums, then fewer products */
-    check_order(NULL, (int64_t[]){64, 1});
-    check_order("blocked-layout", (int64_t[]){1, 64}); /* channels along vectors, then pixels */
-    check_order("blocked-layout", (int64_t[]){64, 1});
+    check_order(&many, NULL, (int64_t[]){1, 64}); /* direct sums, then fewer products */
+    check_order(&many, NULL, (int64_t[]){64, 1});
+    check_order(&few, "blocked-layout", (int64_t[]){1, 64}); /* a product, then sums of rows */
+    check_order(&few, "blocked-layout", (int64_t[]){64, 1});
 }
 
 static void workspaces_shrink_and_go(void **state) {
