@@ -168,8 +168,9 @@ static void gemm_dots(check *c) {
     float *y = random_floats(c, n);
     double *want = doubles_of(c, y, n);
     if (!c->bench) add_plain(want, c_row, c_col, rows, cols, k, a, a_row, 1, b, 1, b_col, add);
+    sni_unpacked_product x = {rows, cols, k, a, b, y, a_row, 1, 1, b_col, c_row, c_col, add};
     CALL(c, 2 * rows * cols * k, 0)
-    c->k->gemm_dots(rows, (int)cols, k, a, a_row, b, b_col, y, c_row, c_col, add);
+    c->k->gemm_dots(&x);
     expect(c, "C", y, want, n, 1e-5 * (double)(k + 10));
 }
 
@@ -182,8 +183,9 @@ static void gemm_across(check *c) {
     float *b = random_floats(c, k * b_row), *y = random_floats(c, size);
     double *want = doubles_of(c, y, size);
     if (!c->bench) add_plain(want, c_row, 1, rows, n, k, a, a_row, a_col, b, b_row, 1, add);
+    sni_unpacked_product x = {rows, n, k, a, b, y, a_row, a_col, b_row, 1, c_row, 1, add};
     CALL(c, 2 * rows * n * k, 0)
-    c->k->gemm_across(rows, k, a, a_row, a_col, b, b_row, n, y, c_row, add);
+    c->k->gemm_across(&x);
     expect(c, "C", y, want, size, 1e-5 * (double)(k + 10));
 }
 
@@ -195,8 +197,9 @@ static void gemm_along(check *c) {
     float *y = random_floats(c, n);
     double *want = doubles_of(c, y, n);
     if (!c->bench) add_plain(want, n, 1, 1, n, k, a, 0, a_col, b, b_row, 1, add);
+    sni_unpacked_product x = {1, n, k, a, b, y, 0, a_col, b_row, 1, n, 1, add};
     CALL(c, 2 * n * k, 0)
-    c->k->gemm_along(k, a, a_col, b, b_row, n, y, add);
+    c->k->gemm_along(&x);
     expect(c, "C", y, want, n, 1e-5 * (double)(k + 10));
 }
 
@@ -394,10 +397,11 @@ static void axpy(check *c) {
     expect(c, "y", y, want, n, 1e-6);
 }
 
-/* Ways of making a product: all of its products, fewer by seven for eight or by pairs. */
-enum { ALL, SEVEN, PAIRS };
+/* Ways of making a product: all of its products, fewer by Strassen's method or as inner products.
+ */
+enum { ALL, STRASSEN, INNER };
 
-/* What products by pairs are told of packed B. Columns that are scaled are for nothing else. */
+/* What inner products are told of packed B. Columns that are scaled are for nothing else. */
 static sni_inner_product_b measured(check *c, float *packed, int64_t m, int64_t k, int64_t n) {
     bool scaled = m > sni_inner_product_most() && below(c, 2);
     float *numbers = unset_floats(c, (int64_t)sni_inner_product_numbers(k, n, scaled));
@@ -412,9 +416,9 @@ static void whole(check *c, int way) {
     int64_t m = size_of(c, 0, 60, 512), n = size_of(c, 0, 120, 512), k = size_of(c, 0, 300, 512);
     if (!c->bench && below(c, 4) == 0) m = 1;
     if (way != ALL) {
-        m = way == SEVEN ? size_of(c, 35, 120, 512) : size_of(c, 5, 120, 512);
-        n = size_of(c, way == SEVEN ? 60 : 48, 200, 512);
-        k = way == SEVEN ? 32 * size_of(c, 3, 30, 16) : 16 * size_of(c, 3, 110, 32);
+        m = way == STRASSEN ? size_of(c, 35, 120, 512) : size_of(c, 5, 120, 512);
+        n = size_of(c, way == STRASSEN ? 60 : 48, 200, 512);
+        k = way == STRASSEN ? 32 * size_of(c, 3, 30, 16) : 16 * size_of(c, 3, 110, 32);
     }
     float *a = random_floats(c, m * k), *b = random_floats(c, k * n), *y = unset_floats(c, m * n);
     float *bias = random_floats(c, n);
@@ -425,13 +429,13 @@ static void whole(check *c, int way) {
     float *packed = unset_floats(c, (int64_t)sni_gemm_packed_b_size(k, n));
     sni_gemm_pack_b(b, n, 1, k, n, packed);
     g.packed_b = packed;
-    size_t pairs = way == SEVEN ? sni_gemm_even_size(k, n) : 0;
+    size_t sums = way == STRASSEN ? sni_gemm_even_size(k, n) : 0;
     uint8_t even[64] = {0};
-    if (pairs) sni_gemm_find_even(packed, k, n, even);
-    if (pairs) g.even = even;
-    if (pairs) g.use = sni_gemm_algorithm_named("strassen");
+    if (sums) sni_gemm_find_even(packed, k, n, even);
+    if (sums) g.even = even;
+    if (sums) g.use = sni_gemm_algorithm_named("strassen");
     sni_inner_product_b inner_product;
-    if (way == PAIRS) {
+    if (way == INNER) {
         inner_product = measured(c, packed, m, k, n);
         g.inner_product = &inner_product;
         g.use = sni_gemm_algorithm_named("inner-product");
@@ -453,18 +457,18 @@ static void gemm_whole(check *c) {
 }
 
 static void gemm_strassen(check *c) {
-    whole(c, SEVEN);
+    whole(c, STRASSEN);
 }
 
 static void gemm_inner_product(check *c) {
-    whole(c, PAIRS);
+    whole(c, INNER);
 }
 
 const kernel_test gemm_tests[] = {
     {"gemm_tile", gemm_tile},
     {"gemm_half", gemm_half},
-    {"gemm_lying", gemm_strided},
-    {"gemm_lying_half", gemm_strided_half},
+    {"gemm_strided", gemm_strided},
+    {"gemm_strided_half", gemm_strided_half},
     {"gemm_dots", gemm_dots},
     {"gemm_across", gemm_across},
     {"gemm_along", gemm_along},
@@ -480,10 +484,10 @@ const kernel_test gemm_tests[] = {
     {"finish_tile", finish_tile},
     {"axpy", axpy},
     {"gemm_less", gemm_less},
-    {"seven_left", strassen_left},
+    {"strassen_left", strassen_left},
     {"column_sizes", column_sizes},
     {"gemm 512", gemm_whole},
-    {"gemm 512 by seven", gemm_strassen},
-    {"gemm 512 by pairs", gemm_inner_product},
+    {"gemm 512 by strassen", gemm_strassen},
+    {"gemm 512 by inner-product", gemm_inner_product},
     {0},
 };

@@ -83,6 +83,16 @@ typedef enum sni_binary {
     SNI_BINARY_COUNT
 } sni_binary;
 
+/* C (m x n) = A B, or C += A B if `add`, of operands that are read where they lie. X_row and X_col
+ * are the elements from one row, or column, of X to the next. */
+typedef struct sni_unpacked_product {
+    int64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+    bool add;
+} sni_unpacked_product;
+
 typedef struct sni_cpu_kernels {
     int block;  /* channels of a block of a blocked tensor (cpu/conv/conv.h): sni_cpu_block() */
     int mr, nr; /* rows and columns of a tile */
@@ -92,18 +102,13 @@ typedef struct sni_cpu_kernels {
                                                    have nr elements all the same */
     sni_gemm_less_fn gemm_less[SNI_MAX_MR + 1];
     sni_gemm_strided_fn gemm_strided[SNI_MAX_MR + 1], gemm_strided_half[SNI_MAX_MR + 1];
-    /* C (rows x cols) = A B, or +=, for unpacked operands that are both contiguous along k: dot
-     * products. C's rows and columns are c_row and c_col apart. cols <= SNI_DOT_COLUMNS. */
-    void (*gemm_dots)(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,
-                      const float *b, int64_t b_col, float *c, int64_t c_row, int64_t c_col,
-                      bool add);
-    /* The same for an unpacked B whose rows of n elements are contiguous; A has any strides. */
-    void (*gemm_across)(int64_t rows, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-                        const float *b, int64_t b_row, int64_t n, float *c, int64_t c_row,
-                        bool add);
+    /* Products of unpacked operands that are both contiguous along k (a_col and b_row are 1): dot
+     * products. n <= SNI_DOT_COLUMNS. */
+    void (*gemm_dots)(const sni_unpacked_product *p);
+    /* Of a B and a C whose rows are contiguous (b_col and c_col are 1); A has any strides. */
+    void (*gemm_across)(const sni_unpacked_product *p);
     /* The same for one row of A: each row of B is read from beginning to end. */
-    void (*gemm_along)(int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
-                       int64_t n, float *c, bool add);
+    void (*gemm_along)(const sni_unpacked_product *p);
     /* C = A B, or +=, for one unpacked row of A and a packed panel of B. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
     /* Packs a pair of row panels for Strassen's method (cpu/gemm/strassen.c): rows i and rows + i

@@ -95,37 +95,66 @@ typedef struct job {
 /* Rows [i0, i1) and columns [j0, j1) of C. */
 static void run_across(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const sni_gemm_f32 *g = j->g;
+    sni_unpacked_product x = {.m = i1 - i0,
+                              .n = j1 - j0,
+                              .k = g->k,
+                              .a = g->a + i0 * g->a_row,
+                              .a_row = g->a_row,
+                              .a_col = g->a_col,
+                              .b = g->b + j0,
+                              .b_row = g->packed_b ? j->kernels->nr : g->b_row,
+                              .b_col = 1,
+                              .c = g->c + i0 * g->c_row + j0,
+                              .c_row = g->c_row,
+                              .c_col = 1,
+                              .add = g->add};
     if (g->m == 1) {
-        j->kernels->gemm_along(g->k, g->a, g->a_col, g->b + j0, g->b_row, j1 - j0, g->c + j0,
-                               g->add);
+        x.b_row = g->b_row;
+        j->kernels->gemm_along(&x);
         return;
     }
-    int64_t depth = is_shallow(g) ? DEEP : sni_gemm_depth(g->k),
-            step = g->packed_b ? j->kernels->nr : g->b_row;
+    int64_t depth = is_shallow(g) ? DEEP : sni_gemm_depth(g->k);
     for (int64_t p = 0; p < g->k; p += depth) {
-        int64_t kc = sni_min(depth, g->k - p);
-        const float *b = g->packed_b
-                             ? sni_gemm_packed_panel(g->packed_b, g->n, j->kernels->nr, p, kc, 0)
-                             : g->b + p * g->b_row;
-        j->kernels->gemm_across(i1 - i0, kc, g->a + i0 * g->a_row + p * g->a_col, g->a_row,
-                                g->a_col, b + j0, step, j1 - j0, g->c + i0 * g->c_row + j0,
-                                g->c_row, p > 0 || g->add);
+        x.k = sni_min(depth, g->k - p);
+        x.a = g->a + i0 * g->a_row + p * g->a_col;
+        x.b = g->packed_b ? sni_gemm_packed_panel(g->packed_b, g->n, j->kernels->nr, p, x.k, 0) + j0
+                          : g->b + p * g->b_row + j0;
+        x.add = p > 0 || g->add;
+        j->kernels->gemm_across(&x);
     }
+}
+
+/* Dot products of the few lines with rows [begin, end) of A, or with so many columns of B. */
+static void run_dots(const job *j, int64_t begin, int64_t end) {
+    const sni_gemm_f32 *g = j->g;
+    bool rows = j->along == SNI_GEMM_ROW_DOTS;
+    int64_t step = rows ? g->a_row : g->b_col, out = rows ? g->c_row : 1;
+    sni_unpacked_product x = {.m = end - begin,
+                              .n = rows ? g->n : g->m,
+                              .k = g->k,
+                              .a = (rows ? g->a : g->b) + begin * step,
+                              .a_row = step,
+                              .a_col = 1,
+                              .b = j->few,
+                              .b_row = 1,
+                              .b_col = j->few_step,
+                              .c = g->c + begin * out,
+                              .c_row = out,
+                              .c_col = rows ? 1 : g->c_row,
+                              .add = g->add};
+    j->kernels->gemm_dots(&x);
 }
 
 /* A piece of C: [i0, i1) x [j0, j1). */
 static void run_piece(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const sni_gemm_f32 *g = j->g;
     sni_gemm_share s = {.g = g, .kernels = j->kernels};
-    float *c = g->c + i0 * g->c_row + j0;
     if (j->along == SNI_GEMM_ACROSS)
         run_across(j, i0, i1, j0, j1);
     else if (j->along == SNI_GEMM_ROW_DOTS)
-        j->kernels->gemm_dots(i1 - i0, (int)g->n, g->k, g->a + i0 * g->a_row, g->a_row, j->few,
-                              j->few_step, c, g->c_row, 1, g->add);
+        run_dots(j, i0, i1);
     else
-        j->kernels->gemm_dots(j1 - j0, (int)g->m, g->k, g->b + j0 * g->b_col, g->b_col, j->few,
-                              j->few_step, c, 1, g->c_row, g->add);
+        run_dots(j, j0, j1);
     sni_gemm_finish(&s, i0, i1 - i0, j0, j1 - j0);
 }
 

@@ -12,13 +12,13 @@ static INLINE int rows_at_once(int cols) {
     return rows < 8 ? rows : 8;
 }
 
-/* `rows` and `cols` are constants at every call. */
-static INLINE void dot_tile(int rows, int cols, int64_t k, const float *a, int64_t a_row,
-                            const float *b, int64_t b_col, float *c, int64_t c_row, int64_t c_col,
-                            bool add) {
+/* Rows of C from row i on. `rows` and `cols` are constants at every call. */
+static INLINE void dot_tile(const sni_unpacked_product *x, int64_t i, int rows, int cols) {
+    const int64_t k = x->k, a_row = x->a_row, b_col = x->b_col;
+    const float *a = x->a + i * a_row, *b = x->b;
     vf sum[MOST_DOT_SUMS];
     UNROLL
-    for (int i = 0; i < rows * cols; i++) sum[i] = splat(0);
+    for (int s = 0; s < rows * cols; s++) sum[s] = splat(0);
     int64_t p = 0;
     for (; p + LANES <= k; p += LANES) {
         vf left[8];
@@ -43,26 +43,21 @@ static INLINE void dot_tile(int rows, int cols, int64_t k, const float *a, int64
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
     for (int j = 0; j < cols; j++) {
-        float *at = c + r * c_row + j * c_col, total = sum_lanes(sum[r * cols + j]);
-        *at = add ? *at + total : total;
+        float *at = x->c + (i + r) * x->c_row + j * x->c_col, total = sum_lanes(sum[r * cols + j]);
+        *at = x->add ? *at + total : total;
     }
 }
 
-#define DOTS(cols)                                                                               \
-    case cols:                                                                                   \
-        for (; i + rows_at_once(cols) <= rows; i += rows_at_once(cols))                          \
-            dot_tile(rows_at_once(cols), cols, k, a + i * a_row, a_row, b, b_col, c + i * c_row, \
-                     c_row, c_col, add);                                                         \
-        for (; i < rows; i++)                                                                    \
-            dot_tile(1, cols, k, a + i * a_row, a_row, b, b_col, c + i * c_row, c_row, c_col,    \
-                     add);                                                                       \
+#define DOTS(cols)                                                      \
+    case cols:                                                          \
+        for (; i + rows_at_once(cols) <= x->m; i += rows_at_once(cols)) \
+            dot_tile(x, i, rows_at_once(cols), cols);                   \
+        for (; i < x->m; i++) dot_tile(x, i, 1, cols);                  \
         break;
 
-static void gemm_dots(int64_t rows, int cols, int64_t k, const float *a, int64_t a_row,
-                      const float *b, int64_t b_col, float *c, int64_t c_row, int64_t c_col,
-                      bool add) {
+static void gemm_dots(const sni_unpacked_product *x) {
     int64_t i = 0;
-    switch (cols) {
+    switch (x->n) {
         DOTS(1)
         DOTS(2)
         DOTS(3)
@@ -79,12 +74,14 @@ static void gemm_dots(int64_t rows, int cols, int64_t k, const float *a, int64_t
 
 enum { MOST_ACROSS = LANES == 16 ? 8 : 4 }; /* rows that are taken at once */
 
-/* Some vectors of columns, the last of which is one of `last` elements unless they are `whole`.
- * Sums are those of a tile of packed operands, in the same order. All but `last`, of the first
- * three, are constants at every call. */
-static INLINE void across_tile(int rows, int vectors, bool whole, int64_t last, int64_t k,
-                               const float *a, int64_t a_row, int64_t a_col, const float *b,
-                               int64_t b_row, float *c, int64_t c_row, bool add) {
+/* Rows of C from row i and some vectors of columns from column j on, the last of which is one of
+ * `last` elements; 0: a whole one. Sums are those of a tile of packed operands, in the same order.
+ * `rows` and `vectors` are constants at every call, and so is `last` where it is 0. */
+static INLINE void across_tile(const sni_unpacked_product *x, int64_t i, int64_t j, int rows,
+                               int vectors, int64_t last) {
+    const bool whole = last == 0, add = x->add;
+    const int64_t k = x->k, a_row = x->a_row, a_col = x->a_col, b_row = x->b_row;
+    const float *a = x->a + i * a_row, *b = x->b + j;
     vf sum[MOST_ACROSS][4];
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
@@ -105,7 +102,7 @@ static INLINE void across_tile(int rows, int vectors, bool whole, int64_t last, 
     UNROLL
     for (int r = 0; r < rows; r++) UNROLL
     for (int v = 0; v < vectors; v++) {
-        float *at = c + r * c_row + v * LANES;
+        float *at = x->c + (i + r) * x->c_row + j + v * LANES;
         if (whole || v < vectors - 1)
             store(at, add ? load(at) + sum[r][v] : sum[r][v]);
         else
@@ -114,34 +111,27 @@ static INLINE void across_tile(int rows, int vectors, bool whole, int64_t last, 
 }
 
 /* All columns of some rows, a constant number of them. */
-static INLINE void across(int rows, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-                          const float *b, int64_t b_row, int64_t n, float *c, int64_t c_row,
-                          bool add) {
-#define STRIP(vectors, whole, last) \
-    across_tile(rows, vectors, whole, last, k, a, a_row, a_col, b + j, b_row, c + j, c_row, add)
+static INLINE void across(const sni_unpacked_product *x, int64_t i, int rows) {
     const int wide = rows > 2 ? 2 : 4; /* enough sums that they need not wait for each other */
+    const int64_t n = x->n;
     int64_t j = 0;
-    for (; j + wide * LANES <= n; j += wide * LANES) STRIP(wide, true, 0);
+    for (; j + wide * LANES <= n; j += wide * LANES) across_tile(x, i, j, rows, wide, 0);
     if (wide > 2 && j + 2 * LANES <= n) {
-        STRIP(2, true, 0);
+        across_tile(x, i, j, rows, 2, 0);
         j += 2 * LANES;
     }
     if (j + LANES < n)
-        STRIP(2, false, n - j - LANES);
+        across_tile(x, i, j, rows, 2, n - j - LANES);
     else if (j + LANES == n)
-        STRIP(1, true, 0);
+        across_tile(x, i, j, rows, 1, 0);
     else if (j < n)
-        STRIP(1, false, n - j);
-#undef STRIP
+        across_tile(x, i, j, rows, 1, n - j);
 }
 
-static void gemm_across(int64_t rows, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-                        const float *b, int64_t b_row, int64_t n, float *c, int64_t c_row,
-                        bool add) {
+static void gemm_across(const sni_unpacked_product *x) {
     int64_t i = 0;
-#define ROWS(count)                       \
-    for (; i + count <= rows; i += count) \
-    across(count, k, a + i * a_row, a_row, a_col, b, b_row, n, c + i * c_row, c_row, add)
+#define ROWS(count) \
+    for (; i + count <= x->m; i += count) across(x, i, count)
     if (MOST_ACROSS == 8) ROWS(8);
     ROWS(4);
     ROWS(2);
@@ -149,12 +139,16 @@ static void gemm_across(int64_t rows, int64_t k, const float *a, int64_t a_row, 
 #undef ROWS
 }
 
-/* One row of C, to which so many rows of B are added at once, each read from end to end. */
-static INLINE void add_rows(int count, const float *a, int64_t a_col, const float *b, int64_t b_row,
-                            int64_t n, float *c, bool add) {
+/* One row of C, to which so many rows of B from row p on are added at once, each read from end to
+ * end. */
+static INLINE void add_rows(const sni_unpacked_product *x, int64_t p, int count) {
+    const bool add = x->add || p > 0;
+    const int64_t n = x->n, b_row = x->b_row;
+    const float *b = x->b + p * b_row;
+    float *c = x->c;
     vf left[8];
     UNROLL
-    for (int r = 0; r < count; r++) left[r] = splat(a[r * a_col]);
+    for (int r = 0; r < count; r++) left[r] = splat(x->a[(p + r) * x->a_col]);
     int64_t j = 0;
     for (; j + LANES <= n; j += LANES) {
         vf sum = add ? load(c + j) : splat(0);
@@ -169,12 +163,10 @@ static INLINE void add_rows(int count, const float *a, int64_t a_col, const floa
     store_some(c + j, n - j, sum);
 }
 
-static void gemm_along(int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
-                       int64_t n, float *c, bool add) {
+static void gemm_along(const sni_unpacked_product *x) {
     int64_t p = 0;
-    for (; p + 8 <= k; p += 8)
-        add_rows(8, a + p * a_col, a_col, b + p * b_row, b_row, n, c, add || p > 0);
-    for (; p < k; p++) add_rows(1, a + p * a_col, a_col, b + p * b_row, b_row, n, c, add || p > 0);
+    for (; p + 8 <= x->k; p += 8) add_rows(x, p, 8);
+    for (; p < x->k; p++) add_rows(x, p, 1);
 }
 
 #undef INLINE
