@@ -220,8 +220,8 @@ sn_status sni_match_new_floats(sni_match *m, const char *name, int rank, const i
 /* A constant of any type with memory for its contents, which are zeros at first. */
 sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, int rank,
                               const int64_t *dims, void **data);
-/* A constant of the element type and shape of `shape` whose contents `decode` works out from `source`
- * when somebody needs them. */
+/* A constant of the element type and shape of `shape` whose contents `decode` works out from
+ * `source` when somebody needs them. */
 sn_status sni_match_new_lazy(sni_match *m, const char *name, const sni_tensor *shape,
                              sni_decode_fn decode, const void *source);
 /* A constant list of int64. */
