@@ -142,7 +142,7 @@ endif()
 
 # ---- Checks of the source ----
 
-foreach(check includes length names inc words docs format)
+foreach(check includes length names inc heads words docs format)
   sinter_test(source.${check} quick ${CHECK} ${check})
 endforeach()
 sinter_test_program(sinter_shared quick)

@@ -5,6 +5,7 @@
     length                   lengths of files and functions, parameters of functions
     names                    no sni_ type has two meanings
     inc                      an .inc.c file has at least two users
+    heads                    a file that names itself does so rightly
     words                    nothing unfinished, no path of one machine
     docs                     files and functions that documents name are there
     format                   C files are as clang-format 14 writes them
@@ -117,6 +118,16 @@ def lonely_includes():
             users[name] = users.get(name, 0) + (1 if kind == "include" else 2)
     return {os.path.basename(path): "%s is included once: put its text there" % path
             for path in files(".inc.c") if users.get(os.path.basename(path), 0) < 2}
+
+
+def check_heads():
+    """The comment that begins a file names this file, or none."""
+    bad = []
+    for path in files(".c", ".h", ".def"):
+        head = re.match(r"/\* ([\w.]+\.(?:c|h|def)) - ", read(path))
+        if head and head.group(1) != os.path.basename(path):
+            bad.append("%s calls itself %s" % (path, head.group(1)))
+    return bad
 
 
 def check_inc():
@@ -257,7 +268,8 @@ def prune():
 
 CHECKS = {
     "includes": check_includes, "length": check_length, "names": check_names, "inc": check_inc,
-    "words": check_words, "docs": check_docs, "format": check_format, "header": check_header, "tidy": check_tidy,
+    "heads": check_heads, "words": check_words, "docs": check_docs, "format": check_format,
+    "header": check_header, "tidy": check_tidy,
     "exports": abi.check_exports, "ort_exports": abi.check_ort_exports, "operators": check_operators,
     "abi": check_abi, "prune": prune, "write_abi": abi.write_abi,
 }
