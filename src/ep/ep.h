@@ -43,7 +43,7 @@ typedef struct sni_impl {
     /* Decides by types, attributes and constants; `run` must then take every shape. */
     bool (*accepts)(const sni_choice *c);
     /* May look at shapes as well, to leave the node to a later one in the registry. */
-    bool (*pays)(const sni_choice *c); /* NULL: always */
+    bool (*suits)(const sni_choice *c); /* NULL: always */
     /* Cycles of one thread that these shapes are estimated to take; of rows with such an estimate
      * the one with the least takes the node. INFINITY: it cannot. NULL: no estimate. */
     double (*cycles)(const sni_choice *c, const sni_costs *costs);

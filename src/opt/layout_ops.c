@@ -50,7 +50,7 @@ static bool feeds_conv(const sni_layout_pass *l, const sni_node *n, int steps) {
 
 /* True for a convolution along a line that gains more by blocks than the way into them takes: of
  * several taps or with another one after it, over channels that fill blocks. */
-static bool pays_along_line(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
+static bool suits_blocked_line(const sni_layout_pass *l, const sni_node *n, const int64_t *w) {
     int64_t groups = ((const sni_conv_params *)n->params)->group, in = w[1] * groups;
     bool fills =
         (in <= SNI_PLAIN_MAX_IN && in > SNI_ROWS_MAX_IN) || sni_fills_input_blocks(in, l->block);
@@ -66,7 +66,7 @@ static bool begins_no_region(const sni_layout_pass *l, const sni_node *n, const 
     bool scales = w[0] > 1 && w[1] == 1 && w[2] == 1 && w[3] == 1 && groups == w[0];
     bool lines = groups == 1 && w[1] <= SNI_ROWS_MAX_IN && w[0] <= SNI_ROWS_MAX_OUT &&
                  x->dims[x->rank - 1] >= SNI_ROWS_MIN_WIDTH;
-    if (x->rank == 3) lines = !pays_along_line(l, n, w);
+    if (x->rank == 3) lines = !suits_blocked_line(l, n, w);
     return (scales || lines) && !sni_layout_has(l, n->in[0]) &&
            !(sni_layout_given(n, 3) && sni_layout_has(l, n->in[3]));
 }

@@ -28,7 +28,7 @@ static const sni_pass passes[] = {
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},
     {"squeeze-excite", 3, sni_pass_squeeze_excite, SNI_STAGE_LAYOUT},
-    {"picked-channels", 3, sni_pass_indirect, SNI_STAGE_LAYOUT},
+    {"indirect-channels", 3, sni_pass_indirect, SNI_STAGE_LAYOUT},
     {"blocked-channels-last", 3, sni_pass_layout_last, SNI_STAGE_LAYOUT},
     {"elementwise-group", 2, sni_pass_group, SNI_STAGE_GROUP},
 };
@@ -69,10 +69,27 @@ uint32_t sni_opt_family(size_t index) {
     return is ? sni_numerics_get(index - PASSES)->bit : 0;
 }
 
+/* Names of version 0.1, which this version still takes. */
+static const struct {
+    const char *old, *current;
+} old_names[] = {
+    {"paired", "inner-product"},
+    {"digits", "emulated-gemm"},
+    {"picked-channels", "indirect-channels"},
+    {"softmax-turned", "softmax-transposed"},
+    {"log-softmax-turned", "log-softmax-transposed"},
+    {"attention-turned", "attention-transposed"},
+    {"attention-mask-turned", "attention-mask-transposed"},
+    {"attention-where-turned", "attention-where-transposed"},
+    {"attention-fill-turned", "attention-fill-transposed"},
+    {"attention-single-turned", "attention-single-transposed"},
+    {"attention-single-mask-turned", "attention-single-mask-transposed"},
+    {"attention-single-batch-mask-turned", "attention-single-batch-mask-transposed"},
+};
+
 const char *sni_opt_current_name(const char *name) {
-    const sni_numerics_family *f;
-    for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++)
-        if (f->old_name && strcmp(f->old_name, name) == 0) return f->name;
+    for (size_t i = 0; i < sizeof old_names / sizeof *old_names; i++)
+        if (strcmp(old_names[i].old, name) == 0) return old_names[i].current;
     return name;
 }
 
@@ -122,9 +139,10 @@ static sn_status fail_name(const char *name, sn_error *err) {
                     near[0], near[1], near[2]);
 }
 
+/* True if one of the names, which may be old ones, is this current one. */
 static bool is_named(const char *name, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (names[i] && strcmp(name, names[i]) == 0) return true;
+        if (names[i] && strcmp(name, sni_opt_current_name(names[i])) == 0) return true;
     return false;
 }
 
@@ -147,8 +165,7 @@ uint32_t sni_opt_numerics(const sni_opt_options *o) {
     const sni_numerics_family *f;
     uint32_t mask = 0;
     for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++) {
-        bool off = is_named(f->name, o->disabled, o->n_disabled) ||
-                   (f->old_name && is_named(f->old_name, o->disabled, o->n_disabled));
+        bool off = is_named(f->name, o->disabled, o->n_disabled);
         bool plain = f->level > o->level || (f->level > 0 && o->portable);
         if (!off && !plain) mask |= f->bit;
     }

@@ -180,9 +180,9 @@ int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     double milliseconds = argc > 2 ? atof(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
-    way how = sni_emulated_kernels_get() ? EMULATED
-              : sni_inner_product_pays() ? INNER_PRODUCT
-                                         : STRASSEN;
+    way how = sni_emulated_kernels_get()       ? EMULATED
+              : sni_inner_product_is_quicker() ? INNER_PRODUCT
+                                               : STRASSEN;
     for (way w = TILED; argc > 4 && w <= EMULATED; w++)
         if (strcmp(argv[4], ways[w]) == 0) how = w;
     sni_machine_peak machine = {0};

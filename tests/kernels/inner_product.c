@@ -1,5 +1,5 @@
-/* paired.c - kernels of products by pairs of terms. Which pairs are taken how is theirs alone: what
- * left() and columns() say is too much is right if tiles give the product then. */
+/* inner_product.c - kernels of Winograd's inner product. Which pairs are taken how is theirs alone:
+ * what left() and columns() say is too much is right if tiles give the product then. */
 #include "check.h"
 
 #include "cpu/gemm/gemm.h"
@@ -320,11 +320,11 @@ static void inner_product_half(check *c) {
 }
 
 const kernel_test inner_product_tests[] = {
-    {"paired_tile", inner_product_tile},
-    {"paired_half", inner_product_half},
-    {"paired_left", inner_product_left},
-    {"paired_left, odd rows", inner_product_left_odd},
-    {"paired_columns", inner_product_columns},
-    {"paired_scale", inner_product_scale},
+    {"inner_product_tile", inner_product_tile},
+    {"inner_product_half", inner_product_half},
+    {"inner_product_left", inner_product_left},
+    {"inner_product_left, odd rows", inner_product_left_odd},
+    {"inner_product_columns", inner_product_columns},
+    {"inner_product_scale", inner_product_scale},
     {0},
 };

@@ -1,4 +1,4 @@
-/* blocked.h - vector kernels for what stands between convolutions in blocked layout
+/* blocked_kernels.h - vector kernels for what stands between convolutions in blocked layout
  * (cpu/conv/conv.h).
  */
 #ifndef SNI_CPU_BLOCKED_BLOCKED_KERNELS_H

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 64 }; /* pixels turned at once */
+enum { TILE = 64 }; /* pixels transposed at once */
 
 /* ---- GatherChannels ---- */
 

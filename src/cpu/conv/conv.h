@@ -107,7 +107,7 @@ struct sni_conv_kernels {
     const sni_conv_strip_fn *half;
 };
 
-/* True if the last of these blocks is one that `half` is for, and pays. */
+/* True if the last of these blocks is one that `half` is for, and is quicker with it. */
 static inline bool sni_conv_ends_half(const sni_conv_kernels *k, int64_t channels, int64_t block) {
     int64_t last = channels % block;
     return k->half && sni_cpu_halves_vectors() && last > 0 && last <= block / 2;

@@ -1,4 +1,5 @@
-/* filters.c - filters of convolutions turned so that a vector holds a tap of a block of them. */
+/* filters.c - filters of convolutions transposed so that a vector holds a tap of a block of them.
+ */
 #include "base/threadpool.h"
 #include "cpu/conv/conv.h"
 #include "cpu/core/kernels.h"
@@ -6,7 +7,7 @@
 #include <string.h>
 
 enum {
-    TURNED = 64,     /* taps that are turned at once */
+    AT_ONCE = 64,    /* taps that are transposed at once */
     MOST_BLOCK = 16, /* of all tiers */
     GRAIN = 1 << 15  /* weights that are worth a thread */
 };
@@ -40,7 +41,7 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     int64_t block = j->kernels->block, depth = j->in * j->taps;
     int64_t room = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
-    float transposed[TURNED * MOST_BLOCK];
+    float transposed[AT_ONCE * MOST_BLOCK];
     for (int64_t b = begin; b < end; b++) {
         const sni_unaligned_float *from = j->w + b * block * depth;
         int64_t count = j->out - b * block < block ? j->out - b * block : block;
@@ -49,8 +50,8 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
             j->kernels->pack_transposed(from, depth, count, (int)block, depth, to);
             continue;
         }
-        for (int64_t at = 0; at < depth; at += TURNED) {
-            int64_t some = depth - at < TURNED ? depth - at : TURNED;
+        for (int64_t at = 0; at < depth; at += AT_ONCE) {
+            int64_t some = depth - at < AT_ONCE ? depth - at : AT_ONCE;
             j->kernels->pack_transposed(from + at, depth, count, (int)block, some, transposed);
             place(j, transposed, at, some, to);
         }

@@ -120,7 +120,7 @@ const sni_impl *sni_ep_find(const sni_choice *c) {
     size_t i, end;
     for (rows_of(c->node, &i, &end); i < end; i++) {
         const sni_impl *impl = sorted.impls[i];
-        if (!takes(impl, c) || (impl->pays && !impl->pays(c))) continue;
+        if (!takes(impl, c) || (impl->suits && !impl->suits(c))) continue;
         if (!impl->cycles) return best ? best : impl;
         double cycles = impl->cycles(c, sni_costs_get());
         if (cycles >= least) continue;
@@ -142,7 +142,7 @@ void sni_candidate_name(const sni_impl *impl, uint32_t variant, char out[SNI_IMP
 /* A row's candidates for a node, at most SNI_MAX_VARIANTS. */
 static int variants_of(const sni_impl *impl, const sni_choice *c, uint32_t *out) {
     if (impl->variants) return impl->variants(c, out);
-    if (impl->pays && !impl->pays(c)) return 0;
+    if (impl->suits && !impl->suits(c)) return 0;
     if (impl->cycles && impl->cycles(c, sni_costs_get()) == INFINITY) return 0;
     out[0] = impl->variant ? impl->variant(c) : 0;
     return 1;
@@ -157,7 +157,7 @@ int sni_ep_candidates(const sni_choice *c, sni_candidate out[SNI_MAX_CANDIDATES]
         int n = takes(impl, c) ? variants_of(impl, c, variants) : 0;
         for (int v = 0; v < n && count < SNI_MAX_CANDIDATES; v++)
             out[count++] = (sni_candidate){impl, variants[v]};
-        if (n && !impl->cycles && !impl->pays) break; /* those behind it are never asked */
+        if (n && !impl->cycles && !impl->suits) break; /* those behind it are never asked */
     }
     return count;
 }

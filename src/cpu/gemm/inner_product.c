@@ -25,7 +25,7 @@ enum {
     SPREAD = 8         /* how many times larger or smaller than others a column may be */
 };
 
-bool sni_inner_product_pays(void) {
+bool sni_inner_product_is_quicker(void) {
     return sni_costs_get()->gemm.inner_gain > 0 && sni_inner_product_most() > 0;
 }
 

@@ -94,7 +94,7 @@ struct sni_inner_product_kernels {
 };
 
 /* True where it saves cycles at all, and there are kernels for it. */
-bool sni_inner_product_pays(void);
+bool sni_inner_product_is_quicker(void);
 
 /* Cycles that it saves for each row: by sizes alone. A row by a panel of columns takes fewer for
  * each term, some more at the end, and the row has to be packed. */

@@ -207,7 +207,7 @@ INLINE table table_of(const sni_lowbit *w, int bits) {
 }
 
 /* The numbers at bits [at, at + bits) of all lanes of v, times t->unit. `flipped` is v with the top
- * bit of each number turned, so that they are signed and less by the middle. */
+ * bit of each number flipped, so that they are signed and less by the middle. */
 INLINE vf weights(int bits, int at, words v, words flipped, const table *t) {
 #if LANES == 16
     if (t->given) /* the index is the lower 4 bits of a lane */

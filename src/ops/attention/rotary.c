@@ -112,7 +112,7 @@ static sn_status run_rotary(sni_kernel *k, sni_rotary *r, const sni_tensor *cosi
     r->y = r->x;
     r->y.data = to;
     if (k->hooks && k->hooks->rotary && dtype == SN_FLOAT32)
-        r->lent = r->interleaved ? k->hooks->rotary->neighbours : k->hooks->rotary->halves;
+        r->hook = r->interleaved ? k->hooks->rotary->neighbours : k->hooks->rotary->halves;
     if (x->count) sni_rotate(k->threads, dtype, r);
     sni_out_done(k, y, dtype, to);
     return SN_OK;

@@ -21,7 +21,7 @@ typedef struct sni_rotary {
     int64_t batches, heads, length, size;
     int64_t rotated; /* elements of a head that are rotated; the others are copied */
     bool interleaved;
-    sni_rotate_fn lent; /* for FLOAT32; NULL: none */
+    sni_rotate_fn hook; /* for FLOAT32; NULL: none */
 } sni_rotary;
 
 /* All of `dtype`, which is FLOAT32 or FLOAT64. */

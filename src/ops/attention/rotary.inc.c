@@ -5,8 +5,8 @@
 static void FN(rotate_head)(const sni_rotary *r, const T *x, const T *cosines, const T *sines,
                             T *y) {
     int64_t half = r->rotated / 2;
-    if (r->lent) r->lent(x, cosines, sines, half, y);
-    for (int64_t i = 0; i < half && !r->lent; i++) {
+    if (r->hook) r->hook(x, cosines, sines, half, y);
+    for (int64_t i = 0; i < half && !r->hook; i++) {
         int64_t a = r->interleaved ? 2 * i : i, b = r->interleaved ? 2 * i + 1 : half + i;
         T u = x[a], v = x[b];
         y[a] = u * cosines[i] - v * sines[i];

@@ -2,11 +2,11 @@
 #include "ops/core/numerics.h"
 
 static const sni_numerics_family families[] = {
-    {"winograd", NULL, SNI_NUMERICS_WINOGRAD, 3},
-    {"strassen", NULL, SNI_NUMERICS_STRASSEN, 3},
-    {"inner-product", "paired", SNI_NUMERICS_INNER_PRODUCT, 3},
-    {"emulated-gemm", "digits", SNI_NUMERICS_EMULATED, 3},
-    {"exponent-compression", NULL, SNI_NUMERICS_COMPRESSED, 0},
+    {"winograd", SNI_NUMERICS_WINOGRAD, 3},
+    {"strassen", SNI_NUMERICS_STRASSEN, 3},
+    {"inner-product", SNI_NUMERICS_INNER_PRODUCT, 3},
+    {"emulated-gemm", SNI_NUMERICS_EMULATED, 3},
+    {"exponent-compression", SNI_NUMERICS_COMPRESSED, 0},
 };
 
 const sni_numerics_family *sni_numerics_get(size_t index) {

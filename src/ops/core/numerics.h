@@ -16,8 +16,7 @@ enum {
 };
 
 typedef struct sni_numerics_family {
-    const char *name;     /* as in `disabled_rules` */
-    const char *old_name; /* understood with a warning; NULL: none */
+    const char *name; /* as in `disabled_rules` */
     uint32_t bit;
     int level; /* lowest optimisation level that allows it */
 } sni_numerics_family;

@@ -20,7 +20,7 @@ typedef struct sni_transposition {
     bool trans, batch;
 } sni_transposition;
 
-/* Sets output 0 to the shape of input a times input b; the second for turned inputs. */
+/* Sets output 0 to the shape of input a times input b; the second for transposed inputs. */
 sn_status sni_infer_matmul(sni_infer *c, int a, int b);
 sn_status sni_infer_transposed(sni_infer *c, int a, sni_transposition transpose_a, int b,
                                sni_transposition transpose_b);

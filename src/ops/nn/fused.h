@@ -35,7 +35,7 @@ typedef struct sni_fused_gemm_params {
 } sni_fused_gemm_params;
 
 /* com.microsoft FusedMatMul, TransposeMatMul and FusedMatMulActivation:
- * Y = activation(alpha * A' B'), where A' and B' may be turned. */
+ * Y = activation(alpha * A' B'), where A' and B' may be transposed. */
 typedef struct sni_fused_matmul_params {
     float alpha;
     int64_t trans_a, trans_b, batch_a, batch_b;

@@ -34,7 +34,7 @@ typedef struct grid_job {
     int r;          /* spatial axes */
     int64_t size[DIMS], stride[DIMS];
     int64_t channels, volume, points; /* elements of a channel of x; points of a channel of y */
-    const sni_resize_hooks *lent;     /* NULL: none */
+    const sni_resize_hooks *hooks;    /* NULL: none */
 } grid_job;
 
 /* The elements that one point is the weighted sum of. */
@@ -191,8 +191,8 @@ static void blend_block(const grid_job *j, int64_t image, int64_t point, int64_t
         }
     }
     for (int64_t c = image * j->channels; c < (image + 1) * j->channels; c++)
-        j->lent->sample((const float *)j->src + c * j->volume, j->volume, at, weight, most, BLOCK,
-                        n, (float *)j->dst + c * j->points + point);
+        j->hooks->sample((const float *)j->src + c * j->volume, j->volume, at, weight, most, BLOCK,
+                         n, (float *)j->dst + c * j->points + point);
 }
 
 /* True if the taps of a point are two times two neighbours, or not there. */
@@ -232,8 +232,8 @@ static void blend_pairs(const grid_job *j, int64_t image, int64_t point, int64_t
         }
     }
     for (int64_t c = image * j->channels; c < (image + 1) * j->channels; c++)
-        j->lent->sample_pairs((const float *)j->src + c * j->volume, at, weight, BLOCK, n,
-                              (float *)j->dst + c * j->points + point);
+        j->hooks->sample_pairs((const float *)j->src + c * j->volume, at, weight, BLOCK, n,
+                               (float *)j->dst + c * j->points + point);
 }
 
 /* Blocks [begin, end) of all images. */
@@ -296,8 +296,8 @@ static sn_status gridsample_ref(sni_kernel *k) {
     int64_t taps_of = job.p->mode == CUBIC ? 16 : 4, grain = GRAIN / (job.channels * taps_of);
     bool few = job.p->mode == LINEAR || (job.p->mode == CUBIC && job.r <= 2);
     if (few && job.type == SN_FLOAT32 && job.volume <= INT32_MAX && k->hooks)
-        job.lent = k->hooks->resize;
-    if (job.lent)
+        job.hooks = k->hooks->resize;
+    if (job.hooks)
         sni_parallel_for(k->threads, (job.points + BLOCK - 1) / BLOCK * x->dims[0], 1, grid_blocks,
                          &job);
     else

@@ -339,11 +339,11 @@ static sn_status blend_axes(sni_kernel *k, const sni_resize_params *p, const sni
             SN_TRY(sni_scratch_array(k, count, sni_dtype_width(type), &job.dst));
         }
         if (type == SN_FLOAT32) SN_TRY(make_lanes(k, job.table, &job.lanes));
-        bool lent = job.lanes.hooks != NULL, lanes = lent && job.inner == 1;
+        bool hooked = job.lanes.hooks != NULL, lanes = hooked && job.inner == 1;
         int64_t work = (lanes ? axes[d].out : job.inner) * job.table->taps;
         int64_t grain = GRAIN / (work > 0 ? work : 1);
         sni_parallel_for(k->threads, lanes ? outer : outer * axes[d].out, grain > 0 ? grain : 1,
-                         lent                 ? blend_lanes
+                         hooked               ? blend_lanes
                          : type == SN_FLOAT64 ? blend_f64
                                               : blend_f32,
                          &job);

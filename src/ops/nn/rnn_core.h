@@ -83,7 +83,7 @@ static inline int64_t sni_rnn_state(const sni_rnn_place *p, int64_t d, int64_t b
 int sni_cell_gates(sni_cell cell);
 int sni_cell_activations(sni_cell cell);
 
-/* Where W and R come from: `turned`, they are (directions, columns, gates * hidden). */
+/* Where W and R come from: `transposed`, they are (directions, columns, gates * hidden). */
 sn_status sni_rnn_infer(sni_infer *c, sni_cell cell, bool transposed);
 
 /* Weights that are not input 1 and 2 as they are. With them, the rows that they are multiplied by

@@ -1,4 +1,4 @@
-/* test_spare.c - large memory that comes back. */
+/* test_buffer_cache.c - large memory that comes back. */
 #include "unit.h"
 
 #include "base/buffer_cache.h"

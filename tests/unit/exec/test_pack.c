@@ -20,7 +20,7 @@ static unsigned char *alloc(sni_pack *pack, size_t bytes) {
     return data;
 }
 
-/* Pieces are zeros of their own, whether they are on the shelf or not. */
+/* Pieces are zeros of their own, whether a slab holds them or not. */
 static void pieces_are_apart(void **state) {
     (void)state;
     sni_slab slab = {0};
@@ -71,7 +71,8 @@ static void works_without_a_slab(void **state) {
     sni_pack_clear(&pack);
 }
 
-/* The copy in which faded weights are 0 counts against the limit for as long as it is lent. */
+/* The copy in which subnormal weights are 0 counts against the limit for as long as it is borrowed.
+ */
 static void copies_of_weights_are_charged(void **state) {
     (void)state;
     enum { COUNT = 1000 };

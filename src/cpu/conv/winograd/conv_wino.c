@@ -1,4 +1,4 @@
-/* conv_wino.c - blocked convolution by Winograd's method, where a cost model says that it pays.
+/* conv_wino.c - blocked convolution by Winograd's method, where its cost is the least.
  * Groups that fill whole blocks are convolutions of their own, which threads share out. */
 #include "base/lengths.h"
 #include "base/threadpool.h"

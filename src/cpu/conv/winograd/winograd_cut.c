@@ -56,8 +56,9 @@ bool sni_wino_variant_of_taps(const sni_conv_geometry *g, sni_wino_variant *vari
 bool sni_wino_takes_inner_product(const sni_conv_geometry *g) {
     enum { LEAST_OUT = 96, LEAST_IN = 64 }; /* channels that are worth looking at all rows */
     int64_t block = sni_cpu_kernels_get()->block;
-    return sni_inner_product_pays() && block == SNI_LEFT_STEPS && g->in_channels % block == 0 &&
-           g->in_channels >= LEAST_IN && g->out_channels >= LEAST_OUT;
+    return sni_inner_product_is_quicker() && block == SNI_LEFT_STEPS &&
+           g->in_channels % block == 0 && g->in_channels >= LEAST_IN &&
+           g->out_channels >= LEAST_OUT;
 }
 
 /* ---- Blocks of tiles ---- */

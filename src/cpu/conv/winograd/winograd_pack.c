@@ -55,31 +55,31 @@ static void pick_taps(const pack_job *j, int64_t phase, int64_t channels, const 
             }
 }
 
-enum { TURNED = 4096 }; /* floats of taps that stay in the first cache */
+enum { NEAR = 4096 }; /* floats of taps that stay in the first cache */
 
 /* Some channels of one block of output channels from `c` on, as vectors of a tap of all outputs. */
 static void pack_transposed(const pack_job *j, const float *transposed, int64_t c, int64_t nv,
                             float *pair, sni_wino_weights *s) {
-    float indirect[TURNED];
+    float picked[NEAR];
     for (int64_t phase = 0; phase < sni_wino_phases(j->variant); phase++) {
         set_points(j, phase, nv, pair, s);
         for (int64_t point = 0; point < sni_wino_points(j->variant); point++)
             if (s->u[point]) s->u[point] += c * s->next;
-        if (j->variant->stride == 2) pick_taps(j, phase, s->channels, transposed, indirect);
-        s->taps = j->variant->stride == 2 ? indirect : transposed;
+        if (j->variant->stride == 2) pick_taps(j, phase, s->channels, transposed, picked);
+        s->taps = j->variant->stride == 2 ? picked : transposed;
         j->kernels->wino->weights(s);
     }
 }
 
-/* Channels [from, to) of one block of output channels, turned first so that a vector holds a tap of
- * all outputs. */
+/* Channels [from, to) of one block of output channels, transposed first so that a vector holds a
+ * tap of all outputs. */
 static void pack_channels(const pack_job *j, int64_t out_block, int64_t from, int64_t to) {
     const sni_conv_geometry *g = j->g;
     const sni_wino_variant *f = j->variant;
     int64_t block = j->kernels->block, taps = g->kernel_h * g->kernel_w, pair = out_block / 2;
     int64_t nv = sni_min(2, sni_blocks(g->out_channels, block) - 2 * pair), out = out_block * block;
-    int64_t most = TURNED / (taps * block), depth = sni_wino_depth(g, f);
-    float transposed[TURNED];
+    int64_t most = NEAR / (taps * block), depth = sni_wino_depth(g, f);
+    float transposed[NEAR];
     sni_wino_weights s = {
         .t_h = f->t_h, .t_w = f->t_w, .r_h = f->r_h, .r_w = f->r_w, .next = nv * block};
     for (int64_t c = from; c < to; c += s.channels) {

@@ -140,9 +140,9 @@ enum {
     EACH = 64,
     MEANS = 128,
     ONTO = 256,
-    PAIRED = 512,
-    DIGITS = 1024,
-    FORCED = 2048 /* by pairs or digits, whether that pays or not */
+    INNER = 512,
+    EMULATED = 1024,
+    FORCED = 2048 /* inner products or emulated, whether that is quicker or not */
 };
 
 static void conv_case(const shape *s, int mode, const char *activation) {
@@ -180,17 +180,17 @@ static void conv_case(const shape *s, int mode, const char *activation) {
     eval_attr(&v.e, sni_attr_of_int("group", s->groups));
     eval_attr(&v.e, sni_attr_of_int("block", block));
     v.numerics = (mode & WINOGRAD ? SNI_NUMERICS_WINOGRAD : 0) |
-                 (mode & PAIRED ? SNI_NUMERICS_INNER_PRODUCT : 0) |
-                 (mode & DIGITS ? SNI_NUMERICS_EMULATED : 0);
+                 (mode & INNER ? SNI_NUMERICS_INNER_PRODUCT : 0) |
+                 (mode & EMULATED ? SNI_NUMERICS_EMULATED : 0);
     if (mode & FORCED)
-        v.use =
-            conv_row("BlockedConv", mode & DIGITS ? "conv_emulated_f32" : "conv_inner_product_f32");
+        v.use = conv_row("BlockedConv",
+                         mode & EMULATED ? "conv_emulated_f32" : "conv_inner_product_f32");
     if (mode & ONTO) v.over = 3;
     if (activation) eval_attr(&v.e, sni_attr_of_string("activation", activation));
     double terms = (double)(s->in * s->kernel[0] * s->kernel[1]), error = 1e-6 * (terms + 10);
     /* 8 points along both axes: 5e-5 of the largest result, which is more than this root. */
     if (mode & PLAIN && mode & WINOGRAD && error < 5e-5 * sqrt(terms)) error = 5e-5 * sqrt(terms);
-    if (mode & (PAIRED | DIGITS)) error = 2e-6 * sqrt(terms);
+    if (mode & (INNER | EMULATED)) error = 2e-6 * sqrt(terms);
     versus_run(&v, mode & MEANS ? 2 : 1, error);
     assert_true(s->refused || v.impl);
 }
@@ -587,10 +587,11 @@ static void phases_match(void **state) {
     assert_true(used >= 12);
 }
 
-/* Convolutions that may be computed by pairs or by digits: tiles of all sizes, halves of panels and
- * less, several images, strides, pads that see nothing, odd numbers of lines and several k-blocks.
+/* Convolutions that may be computed as inner products or emulated: tiles of all sizes, halves of
+ * panels and less, several images, strides, pads that see nothing, odd numbers of lines and several
+ * k-blocks.
  */
-static const shape pairable[] = {
+static const shape products[] = {
     {1, 48, 48, 1, 5, 7, {1, 1}, {1, 1}, {0}, {1, 1}},
     {2, 64, 80, 1, 9, 11, {1, 1}, {1, 1}, {0}, {1, 1}},
     {3, 112, 65, 1, 13, 13, {1, 1}, {2, 2}, {0}, {1, 1}},
@@ -612,10 +613,10 @@ static const shape pairable[] = {
     {2, 32, 17, 1, 1, 1, {1, 1}, {1, 1}, {0}, {1, 1}},
     {1, 16, 5, 1, 9, 9, {1, 1}, {1, 1}, {0}, {1, 1}},
 };
-enum { PAIRABLE = sizeof pairable / sizeof *pairable };
+enum { INNER_SIZES = sizeof products / sizeof *products };
 
-/* Whether pairs can be forced: the lines that they are packed by are blocks. */
-static bool forces_pairs(void) {
+/* Whether inner products can be forced: the lines that they are packed by are blocks. */
+static bool forces_inner_products(void) {
     return sni_inner_product_most() > 0 && sni_cpu_kernels_get()->block == SNI_LEFT_STEPS;
 }
 
@@ -633,23 +634,23 @@ static void product_matches(const shape *s, int transpose, int how) {
     }
 }
 
-static void pairs_match(void **state) {
+static void inner_products_match(void **state) {
     (void)state;
-    if (!forces_pairs()) skip();
-    for (int i = 0; i < PAIRABLE; i++) product_matches(&pairable[i], i, PAIRED);
+    if (!forces_inner_products()) skip();
+    for (int i = 0; i < INNER_SIZES; i++) product_matches(&products[i], i, INNER);
 }
 
-/* Digits, by kernels in plain C where there are no tiles. */
-static void digits_match(void **state) {
+/* Emulated sums, by kernels in plain C where there are no tiles. */
+static void emulated_match(void **state) {
     (void)state;
     bool tiles = sni_emulated_kernels_get() != NULL;
     if (sni_cpu_kernels_get()->block != SNI_LEFT_STEPS) skip();
     if (!tiles) stand_in = &sni_emulated_kernels_plain;
-    for (int i = 0; i < PAIRABLE; i++) {
-        const shape *s = &pairable[i];
+    for (int i = 0; i < INNER_SIZES; i++) {
+        const shape *s = &products[i];
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
         if (!sni_emulated_can(terms, s->out)) continue;
-        if (tiles || s->h * s->w * terms * s->out < 1 << 19) product_matches(s, i, DIGITS);
+        if (tiles || s->h * s->w * terms * s->out < 1 << 19) product_matches(s, i, EMULATED);
     }
     stand_in = NULL;
 }
@@ -676,69 +677,81 @@ static void check_odd_numbers(int how) {
     odd_weights = 0;
 }
 
-static void pairs_keep_odd_numbers(void **state) {
+static void inner_products_keep_odd_numbers(void **state) {
     (void)state;
-    if (!forces_pairs()) skip();
-    check_odd_numbers(PAIRED);
+    if (!forces_inner_products()) skip();
+    check_odd_numbers(INNER);
 }
 
-static void digits_keep_odd_numbers(void **state) {
+static void emulated_keep_odd_numbers(void **state) {
     (void)state;
     if (!sni_emulated_can(64, 64)) skip();
-    check_odd_numbers(DIGITS);
+    check_odd_numbers(EMULATED);
 }
 
-/* Digits are chosen where they are allowed and estimates say that they pay, and nowhere else; some
+/* Emulation is chosen where it is allowed and estimated to be quicker, and nowhere else; some
  * convolutions are large enough for that. */
-static void digits_are_chosen(void **state) {
+static void emulation_is_chosen(void **state) {
     (void)state;
     static const shape large[] = {{1, 256, 256, 1, 14, 14, {1, 1}, {1, 1}, {0}, {1, 1}},
                                   {1, 128, 512, 1, 20, 20, {1, 1}, {2, 2}, {0}, {1, 1}},
                                   {1, 128, 128, 1, 21, 21, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}}};
     enum { LARGE = sizeof large / sizeof *large };
     bool tiles = sni_emulated_kernels_get() != NULL;
-    for (int i = 0; i < PAIRABLE + LARGE; i++) {
-        const shape *s = i < PAIRABLE ? &pairable[i] : &large[i - PAIRABLE];
-        conv_case(s, BIAS | PAIRED, "Relu");
+    for (int i = 0; i < INNER_SIZES + LARGE; i++) {
+        const shape *s = i < INNER_SIZES ? &products[i] : &large[i - INNER_SIZES];
+        conv_case(s, BIAS | INNER, "Relu");
         assert_true(!v.impl || strcmp(v.impl, "conv_emulated_f32") != 0);
-        conv_case(s, BIAS | DIGITS, "Relu");
+        conv_case(s, BIAS | EMULATED, "Relu");
         bool used = v.impl && strcmp(v.impl, "conv_emulated_f32") == 0;
         int64_t terms = s->in * s->kernel[0] * s->kernel[1];
         assert_true(!used || sni_emulated_suits(s->h * s->w, s->out, terms));
-        if (i >= PAIRABLE) assert_int_equal(used, tiles);
+        if (i >= INNER_SIZES) assert_int_equal(used, tiles);
     }
 }
 
-/* Pairs are chosen where they are allowed and pay, and nowhere else. */
-static void pairs_are_chosen(void **state) {
+/* Inner products are chosen where they are allowed and quicker, and nowhere else. */
+static void inner_products_are_chosen(void **state) {
     (void)state;
     int used = 0;
-    for (int i = 0; i < PAIRABLE + SHAPES; i++) {
-        const shape *s = i < PAIRABLE ? &pairable[i] : &shapes[i - PAIRABLE];
+    for (int i = 0; i < INNER_SIZES + SHAPES; i++) {
+        const shape *s = i < INNER_SIZES ? &products[i] : &shapes[i - INNER_SIZES];
         conv_case(s, BIAS, "Relu");
         assert_true(!v.impl || strcmp(v.impl, "conv_inner_product_f32") != 0);
         if (s->kernel[0] * s->kernel[1] > 1 || s->in % SNI_LEFT_STEPS) continue;
-        conv_case(s, BIAS | PAIRED, "Relu");
+        conv_case(s, BIAS | INNER, "Relu");
         bool inner_product = v.impl && strcmp(v.impl, "conv_inner_product_f32") == 0;
-        assert_true(!inner_product || (sni_inner_product_pays() && forces_pairs() && s->in >= 48));
+        assert_true(!inner_product ||
+                    (sni_inner_product_is_quicker() && forces_inner_products() && s->in >= 48));
         used += inner_product;
     }
-    assert_true(sni_inner_product_pays() ? used >= 5 : used == 0);
+    assert_true(sni_inner_product_is_quicker() ? used >= 5 : used == 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocked_matches),     cmocka_unit_test(plain_input_matches),
-        cmocka_unit_test(few_channels_match),  cmocka_unit_test(expanded_depthwise_matches),
-        cmocka_unit_test(overwriting_matches), cmocka_unit_test(groups_stay_apart),
-        cmocka_unit_test(slopes_match),        cmocka_unit_test(factors_match),
-        cmocka_unit_test(means_match),         cmocka_unit_test(squeeze_matches),
-        cmocka_unit_test(pools_match),         cmocka_unit_test(pictures_match),
-        cmocka_unit_test(moves_match),         cmocka_unit_test(indirect_matches),
-        cmocka_unit_test(winograd_matches),    cmocka_unit_test(phases_match),
-        cmocka_unit_test(pairs_match),         cmocka_unit_test(pairs_keep_odd_numbers),
-        cmocka_unit_test(pairs_are_chosen),    cmocka_unit_test(digits_match),
-        cmocka_unit_test(digits_are_chosen),   cmocka_unit_test(digits_keep_odd_numbers),
+        cmocka_unit_test(blocked_matches),
+        cmocka_unit_test(plain_input_matches),
+        cmocka_unit_test(few_channels_match),
+        cmocka_unit_test(expanded_depthwise_matches),
+        cmocka_unit_test(overwriting_matches),
+        cmocka_unit_test(groups_stay_apart),
+        cmocka_unit_test(slopes_match),
+        cmocka_unit_test(factors_match),
+        cmocka_unit_test(means_match),
+        cmocka_unit_test(squeeze_matches),
+        cmocka_unit_test(pools_match),
+        cmocka_unit_test(pictures_match),
+        cmocka_unit_test(moves_match),
+        cmocka_unit_test(indirect_matches),
+        cmocka_unit_test(winograd_matches),
+        cmocka_unit_test(phases_match),
+        cmocka_unit_test(inner_products_match),
+        cmocka_unit_test(inner_products_keep_odd_numbers),
+        cmocka_unit_test(inner_products_are_chosen),
+        cmocka_unit_test(emulated_match),
+        cmocka_unit_test(emulation_is_chosen),
+        cmocka_unit_test(emulated_keep_odd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_cpu_coded.c - weights with coded exponents: every bit comes back, products are those of the
- * same weights as floats, and no bytes of a file lead outside. Run once per tier (SINTER_ISA). */
+/* test_cpu_compressed.c - weights with compressed exponents: every bit comes back, products are
+ * those of the same weights as floats, and no bytes of a file lead outside. Run once per tier
+ * (SINTER_ISA). */
 #include "unit.h"
 
 #include "cpu/gemm/dense.h"
@@ -98,7 +99,7 @@ static void groups_come_back(void **state) {
     free(compressed);
 }
 
-static void samples_tell_what_pays(void **state) {
+static void samples_tell_what_is_smaller(void **state) {
     (void)state;
     if (!sni_compressed_kernels_get()->group_bytes) skip();
     enum { COUNT = 50000 };
@@ -368,7 +369,7 @@ static void finished_codes_are_taken(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_come_back),
-        cmocka_unit_test(samples_tell_what_pays),
+        cmocka_unit_test(samples_tell_what_is_smaller),
         cmocka_unit_test(products_are_those_of_floats),
         cmocka_unit_test(any_bytes_will_do),
         cmocka_unit_test(few_rows_of_large_models_are_compressed),

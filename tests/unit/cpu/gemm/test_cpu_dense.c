@@ -1,5 +1,5 @@
 /* test_cpu_dense.c - matrix products of every operator that has them against the reference kernels:
- * odd sizes, turned operands, what follows a product, one row, nothing. */
+ * odd sizes, transposed operands, what follows a product, one row, nothing. */
 #include "versus.h"
 
 static versus v;

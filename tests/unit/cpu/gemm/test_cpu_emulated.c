@@ -1,4 +1,4 @@
-/* test_cpu_digits.c - matrix products by digits (cpu/gemm/emulated.h): every kernel of the tier
+/* test_cpu_emulated.c - emulated matrix products (cpu/gemm/emulated.h): every kernel of the tier
  * against plain C, and products against double precision and plain products: sizes of every
  * remainder, what follows a product, rows and columns of different sizes, NaN and infinities, and
  * what a file may say. Where there are no tiles the kernels in plain C stand in for them. */
@@ -31,7 +31,7 @@ static const sni_emulated_kernels *const plain = &sni_emulated_kernels_plain;
 
 enum { STEPS = 5, TERMS = STEPS * SNI_EMULATED_TERMS, STRIP = SNI_EMULATED_COLUMNS };
 
-/* Rows in parts: of several lengths, with and without factors, lying side by side or not. */
+/* Rows in parts: of several lengths, with and without factors, strided or not. */
 typedef struct rows_case {
     int rows, parts;
     int64_t lines;
@@ -161,7 +161,7 @@ static void fill_bytes(void *p, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)(unit_random(&seed) >> 8);
 }
 
-/* Products and what follows them, of any digits. */
+/* Products and what follows them, of any slices. */
 static void tiles_match(void **state) {
     (void)state;
     if (!has_tiles) skip();
@@ -207,9 +207,9 @@ static void tiles_match(void **state) {
 
 /* ---- Products ---- */
 
-/* Ways of making a product: plainly, by digits, by floats in their place, and by what a file says.
+/* Ways of making a product: plainly, emulated, by floats in their place, and by what a file says.
  */
-enum { PLAIN, DIGITS, FLOATS, TOLD };
+enum { PLAIN, EMULATED, FLOATS, TOLD };
 
 static void fill_b(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols, int nr,
                    float *panel) {
@@ -268,7 +268,7 @@ static void sizes_match(void **state) {
             int64_t m = rows[(size_t)transpose % (sizeof rows / sizeof *rows)];
             if (!has_tiles && m * columns[j] * terms[p] > 1 << 20) continue;
             product q = product_new(m, columns[j], terms[p], 100 + (uint64_t)transpose);
-            for (int way = DIGITS; way <= FLOATS; way++) {
+            for (int way = EMULATED; way <= FLOATS; way++) {
                 double error = threads_agree(multiply, &q, way), most = 2e-7 * sqrt((double)q.k);
                 if (m < 15) /* a column's largest result may be next to nothing */
                     error = product_worst(q.m, q.n, q.k, q.a, q.b, q.c, false);
@@ -287,7 +287,7 @@ static void blocks_match(void **state) {
     if (!has_tiles) skip();
     for (int i = 0; i < 3; i++) {
         product p = product_new(sizes[i][0], sizes[i][1], sizes[i][2], 3);
-        double error = threads_agree(multiply, &p, DIGITS);
+        double error = threads_agree(multiply, &p, EMULATED);
         if (!(error < 4e-6)) fail_msg("%d: %g", i, error);
         product_free(&p);
     }
@@ -296,7 +296,7 @@ static void blocks_match(void **state) {
 static void ends_match(void **state) {
     (void)state;
     if (!has_emulated()) skip();
-    check_ends(multiply, DIGITS);
+    check_ends(multiply, EMULATED);
     check_ends(multiply, FLOATS);
 }
 
@@ -317,7 +317,7 @@ static void stops(void **state) {
         assert_non_null(same);
         memset(same, 0xA5, bytes);
         g.stop = at_once;
-        multiply(g, p.b, DIGITS, 2);
+        multiply(g, p.b, EMULATED, 2);
         assert_memory_equal(p.c, same, bytes);
         free(same);
         product_free(&p);
@@ -350,7 +350,7 @@ static void errors_are_bounded(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
         product p = product_new(M, N, K, 1);
         make_kind(&p, kind);
-        multiply(gemm_of(&p), p.b, DIGITS, 2);
+        multiply(gemm_of(&p), p.b, EMULATED, 2);
         double error = error_of(&p), mean = product_error(M, N, K, p.a, p.b, p.c);
         multiply(gemm_of(&p), p.b, PLAIN, 2);
         double others = product_error(M, N, K, p.a, p.b, p.c);
@@ -373,7 +373,7 @@ static void sizes_do_not_mix(void **state) {
             product p = product_new(33, 81, 80, 4);
             for (int64_t r = 0; r < p.m && !by_column; r += 5) scale_row(&p, r, factors[i]);
             for (int64_t j = 0; j < p.n && by_column; j += 7) scale_column(&p, j, factors[i]);
-            multiply(gemm_of(&p), p.b, DIGITS, 2);
+            multiply(gemm_of(&p), p.b, EMULATED, 2);
             double error = product_worst(p.m, p.n, p.k, p.a, p.b, p.c, by_column);
             if (!(error < 2e-6))
                 fail_msg("%s times %g: %g", by_column ? "columns" : "rows", (double)factors[i],
@@ -415,9 +415,9 @@ static void odd_numbers_stay(void **state) {
             p.a[row * p.k + term] = q.a[row * p.k + term] = odd[transpose / 2];
         else
             p.b[term * p.n + column] = q.b[term * p.n + column] = odd[transpose / 2];
-        multiply(gemm_of(&p), p.b, DIGITS, 2);
+        multiply(gemm_of(&p), p.b, EMULATED, 2);
         multiply(gemm_of(&q), q.b, PLAIN, 2);
-        multiply(gemm_of(&r), r.b, DIGITS, 2);
+        multiply(gemm_of(&r), r.b, EMULATED, 2);
         if (transpose % 2)
             check_alike(p.c, q.c, p.m * p.n, transpose);
         else

@@ -1,7 +1,7 @@
-/* test_cpu_paired.c - matrix products by pairs of terms (cpu/gemm/inner_product.h) against double
+/* test_cpu_inner_product.c - Winograd's inner products (cpu/gemm/inner_product.h) against double
  * precision and plain products: sizes of every remainder, what follows a product, rows and columns
  * of different sizes, NaN and infinities, and what a file may say. They are made here whether they
- * pay or not.
+ * are quicker or not.
  */
 #include "gemm_products.h"
 
@@ -13,7 +13,7 @@ static versus v;
 
 /* ---- Layers ---- */
 
-/* Layers that may be computed so, where that pays; with slopes, too, and beside strassen. */
+/* Layers that may be computed so, where that is quicker; with slopes, too, and beside strassen. */
 static void layers_match(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {{14, 48, 48},   {41, 130, 160},  {98, 300, 768},
@@ -27,9 +27,9 @@ static void layers_match(void **state) {
 
 /* ---- Products ---- */
 
-/* Ways of making a product: plainly, by pairs, by pairs with columns of one size, and by pairs with
- * what a file says instead of what was measured. */
-enum { PLAIN, PAIRED, SCALED, TOLD, TOLD_SCALED };
+/* Ways of making a product: plainly, as inner products, those with columns of one size, and those
+ * with what a file says instead of what was measured. */
+enum { PLAIN, INNER, SCALED, TOLD, TOLD_SCALED };
 
 static uint64_t told = 1; /* where what files say begins */
 
@@ -37,10 +37,10 @@ static void fill_bytes(unsigned char *p, size_t n) {
     for (size_t i = 0; i < n; i++) p[i] = (unsigned char)(unit_random(&told) >> 8);
 }
 
-static bool unsuited; /* products are not of a kind that pairs are for */
+static bool unsuited; /* products are not of a kind that inner products are for */
 
 /* Makes product g with B (k,n), which is packed first. `tame` is the number of its panels that are
- * multiplied by pairs; it may be NULL. */
+ * computed so; it may be NULL. */
 static void multiply(sni_gemm_f32 g, const float *b, int way, int threads, int *tame) {
     bool scaled = way == SCALED || way == TOLD_SCALED;
     size_t sizes[] = {sni_gemm_packed_b_size(g.k, g.n) * sizeof(float),
@@ -90,7 +90,7 @@ static void sizes_match(void **state) {
         for (size_t p = 0; p < sizeof terms / sizeof *terms; p++, transpose++) {
             int64_t m = rows[(size_t)transpose % (sizeof rows / sizeof *rows)];
             product q = product_new(m, columns[j], terms[p], 100 + (uint64_t)transpose);
-            for (int way = PAIRED; way <= SCALED; way++) {
+            for (int way = INNER; way <= SCALED; way++) {
                 double error = threads_agree(multiply_so, &q, way), most = 2e-7 * sqrt((double)q.k);
                 if (!(error < most))
                     fail_msg("%lld %lld %lld: %g", (long long)q.m, (long long)q.n, (long long)q.k,
@@ -100,8 +100,8 @@ static void sizes_match(void **state) {
         }
 }
 
-/* Products that do not suit, and ends that pairs do not have, are made as if nothing were said of
- * pairs. */
+/* Products that do not suit, and ends that inner products do not have, are made as if nothing were
+ * said of them. */
 static void others_are_plain(void **state) {
     (void)state;
     int64_t most = sni_inner_product_most();
@@ -110,11 +110,11 @@ static void others_are_plain(void **state) {
     for (int i = 0; i < SIZES + 3; i++) {
         const int64_t *s = sizes[i < SIZES ? i : SIZES - 1];
         product p = product_new(s[0], s[1], s[2], 200), q = product_new(s[0], s[1], s[2], 200);
-        for (int way = PLAIN; way <= PAIRED; way++) {
+        for (int way = PLAIN; way <= INNER; way++) {
             sni_gemm_f32 g = gemm_of(way == PLAIN ? &p : &q);
             if (i == SIZES) g.scale = 2;
             if (i == SIZES + 1) g.epilogue.row_bias = p.b;
-            if (i == SIZES + 2) { /* turned */
+            if (i == SIZES + 2) { /* transposed */
                 g.a_row = 1;
                 g.a_col = g.m;
             }
@@ -133,7 +133,7 @@ static void others_are_plain(void **state) {
 
 static void ends_match(void **state) {
     (void)state;
-    check_ends(multiply_so, PAIRED);
+    check_ends(multiply_so, INNER);
     check_ends(multiply_so, SCALED);
 }
 
@@ -152,7 +152,7 @@ static void stops(void **state) {
     assert_non_null(same);
     memset(same, 0xA5, bytes);
     g.stop = at_once;
-    multiply(g, p.b, PAIRED, 2, NULL);
+    multiply(g, p.b, INNER, 2, NULL);
     assert_memory_equal(p.c, same, bytes);
     free(same);
     product_free(&p);
@@ -162,7 +162,7 @@ static void stops(void **state) {
 
 /* Against double precision, of the largest result of each row and column, for AVX-512, whose
  * k-blocks are the longest; the others err less. Plain products
- * have 1.7e-6, 2.5e-6, 1.9e-6, 1.3e-6, 2.9e-6 and 1.2e-5, and the pairs were seen to
+ * have 1.7e-6, 2.5e-6, 1.9e-6, 1.3e-6, 2.9e-6 and 1.2e-5, and inner products were seen to
  * have 2.0e-6, 3.1e-6, 1.5e-6, 1.9e-6, 5.5e-6 and 1.7e-5. The root of the mean square, which
  * depends less on chance, is 0.8 to 1.35 times that of plain products. */
 static void errors_are_bounded(void **state) {
@@ -183,7 +183,7 @@ static void errors_are_bounded(void **state) {
             if (way != PLAIN) assert_int_equal(tame, sni_inner_product_flags(N));
             product_free(&p);
         }
-        assert_true(means[PAIRED] != means[PLAIN]);
+        assert_true(means[INNER] != means[PLAIN]);
     }
 }
 
@@ -196,7 +196,7 @@ static void check_sizes(float factor, bool by_column, int way) {
     for (int64_t j = 0; j < N && by_column; j += 7) scale_column(&p, j, factor);
     multiply(gemm_of(&p), p.b, way, 2, NULL);
     double error = product_worst(M, N, K, p.a, p.b, p.c, by_column);
-    bool near = way == PAIRED && by_column && factor > 0.1f && factor < 12;
+    bool near = way == INNER && by_column && factor > 0.1f && factor < 12;
     if (!(error < (near ? 1.5e-5 : 5e-6)))
         fail_msg("%s times %g by %d: %g", by_column ? "columns" : "rows", (double)factor, way,
                  error);
@@ -211,7 +211,7 @@ static void sizes_do_not_mix(void **state) {
                                     10, 1e-12f, 1e12f, 1e-18f, 1e18f, 1e-21f, 1e22f};
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         for (int transpose = 0; transpose < 4; transpose++)
-            check_sizes(factors[i], transpose & 1, transpose & 2 ? SCALED : PAIRED);
+            check_sizes(factors[i], transpose & 1, transpose & 2 ? SCALED : INNER);
 }
 
 /* Rows and columns are not zero because their squares are. */
@@ -219,14 +219,14 @@ static void small_rows_stay(void **state) {
     (void)state;
     static const float factors[] = {1e-23f, 1e-25f, 1e-30f};
     for (int i = 0; i < 3; i++)
-        for (int way = PAIRED; way <= SCALED; way++) check_sizes(factors[i], false, way);
+        for (int way = INNER; way <= SCALED; way++) check_sizes(factors[i], false, way);
 }
 
 static void small_columns_stay(void **state) {
     (void)state;
     static const float factors[] = {1e-23f, 1e-25f, 1e-30f};
     for (int i = 0; i < 3; i++)
-        for (int way = PAIRED; way <= SCALED; way++) check_sizes(factors[i], true, way);
+        for (int way = INNER; way <= SCALED; way++) check_sizes(factors[i], true, way);
 }
 
 /* Rows at one end of what floats hold by columns that bring their results back to the middle: where
@@ -235,7 +235,7 @@ static void far_sizes_meet(void **state) {
     (void)state;
     static const float factors[][2] = {{3e38f, 1e-6f}, {1e36f, 1e-12f}, {1e-37f, 1e6f}};
     for (int i = 0; i < 3; i++)
-        for (int way = PAIRED; way <= SCALED; way++) {
+        for (int way = INNER; way <= SCALED; way++) {
             product p = product_new(M, N, K, 4);
             make_kind(&p, BOTH_POSITIVE);
             for (int64_t r = 0; r < M; r += 5) scale_row(&p, r, factors[i][0]);
@@ -262,7 +262,7 @@ static void blocks_differ(void **state) {
                 for (int64_t r = 0; r < p.n && !(transpose & 1); r += 3)
                     p.b[q * p.n + r] *= factors[i];
             }
-            double error = threads_agree(multiply_so, &p, transpose & 2 ? SCALED : PAIRED);
+            double error = threads_agree(multiply_so, &p, transpose & 2 ? SCALED : INNER);
             if (!(error < 8e-6))
                 fail_msg("factor %g, turn %d: %g", (double)factors[i], transpose, error);
             product_free(&p);
@@ -280,7 +280,7 @@ static void panels_are_told_apart(void **state) {
                  {1e30f, 1, 1}, {NAN, 1, 1},   {INFINITY, 1, 1}, {1e-16f, 1, 1}};
     int64_t nr = sni_cpu_kernels_get()->nr;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int way = PAIRED; way <= SCALED; way++) {
+        for (int way = INNER; way <= SCALED; way++) {
             product p = product_new(40, 20 * nr, 64, 40);
             int tame = 0;
             scale_column(&p, 2 * nr + 5, cases[i].factor);
@@ -297,7 +297,7 @@ static void odd_numbers_stay(void **state) {
     (void)state;
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e30f, 1e13f, -1e-40f};
     for (int transpose = 0; transpose < 16; transpose++)
-        for (int way = PAIRED; way <= SCALED; way++) {
+        for (int way = INNER; way <= SCALED; way++) {
             product p = product_new(M, N, K, 7), q = product_new(M, N, K, 7);
             int64_t row = transpose * 37 % M, term = transpose * 101 % K,
                     column = transpose * 37 % N;
@@ -319,7 +319,7 @@ static void odd_ends_stay(void **state) {
     static const sni_act acts[] = {SNI_ACT_NONE, SNI_ACT_RELU, SNI_ACT_CLIP, SNI_ACT_GELU};
     static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, 3e38f};
     for (int transpose = 0; transpose < 8; transpose++)
-        for (int way = PAIRED; way <= SCALED; way++) {
+        for (int way = INNER; way <= SCALED; way++) {
             product p = product_new(27, 80, 128, 50), q = product_new(27, 80, 128, 50);
             float *bias = product_floats(80, 51), *residual = product_floats(27 * 80, 52);
             for (int i = 0; i < 5; i++) {

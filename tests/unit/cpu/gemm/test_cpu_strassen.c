@@ -1,4 +1,4 @@
-/* test_cpu_seven.c - dense layers by seven products for eight (cpu/gemm/strassen.c) against the
+/* test_cpu_strassen.c - dense layers by Strassen's method (cpu/gemm/strassen.c) against the
  * reference kernel: sizes of every remainder, what follows a product, rows and columns of different
  * sizes, NaN and infinities. */
 #include "products.h"
@@ -33,9 +33,9 @@ static void sizes_match(void **state) {
         }
 }
 
-/* What the product of packed weights gives by seven, by eight, or by seven for columns that a file
- * says may be added up. */
-enum { EIGHT, SEVEN, TOLD };
+/* What the product of packed weights gives by seven products, by eight, or by seven for columns
+ * that a file says may be added up. */
+enum { EIGHT, STRASSEN, TOLD };
 static void multiply(int64_t m, int64_t n, int64_t k, const float *a, const float *b, int way,
                      float *c) {
     float *packed =
@@ -65,7 +65,7 @@ static void errors_are_bounded(void **state) {
     (void)state;
     float *a = product_floats(M * K, 1), *b = product_floats(K * N, 2),
           *c = product_floats(M * N, 3);
-    multiply(M, N, K, a, b, SEVEN, c);
+    multiply(M, N, K, a, b, STRASSEN, c);
     assert_true(product_worst(M, N, K, a, b, c, false) < 6e-6);
     assert_true(product_worst(M, N, K, a, b, c, true) < 6e-6);
     free(a);
@@ -86,7 +86,7 @@ static void sizes_do_not_mix(void **state) {
             for (int64_t p = 0; p < K; p++) a[i * K + p] *= factor;
         for (int64_t j = 0; j < N && transpose % 2 == 0; j += 7)
             for (int64_t p = 0; p < K; p++) b[p * N + j] *= factor;
-        multiply(M, N, K, a, b, SEVEN, c);
+        multiply(M, N, K, a, b, STRASSEN, c);
         assert_true(product_worst(M, N, K, a, b, c, transpose % 2 == 0) < 3e-5);
         free(a);
         free(b);
@@ -105,7 +105,7 @@ static void odd_numbers_stay(void **state) {
             a[transpose * 37 % M * K + transpose * 101 % K] = odd[transpose / 2];
         else
             b[transpose * 101 % K * N + transpose * 37 % N] = odd[transpose / 2];
-        multiply(M, N, K, a, b, SEVEN, c);
+        multiply(M, N, K, a, b, STRASSEN, c);
         multiply(M, N, K, a, b, EIGHT, d);
         for (int64_t i = 0; i < M * N; i++) {
             double x = (double)c[i], y = (double)d[i];
