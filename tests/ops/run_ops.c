@@ -5,9 +5,15 @@
 #include "model/text.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { MAX_VALUES = 16, MAX_RUNS = 16 };
 
@@ -33,6 +39,7 @@ typedef struct test_case {
     size_t model_size;
     bool needs_header;
     bool skip;
+    bool hostile; /* anything may come of it, but soon and within the limits */
     tolerance tolerance;
     stage fails; /* where an error is expected */
     sn_status status;
@@ -162,6 +169,9 @@ static void read_directive(reader *r, test_case *c) {
             broken(r, at, "expected %%tolerance RELATIVE ABSOLUTE");
     } else if (starts(line, "%error")) {
         read_error(r, at, directive_text(r, line, "%error"), c);
+    } else if (starts(line, "%hostile")) {
+        c->hostile = true;
+        directive_text(r, line, "%hostile");
     } else if (starts(line, "%skip")) {
         c->skip = true;
         directive_text(r, line, "%skip");
@@ -266,7 +276,126 @@ static sni_str model_text(const test_case *c) {
     return (sni_str){text, extra + c->model_size};
 }
 
+/* ---- Hostile cases ---- */
+
+enum {
+    HOSTILE_MS = 100,   /* what a stage may take */
+    SLACK_MS = 150,     /* until it has noticed that */
+    HANG_SECONDS = 5,   /* of which it is said that it hangs */
+    HOSTILE_MB = 256,   /* the memory limit of a session */
+    RESIDENT_MB = 1024, /* of the process, with what is not charged */
+};
+
+/* The longest stage; in memory that processes share. */
+typedef struct longest {
+    double ms;
+    char name[160];
+} longest;
+static longest *slowest;
+
+static double cpu_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* What is to be said of a stage that began at `start` ms of CPU time. */
+static bool held_up(const test_case *c, stage at, double start, sn_status status,
+                    const sn_error *err) {
+    double taken = cpu_ms() - start;
+    bool fine = true;
+    if (taken > slowest->ms) {
+        slowest->ms = taken;
+        snprintf(slowest->name, sizeof slowest->name, "%s of %s", stage_names[at], c->name);
+    }
+    if (taken > HOSTILE_MS + SLACK_MS) {
+        report(c, -1, "%s took %.0f ms where %d are allowed", stage_names[at], taken, HOSTILE_MS);
+        fine = false;
+    }
+    if (status == SN_INTERNAL) {
+        report(c, -1, "%s: an internal error: %s", stage_names[at], err->message);
+        fine = false;
+    }
+    return fine;
+}
+
+static bool attack_level(const test_case *c, int level, const sn_model *model) {
+    const run *r = &c->runs[0];
+    sn_binding in[MAX_VALUES], out = {0};
+    sn_session_options options;
+    sn_session_options_init(&options, sizeof options);
+    options.optimize = level;
+    options.threads = 1;
+    options.memory_limit = (uint64_t)HOSTILE_MB << 20;
+    options.time_limit_ns = options.prepare_limit_ns = (uint64_t)HOSTILE_MS * 1000000;
+    sn_session *session = NULL;
+    sn_error err;
+    double start = cpu_ms();
+    sn_status status = sn_session_create(model, &options, &session, &err);
+    bool fine = held_up(c, STAGE_CREATE, start, status, &err);
+    if (status == SN_OK) {
+        for (int i = 0; i < r->n_in; i++) in[i] = (sn_binding){r->in[i].name, r->in[i].value};
+        sn_value_info info;
+        if (sn_model_output(model, 0, &info, &err) == SN_OK) out.name = info.name;
+        start = cpu_ms();
+        status = sn_session_run(session, NULL, in, (size_t)r->n_in, &out, 1, &err);
+        fine = held_up(c, STAGE_RUN, start, status, &err) && fine;
+        if (status == SN_OK) sn_value_destroy(out.value);
+    }
+    sn_session_destroy(session);
+    return fine;
+}
+
+static bool small_enough(const test_case *c) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0 || usage.ru_maxrss <= RESIDENT_MB * 1024L) return true;
+    report(c, -1, "the process took %ld MB", usage.ru_maxrss / 1024);
+    return false;
+}
+
+static bool attack(const test_case *c) {
+    sni_str text = model_text(c);
+    sn_model *model = NULL;
+    sn_error err;
+    double start = cpu_ms();
+    sn_status status = sn_model_load_text(text.p, text.n, &model, &err);
+    bool fine = held_up(c, STAGE_LOAD, start, status, &err);
+    if (status == SN_OK) {
+        fine = attack_level(c, 0, model) && fine;
+        fine = attack_level(c, 3, model) && fine;
+    }
+    sn_model_destroy(model);
+    free((char *)text.p);
+    return small_enough(c) && fine;
+}
+
+/* A process of its own, which an alarm ends if it hangs. */
+static bool run_hostile(const test_case *c) {
+    if (!slowest)
+        slowest =
+            mmap(NULL, sizeof *slowest, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (slowest == MAP_FAILED || child < 0) {
+        perror("fork");
+        exit(2);
+    }
+    if (child == 0) {
+        alarm(HANG_SECONDS);
+        bool fine = attack(c);
+        fflush(stdout);
+        _exit(fine ? 0 : 1);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child) exit(2);
+    if (WIFSIGNALED(status))
+        report(c, -1, WTERMSIG(status) == SIGALRM ? "it hangs" : "it ends with signal %d",
+               WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static bool run_case(const test_case *c) {
+    if (c->hostile) return run_hostile(c);
     sni_str text = model_text(c);
     sn_model *model = NULL;
     sn_error err;
@@ -364,6 +493,7 @@ int main(int argc, char **argv) {
         if (n >= 0) free(names);
     }
     if (export_to) return 0;
+    if (slowest) printf("longest: %.1f ms of CPU time, %s\n", slowest->ms, slowest->name);
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? 1 : 0;
 }
