@@ -162,8 +162,11 @@ add_executable(run_ops ${OPS_SOURCES})
 target_include_directories(run_ops PRIVATE src)
 target_link_libraries(run_ops PRIVATE sinter_static)
 sinter_use_codecs(run_ops)
-sinter_test_program(run_ops ops)
+sinter_test_program(run_ops ops attack)
 sinter_test(ops.text ops run_ops ${TESTS}/ops)
+file(GLOB OPS_CASES CONFIGURE_DEPENDS ${TESTS}/ops/*.txt)
+sinter_test(attack.operators attack ${TESTS}/ops/attack.py --every $<IF:$<BOOL:${SINTER_SANITIZE}>,31,1>
+            ${PROJECT_BINARY_DIR}/attack $<TARGET_FILE:run_ops> ${OPS_CASES})
 
 # ---- What the program runs ----
 

@@ -74,14 +74,14 @@ run_all() {
     tools/build.sh release
     built=$?
     # shellcheck disable=SC2046
-    [ $sanitizers = yes ] && begin_build asan $(programs unit ops conformance) fuzzers
+    [ $sanitizers = yes ] && begin_build asan $(programs unit ops conformance attack) fuzzers
     tests_if $built release .
     [ $sanitizers = no ] && { echo "clang is not there: the sanitizers were left out"; return; }
     finish_build
     built=$?
     # shellcheck disable=SC2046
     begin_build tsan $(programs threads)
-    tests_if $built asan 'unit|ops|conformance'
+    tests_if $built asan 'unit|ops|conformance|attack'
     finish_build
     tests_if $? tsan threads
     if [ "$CI" = true ] && [ $built = 0 ]; then
@@ -96,7 +96,7 @@ all) run_all ;;
 check) run_one release 'quick|unit|ops|conformance' '-LE tier|cli|server' $(programs quick unit ops conformance) ;;
 release) run_one release . '' ;;
 clients) run_one release clients '' ;;
-asan) run_one asan 'unit|ops|conformance' '' $(programs unit ops conformance) ;;
+asan) run_one asan 'unit|ops|conformance|attack' '' $(programs unit ops conformance attack) ;;
 tsan) run_one tsan threads '' $(programs threads) ;;
 *) echo "usage: $0 all|check|release|clients|asan|tsan" >&2; exit 2 ;;
 esac

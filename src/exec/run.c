@@ -198,6 +198,7 @@ static sn_status run_step(activation *a, const sni_step *s) {
     SN_TRY(poll_run(a->run, a->err));
     a->impl = s->impl;
     if (s->dynamic) return call_dynamic(a, &k);
+    if (sni_call_is_void(&k)) return SN_OK;
     if (!s->impl) return sni_call_kernel(&k);
     k.state = s->state;
     return s->impl->run(&k);

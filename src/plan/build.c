@@ -75,9 +75,15 @@ static bool all_outputs_known(const sni_builder *b, const sni_node *n) {
 
 /* ---- Steps ---- */
 
-/* A step is static when every value it makes has a known shape. */
+/* A step is static when every tensor it takes or makes has a known shape. One whose results are
+ * known although an operand is not, such as a Reshape to constant sizes, is checked when the
+ * operand is there. */
 static bool is_static(const sni_builder *b, const sni_node *n) {
     if (n->op->flags & (SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS)) return false;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_type *t = n->in[i] == SNI_NO_ID ? NULL : &b->types[n->in[i]];
+        if (t && t->kind == SN_KIND_TENSOR && !fully_shaped(t)) return false;
+    }
     for (int32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != SNI_NO_ID && !fully_shaped(&b->types[n->out[i]])) return false;
     return true;

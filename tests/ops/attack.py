@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""attack.py FOLDER FILE... - hostile variants of operator tests.
+"""attack.py [--every N] FOLDER RUN_OPS FILE... - hostile variants of operator tests, run by run_ops.
 
-Reads cases as run_ops does and writes files of cases that end in `%hostile`: whatever comes of them must come
-in time, within the memory limit, and not as an internal error. Each operand in turn, and all of them together,
+Reads cases and writes files of cases that end in `%hostile`: whatever comes of them must come in time, within the memory limit, and not as an internal error. Each operand in turn, and all of them together,
 lose their elements and get sizes up to 2^60; elements become NaN, infinite or the ends of their type; each
 integer attribute gets the ends of its range. Every variant is made twice: with inputs that a run brings, and
 with constants, which the optimiser computes with."""
+import argparse
+import os
 import re
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HUGE = (1 << 60, 1 << 40, 1 << 20)
@@ -260,7 +263,7 @@ def cases(path):
         yield name, pieces[0], inputs
 
 
-def attack(path, out):
+def write_variants(path, out, every):
     seen = set()
     with open(out, "w") as f:
         for name, text, inputs in cases(path):
@@ -270,15 +273,37 @@ def attack(path, out):
                 if written in seen:
                     continue
                 seen.add(written)
-                f.write("== %s, %d\n%s%%hostile\n\n" % (name, i, written))
-    return len(seen)
+                if len(seen) % every == 0:
+                    f.write("== %s, %d\n%s%%hostile\n\n" % (name, i, written))
 
 
 def main():
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    total = sum(attack(Path(p), folder / Path(p).name) for p in sys.argv[2:])
-    print("%d hostile cases" % total)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1, help="one of so many variants")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("run_ops")
+    parser.add_argument("files", nargs="+", type=Path)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    counts = [0, 0, 0]
+    lines, slowest = [], (0.0, "none")
+
+    def attack(path):
+        out = args.folder / path.name
+        write_variants(path, out, args.every)
+        return subprocess.run([args.run_ops, out], stdout=subprocess.PIPE, text=True).stdout
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for text in pool.map(attack, args.files):
+            found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped\n$", text)
+            counts = [a + int(b) for a, b in zip(counts, found.groups() if found else (0, 1, 0))]
+            lines += [line for line in text.splitlines() if line.startswith("FAIL")] + ([] if found else [text])
+            longest = re.search(r"^longest: ([\d.]+) ms of CPU time, (.*)$", text, re.M)
+            slowest = max(slowest, (float(longest.group(1)), longest.group(2))) if longest else slowest
+    print("\n".join(lines))
+    print("longest: %.1f ms of CPU time, %s" % slowest)
+    print("%d passed, %d failed, %d skipped" % tuple(counts))
+    sys.exit(counts[1] != 0)
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ static sni_str model_text(const test_case *c) {
 
 enum {
     HOSTILE_MS = 100,   /* what a stage may take */
-    SLACK_MS = 150,     /* until it has noticed that */
+    SLACK_MS = 400,     /* until it has noticed that, beside whatever else runs */
     HANG_SECONDS = 5,   /* of which it is said that it hangs */
     HOSTILE_MB = 256,   /* the memory limit of a session */
     RESIDENT_MB = 1024, /* of the process, with what is not charged */

@@ -3,6 +3,7 @@
  * head size). FlexAttention: the first form only, and instead of masks and cache subgraphs that
  * change the scores before the softmax and the probabilities after it. */
 #include "base/checked.h"
+#include "ops/core/call.h"
 #include "ops/attention/attention_core.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"
@@ -314,6 +315,7 @@ static sn_status flex_ref(sni_kernel *k) {
     SN_TRY(check_heads(&s[0], &s[1], &s[2], SN_BAD_DATA, k->err));
     int64_t dims[4] = {s[0].batch, s[0].heads, s[0].length, s[2].size};
     SN_TRY(sni_out_alloc(k, 0, in[0]->dtype, 4, dims));
+    if (sni_call_is_void(k)) return SN_OK;
     sni_score_mods mods = {p->score_mod, p->prob_mod, flex_precision(p, in[0]->dtype)};
     return attention_run(k, &p->base, mods.score < 0 && mods.prob < 0 ? NULL : &mods);
 }

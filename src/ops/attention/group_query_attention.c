@@ -145,6 +145,9 @@ static sn_status gqa_infer(sni_infer *c) {
     SN_TRY(sni_infer_list(c, TOTAL, &list));
     if (list.known && list.count != 1)
         return SNI_INFER_FAIL(c, "total_sequence_length has %" PRId64 " elements", list.count);
+    int64_t given;
+    if (sni_list_has_elements(&list) && sni_list_int(&list, 0, &given) && given < 0)
+        return SNI_INFER_FAIL(c, "total_sequence_length is %" PRId64, given);
     total = sni_list_has_elements(&list) ? sni_list_dim(c, &list, 0) : sni_dim_fresh(c->symbols);
     sni_dim scores[4] = {batch, p->num_heads, length, total};
     SN_TRY(check_bias(c, scores));

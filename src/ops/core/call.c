@@ -11,6 +11,30 @@ sn_status sni_call_kernel(sni_kernel *k) {
     return k->node->op->ref(k);
 }
 
+/* Steps of a loop over the sizes beside a 0, at most; 0: it is not empty. */
+static int64_t steps_beside_zero(const sni_datum *d) {
+    if (!d || d->kind != SN_KIND_TENSOR || d->tensor.count) return 0;
+    int64_t steps = 1;
+    for (int i = 0; i < d->tensor.rank; i++)
+        if (d->tensor.dims[i]) steps *= d->tensor.dims[i]; /* fits: sni_shape_count() */
+    return steps;
+}
+
+bool sni_call_is_void(const sni_kernel *k) {
+    enum { LONG = 1 << 16 };
+    bool is_long = false, any = false;
+    for (int i = 0; i < k->n_out; i++) {
+        if (!k->out[i]) continue;
+        int64_t steps = steps_beside_zero(k->out[i]);
+        if (!steps) return false;
+        any = true;
+        is_long |= steps > LONG;
+    }
+    for (int i = 0; any && !is_long && i < k->n_in; i++)
+        is_long = steps_beside_zero(k->in[i]) > LONG;
+    return any && is_long;
+}
+
 /* ---- Types of values ---- */
 
 void sni_datum_describe(const sni_datum *d, sni_type *type, sni_type *inner) {
@@ -74,11 +98,15 @@ static bool is_shaped(const sni_type *type) {
 
 static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
     if ((k->node->op->flags & SNI_OP_CUSTOM) && !is_shaped(type)) return SN_OK;
+    /* Inference knows all values now: what it does not make of them they do not say. */
     if (type->kind != SN_KIND_TENSOR || !type->dtype || !type->has_shape)
-        return sni_fail(k->err, SN_INTERNAL, "the shape of output %d is not known", i);
+        return sni_fail(k->err, SN_BAD_DATA, "its inputs leave open which shape output %d has", i);
     for (int axis = 0; axis < type->rank; axis++)
         if (!sni_dim_known(type->dims[axis]))
-            return sni_fail(k->err, SN_INTERNAL, "dimension %d of output %d is not known", axis, i);
+            return sni_fail(k->err, SN_BAD_DATA,
+                            "its inputs' values leave open, or put out of range, dimension %d of "
+                            "output %d",
+                            axis, i);
     sni_datum *d = k->out[i];
     const sni_tensor *x = sni_in(k, 0);
     if (i == 0 && (k->node->op->flags & SNI_OP_VIEW) && x && x->buffer) {
@@ -108,7 +136,7 @@ sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_ch
                 if (k->out[i]) SN_TRY(allocate(k, i, &types[i]));
         if (choose) SN_TRY(choose(k, in, &run));
     }
-    return run(k);
+    return sni_call_is_void(k) ? SN_OK : run(k);
 }
 
 sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const int64_t *dims) {
@@ -139,6 +167,7 @@ static void *eval_scratch(sni_kernel *k, size_t bytes) {
 
 static char *eval_text(sni_kernel *k, size_t bytes) {
     eval_host *h = k->host_ctx;
+    if (sni_budget_take(k->budget, bytes, k->err) != SN_OK) return NULL;
     char *p = sni_arena_alloc(h->text, bytes);
     if (!p) sni_fail_memory(k->err);
     return p;

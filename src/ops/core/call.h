@@ -25,6 +25,11 @@ sn_status sni_call_alloc(sni_kernel *k, int out, sn_dtype dtype, int rank, const
 /* Checks and runs the kernel of a call whose outputs are ready. */
 sn_status sni_call_kernel(sni_kernel *k);
 
+/* True if a call has nothing to compute, although its kernel would be long at it: all results are
+ * there and have no elements, and sizes beside a 0 are large. Other calls without elements run, as
+ * kernels check their operands. */
+bool sni_call_is_void(const sni_kernel *k);
+
 typedef struct sni_eval_limits {
     sni_budget *budget;   /* NULL: none */
     uint64_t deadline_ns; /* of sni_now_ns(); 0: none. SN_TIMEOUT after it */

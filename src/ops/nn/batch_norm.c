@@ -47,9 +47,10 @@ static sn_status batch_norm_ref(sni_kernel *k) {
     const batch_norm_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     sn_dtype dtype = sni_compute_dtype(x->dtype);
-    norm_job job = {.batch = x->dims[0],
+    int64_t plane = x->rank > 1 ? sni_tensor_span(x, 2, x->rank) : 1;
+    norm_job job = {.batch = x->count ? x->dims[0] : 0, /* sizes beside a 0 may be huge */
                     .channels = x->rank > 1 ? x->dims[1] : 1,
-                    .plane = x->rank > 1 ? sni_tensor_span(x, 2, x->rank) : 1,
+                    .plane = x->count ? plane : 0,
                     .epsilon = p->epsilon,
                     .momentum = p->momentum,
                     .training = p->training_mode != 0};

@@ -115,6 +115,9 @@ static sn_status resize_dims(sni_infer *c, const resize_axes *list, sni_dim *dim
         float scale = ((const float *)scales->data)[i];
         SN_TRY(sni_resize_check_scale((double)scale, c->err));
         sni_dim *d = &dims[list->axis[i]];
+        if (sni_dim_known(*d) && (double)*d * (double)scale >= 9.0e18)
+            return SNI_INFER_FAIL(c, "scales[%d] is %g for a size of %lld", i, (double)scale,
+                                  (long long)*d);
         *d = sni_resize_scaled(c->symbols, *d, scale);
         if (*d == SNI_DIM_FAIL) return sni_fail_memory(c->err);
     }

@@ -166,8 +166,10 @@ static sn_status FN(run)(sni_kernel *k, rnn *r) {
         r->act = r->all_acts + d * each;
         SN_TRY(FN(begin)(k, r, d));
         for (int64_t t = 0; t < r->at.seq; t++) {
+            SN_TRY(sni_poll(k));
             SN_TRY(FN(step)(k, r, d, t));
         }
+        SN_TRY(sni_poll(k));
         FN(finish)(r, d);
     }
     return SN_OK;

@@ -2,6 +2,7 @@
 #include "ops/core/shape_util.h"
 #include "ops/core/tensor_util.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 typedef struct reshape_params {
@@ -128,6 +129,7 @@ static sn_status reshape_infer(sni_infer *c) {
 /* The kernel of operators whose output is input 0 under another shape. */
 static sn_status view_ref(sni_kernel *k) {
     const sni_tensor *x = sni_in(k, 0);
+    assert(sni_tensor_bytes(x) == sni_tensor_bytes(sni_out(k, 0)));
     sni_copy_shared(k->threads, sni_out(k, 0)->data, x->data, sni_tensor_bytes(x));
     return SN_OK;
 }
