@@ -2,14 +2,14 @@
 #
 # Labels choose what a build runs: `quick` checks of the source, `unit`, `ops`, `conformance`,
 # `models`, `install`, `threads` for what the thread sanitizer is given, and `tier` for what runs again
-# on lower tiers of kernels. The targets programs_quick, programs_unit, programs_ops, programs_conformance and
+# on lower tiers of kernels. The targets programs_quick, programs_unit, programs_ops, programs_attack, programs_conformance and
 # programs_threads build what tests with that label run.
 
 set(TESTS ${PROJECT_SOURCE_DIR}/tests)
 set(SHARED ${PROJECT_SOURCE_DIR}/../shared CACHE PATH "Folder of large test data, if there is one")
 find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 set(CHECK ${PYTHON} ${TESTS}/source/check.py)
-foreach(label quick unit ops conformance threads)
+foreach(label quick unit ops attack conformance threads)
   add_custom_target(programs_${label})
 endforeach()
 
