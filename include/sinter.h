@@ -345,6 +345,17 @@ typedef enum sn_log_level { SN_LOG_ERROR = 0, SN_LOG_WARNING = 1, SN_LOG_INFO = 
 /* Called from any thread that uses the session. `text` is one line without its end. */
 typedef void (*sn_log_fn)(void *ctx, sn_log_level level, const char *text);
 
+/* How closely products with constant float32 weights are computed. All but the first round the
+ * weights to 16 bits, which halves their memory; sums are always of float32. `sinter diff
+ * --precision` measures what it costs a model. */
+typedef enum sn_precision {
+    SN_PRECISION_EXACT = 0,     /* as float32 */
+    SN_PRECISION_TF32_LIKE = 1, /* weights with the 11 bits of TF32, where float16 can hold them */
+    SN_PRECISION_BF16 = 2, /* weights and what they are multiplied with as bfloat16, 8 bits, where
+                              the processor has products of them; else weights alone */
+    SN_PRECISION_FP16 = 3  /* weights as float16, 11 bits and less below 6e-5 */
+} sn_precision;
+
 typedef struct sn_session_options {
     size_t size;            /* sizeof(sn_session_options); set by sn_session_options_init */
     int threads;            /* most threads one run may use; 0: all that this process may use */
@@ -370,6 +381,7 @@ typedef struct sn_session_options {
     const char *cache_folder;
     uint64_t cache_limit; /* most bytes of such files in the folder: those unused for longest go
                              before one is put there, and one that is larger is not kept; 0: none */
+    sn_precision precision; /* SN_PRECISION_EXACT (default) or less */
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options, size_t size);

@@ -49,6 +49,9 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     double real = 0;
     bool ok = true;
     switch (id) {
+    case OPT_PRECISION:
+        ok = cli_precision_take(args, value, &options->precision);
+        break;
     case OPT_JOBS:
         ok = cli_args_int(args, value, 1, 1024, &number);
         s->pool.jobs = (int)number;

@@ -11,6 +11,8 @@
     { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
 #define OPTION_DISABLE_RULE \
     { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
+#define OPTION_PRECISION \
+    { OPT_PRECISION, 0, "precision", "NAME", "of weights: exact (default), tf32-like, bf16, fp16" }
 #define OPTION_CACHE \
     { OPT_CACHE, 0, "cache", "DIR", "keep the compiled model in DIR, and use it from there" }
 #define OPTION_CACHE_LIMIT \
@@ -44,6 +46,7 @@ static const cli_option test_options[] = {
     OPTION_THREADS("1; 0: all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -78,6 +81,7 @@ static const cli_option run_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
@@ -107,6 +111,7 @@ static const cli_option inspect_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_OP_LIBRARY,
     END_OF_OPTIONS,
 };
@@ -131,6 +136,7 @@ static const cli_option bench_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
@@ -162,6 +168,7 @@ static const cli_option profile_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_OP_LIBRARY,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
@@ -185,6 +192,7 @@ static const cli_option compile_options[] = {
     OPTION_THREADS("all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -240,6 +248,8 @@ static const cli_option diff_options[] = {
     {OPT_LEVEL, 'l', "level", "LEVEL", "of optimisation, given twice (default: 0 and 3)"},
     {OPT_AGAINST, 0, "against", "LIBRARY",
      "compare with a libonnxruntime.so.1 instead of a second level"},
+    {OPT_PRECISION, 0, "precision", "NAME",
+     "of the second run: tf32-like, bf16 or fp16; both runs are of one level then (default: 3)"},
     {OPT_RTOL, 0, "rtol", "R", "of a value's largest number (default: 1e-4)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show every value, not the first that differs alone"},

@@ -51,6 +51,7 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.portable = m->portable;
     options.disabled_rules = m->disabled.names;
     options.disabled_rule_count = m->disabled.count;
+    options.precision = m->precision;
     options.cache_folder = m->cache;
     options.cache_limit = m->cache_limit;
     options.log = m->log ? m->log : show_warning;

@@ -19,6 +19,7 @@ typedef struct cli_model_args {
     int threads;
     int optimize;
     cli_rule_names disabled;
+    sn_precision precision;
     const char *cache;      /* value of --cache; NULL: none */
     uint64_t cache_limit;   /* bytes; 0: none */
     const char **libraries; /* values of --op-library */
@@ -45,6 +46,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
 /* Sets --threads, --optimize and --disable-rule; 1: taken, 0: another option, -1: wrong. */
 int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
                          int id, const char *value);
+
+/* What --precision names; false if it is none (complained). */
+bool cli_precision_take(const cli_args *args, const char *value, sn_precision *out);
 
 enum { CLI_MAX_RUNS = 10000000 };
 

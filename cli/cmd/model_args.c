@@ -54,6 +54,19 @@ static bool wrong_value(const cli_args *args, const char *wanted, const char *va
     return false;
 }
 
+bool cli_precision_take(const cli_args *args, const char *value, sn_precision *out) {
+    static const char *const names[] = {[SN_PRECISION_EXACT] = "exact",
+                                        [SN_PRECISION_TF32_LIKE] = "tf32-like",
+                                        [SN_PRECISION_BF16] = "bf16",
+                                        [SN_PRECISION_FP16] = "fp16"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        *out = (sn_precision)i;
+        return true;
+    }
+    return wrong_value(args, "exact, tf32-like, bf16 or fp16", value);
+}
+
 /* "name=1x3x224x224"; an empty shape is a scalar. The last '=' divides. */
 static bool read_shape(const cli_args *args, const char *value, cli_shape_arg *out) {
     const char *equals = strrchr(value, '=');
@@ -140,6 +153,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
             return -1;
         }
         m->model = value;
+        break;
+    case OPT_PRECISION:
+        ok = cli_precision_take(args, value, &m->precision);
         break;
     case OPT_CACHE:
         m->cache = value;

@@ -139,7 +139,7 @@ class SessionOptionsStruct(ctypes.Structure):
                 ("log_ctx", c_void_p), ("disabled_rules", POINTER(c_char_p)),
                 ("disabled_rule_count", c_size_t), ("plan_cache_bytes", c_uint64),
                 ("portable", c_bool), ("prepare_limit_ns", c_uint64), ("cache_folder", c_char_p),
-                ("cache_limit", c_uint64), _ROOM]
+                ("cache_limit", c_uint64), ("precision", c_int), _ROOM]
 
 
 class StepEvent(ctypes.Structure):

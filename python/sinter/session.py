@@ -166,6 +166,9 @@ class Cancel:
         lib.sn_cancel_reset(self.handle)
 
 
+_PRECISIONS = ("exact", "tf32-like", "bf16", "fp16")  # in the order of sn_precision
+
+
 class Session:
     """A model made ready to run. Any number of threads may run one session at once; the
     interpreter lock is not held while the library computes.
@@ -175,11 +178,12 @@ class Session:
     disabled_rules: names of optimiser rules. portable: use operators of ONNX and com.microsoft only,
     for to_onnx. plan_cache_bytes: of plans of shapes seen before to keep, 0 for a share of the
     weights. cache_folder: where compiled models are kept from process to process, None for nowhere;
-    cache_limit: most bytes of them, 0 for none. log: called with (level, text)."""
+    cache_limit: most bytes of them, 0 for none. precision: of products with constant float32
+    weights, "exact", "tf32-like", "bf16" or "fp16". log: called with (level, text)."""
 
     def __init__(self, model, *, threads=0, optimize=3, memory_limit=0, time_limit=None,
                  prepare_limit=None, disabled_rules=(), portable=False, plan_cache_bytes=0,
-                 cache_folder=None, cache_limit=0, log=None):
+                 cache_folder=None, cache_limit=0, precision="exact", log=None):
         self.model = model if isinstance(model, Model) else Model(model)
         options = _lib.SessionOptionsStruct()
         lib.sn_session_options_init(ctypes.byref(options), ctypes.sizeof(options))
@@ -191,6 +195,9 @@ class Session:
         options.plan_cache_bytes = _bytes("plan_cache_bytes", plan_cache_bytes)
         options.cache_folder = os.fsencode(cache_folder) if cache_folder else None
         options.cache_limit = _bytes("cache_limit", cache_limit)
+        if precision not in _PRECISIONS:
+            raise _lib.InvalidArgument(f"precision is {precision!r}, not one of {', '.join(_PRECISIONS)}")
+        options.precision = _PRECISIONS.index(precision)
         rules = [r.encode() for r in disabled_rules]
         options.disabled_rules = (ctypes.c_char_p * max(len(rules), 1))(*rules)
         options.disabled_rule_count = len(rules)

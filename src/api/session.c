@@ -131,7 +131,8 @@ static void set_choosing(sni_choosing *c, const sn_model *source, const sn_sessi
     sni_opt_options options = {.level = o->optimize,
                                .disabled = o->disabled_rules,
                                .n_disabled = o->disabled_rule_count,
-                               .portable = o->portable};
+                               .portable = o->portable,
+                               .precision = o->precision};
     *c = (sni_choosing){.numerics = sni_opt_numerics(&options)};
     if (source->is_compiled)
         *c = (sni_choosing){
@@ -178,6 +179,9 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
         return sni_fail(err, SN_INVALID_ARGUMENT,
                         "threads is %d (0 or more) and optimize is %d (0 to 3)", o.threads,
                         o.optimize);
+    if (o.precision < SN_PRECISION_EXACT || o.precision > SN_PRECISION_FP16)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "there is no precision %d (0 to 3)",
+                        (int)o.precision);
     if (o.disabled_rule_count && !o.disabled_rules)
         return sni_fail(err, SN_INVALID_ARGUMENT, "disabled_rules is NULL");
     sn_session *s = calloc(1, sizeof *s);

@@ -56,6 +56,18 @@ static sni_isa processor_isa(void) {
     return (states & tiles) == tiles && (d & amx) == amx ? SNI_ISA_AMX : SNI_ISA_AVX512VNNI;
 }
 
+/* Those that the processor has, a bit each. */
+static unsigned processor_features(void) {
+    const unsigned vbmi = 1u << 1 | 1u << 6, avx512_bf16 = 1u << 5, amx_bf16 = 1u << 22;
+    unsigned a, b, c, d, features = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if ((c & vbmi) == vbmi) features |= 1u << SNI_CPU_VBMI2;
+    if (d & amx_bf16) features |= 1u << SNI_CPU_AMX_BF16;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avx512_bf16))
+        features |= 1u << SNI_CPU_AVX512_BF16;
+    return features;
+}
+
 /* Lets the process use tiles, whose state a thread's context does not hold unless this is asked
  * for. False: the system has no such thing, or a thread's signal stack is too small for it. */
 static bool may_use_tiles(void) {
@@ -67,6 +79,10 @@ static bool may_use_tiles(void) {
 
 static sni_isa processor_isa(void) {
     return SNI_ISA_BASELINE;
+}
+
+static unsigned processor_features(void) {
+    return 0;
 }
 
 static bool may_use_tiles(void) {
@@ -102,6 +118,18 @@ sni_isa sni_cpu_isa(void) {
     if (isa >= (int)processor_isa()) isa = (int)sni_cpu_best(); /* who wants less asks for less */
     atomic_store(&cached, isa);
     return (sni_isa)isa;
+}
+
+bool sni_cpu_has(sni_cpu_feature feature) {
+    static atomic_int cached = -1;
+    int has = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (has < 0) {
+        has = (int)processor_features();
+        if (sni_cpu_isa() < SNI_ISA_AVX512VNNI) has = 0;
+        if (sni_cpu_isa() < SNI_ISA_AMX) has &= ~(1 << SNI_CPU_AMX_BF16);
+        atomic_store_explicit(&cached, has, memory_order_relaxed);
+    }
+    return has >> feature & 1;
 }
 
 /* ---- Processors ---- */

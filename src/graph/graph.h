@@ -61,6 +61,9 @@ struct sni_const {
                              address; NULL: they are stored otherwise */
     const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
     bool made;             /* not in the file: who keeps its contents charges them to the session */
+    /* The same numbers in float16 or bfloat16, element by element in the same order, of which these
+     * in float32 are made; NULL: there are none. Who can use narrow numbers borrows them there. */
+    struct sni_const *narrow;
     sni_buffer **borrowed; /* in the copy that a borrow is decoded from: where its memory goes */
 };
 
@@ -99,6 +102,10 @@ sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_co
  * `source` (which lives as long as the store) when they are asked for. */
 sn_status sni_const_new_lazy(sni_store *store, const sni_tensor *shape, sni_decode_fn decode,
                              const void *source, sni_const **out, sn_error *err);
+
+/* The numbers of a float16 or bfloat16 constant in float32, made when somebody asks for them: its
+ * `narrow` is `c`. */
+sn_status sni_const_widened(sni_const *c, sni_const **out, sn_error *err);
 
 /* ---- Attributes ---- */
 

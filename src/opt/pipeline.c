@@ -161,12 +161,22 @@ sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *
     return SN_OK;
 }
 
+/* The families that a precision allows beside those of the level. */
+static uint32_t families_of(sn_precision precision) {
+    switch (precision) {
+    case SN_PRECISION_TF32_LIKE: return SNI_NUMERICS_TO_TF32;
+    case SN_PRECISION_BF16: return SNI_NUMERICS_TO_BF16;
+    case SN_PRECISION_FP16: return SNI_NUMERICS_TO_FP16;
+    default: return 0;
+    }
+}
+
 uint32_t sni_opt_numerics(const sni_opt_options *o) {
     const sni_numerics_family *f;
-    uint32_t mask = 0;
+    uint32_t mask = 0, precise = families_of(o->precision);
     for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++) {
         bool off = is_named(f->name, o->disabled, o->n_disabled);
-        bool plain = f->level > o->level || (f->level > 0 && o->portable);
+        bool plain = (f->level > o->level && !(f->bit & precise)) || (f->level > 0 && o->portable);
         if (!off && !plain) mask |= f->bit;
     }
     return mask;

@@ -54,8 +54,8 @@ typedef struct item {
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
     int64_t strip;                          /* tiles that are run in one call; 0: one by one */
     int64_t below;       /* rows of input on to those that come next, if taps lie apart */
-    const float *panels; /* weights from output block `panel` on */
-    int64_t panel;
+    const float *panels; /* weights from output block `panel` and input block `panel_in` on */
+    int64_t panel, panel_in;
     const float *next;        /* the weights after these; NULL: none */
     uintptr_t fetch_step;     /* elements with each channel */
     int64_t fetched, segment; /* elements of a segment fetched so far, and all */
@@ -177,7 +177,7 @@ static void run_taps(item *it, int64_t column, int64_t from, int64_t to, int64_t
     int64_t scale = j->plain ? 1 : j->block;
     t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale + it->channel;
     t->w = it->panels + (it->group * j->out_blocks + it->first_out - it->panel) * t->w_out +
-           it->first_in * t->w_block + it->channel * j->block + (none ? 0 : w);
+           (it->first_in - it->panel_in) * t->w_block + it->channel * j->block + (none ? 0 : w);
     t->y = j->y + y;
     t->taps = none ? 0 : to - from;
     if (j->pointwise) t->taps = none ? 0 : it->in;
@@ -381,7 +381,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int
     it->next = NULL;
     it->fetched = it->fetched_segments = 0;
     it->segment = it->in * it->tile.w_block;
-    if (out + it->width > j->out_blocks || (j->factors && !next)) return;
+    if (out + it->width > j->out_blocks || (j->factors && !next) || !j->panels) return;
     int64_t tiles = count_fetching(it, begin, end);
     if (tiles < 1) return;
     it->next = j->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
@@ -402,6 +402,19 @@ static void scale_panels(item *it, float *room) {
     it->panel = it->first_out;
 }
 
+/* The weights of an item and the chunk of input that it has come to as floats, in `room`. */
+static void widen_panels(item *it, float *room) {
+    sni_direct_part part = {.first = it->group * it->job->out_blocks + it->first_out,
+                            .width = it->width,
+                            .first_in = it->first_in,
+                            .chunk = it->in};
+    sni_direct_widen(it->job, &part, room);
+    it->panels = room;
+    it->panel = part.first;
+    it->panel_in = it->first_in;
+    it->tile.w_out = it->in * it->tile.w_block;
+}
+
 static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_t tile,
                      float *room) {
     item it = {.job = j,
@@ -416,7 +429,7 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
     if (it.epilogue.bias) it.epilogue.bias += channel;
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
     set_distances(&it);
-    if (room) scale_panels(&it, room);
+    if (room && j->panels) scale_panels(&it, room);
     bool tails = !j->plain && !j->pointwise && !j->apart; /* a last block of fewer channels */
     int64_t whole = tails ? j->weights->in / j->block : j->in_blocks;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
@@ -427,6 +440,7 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
         it.tile.blocks = j->pointwise ? 1 : it.in;
         if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
         if (tails) it.tile.channels = it.tile.last;
+        if (!j->panels) widen_panels(&it, room);
         plan_fetch(&it, last ? 0 : next, last, row * j->item_spans, end);
         for (int64_t span = row * j->item_spans; span < end; span++)
             run_span(&it, span, b == 0 && !j->onto, last);
@@ -455,18 +469,30 @@ static void run_slots(void *ctx, int64_t begin, int64_t end) {
                  j->scaled + s * j->room);
 }
 
+/* Rounds of a tile that an item takes, about. */
+static double item_work(const sni_direct_job *j) {
+    double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
+    double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
+    return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
+}
+
 /* ---- Factors of input channels ---- */
+
+/* Items share slots, each with room for weights of so many floats. */
+static sn_status run_in_slots(sni_kernel *k, sni_direct_job *j, int64_t floats) {
+    void *room;
+    j->slots = sni_min(sni_max(j->items / j->grain, 1), 4 * threads_of(k));
+    j->room = floats;
+    SN_TRY(sni_scratch_matrix(k, j->slots, j->room, sizeof(float), &room));
+    j->scaled = room;
+    return sni_long_for(k, j->slots, 1, item_work(j) * (double)(j->items / j->slots), run_slots, j);
+}
 
 /* Every thread multiplies the weights that it is about to use, where those are fewer than numbers
  * of the picture; */
 static sn_status run_scaled_weights(sni_kernel *k, sni_direct_job *j) {
-    void *room;
-    j->slots = sni_min(sni_max(j->items / j->grain, 1), 4 * threads_of(k));
-    j->room = sni_min(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
-    SN_TRY(sni_scratch_matrix(k, j->slots, j->room, sizeof(float), &room));
-    j->scaled = room;
-    sni_parallel_for(k->threads, j->slots, 1, run_slots, j);
-    return SN_OK;
+    return run_in_slots(k, j,
+                        sni_min(j->width, j->out_blocks) * j->in_blocks * j->block * j->block);
 }
 
 /* else a copy of the picture is. */
@@ -494,13 +520,6 @@ static bool weights_are_fewer(const sni_direct_job *j, const sni_tensor *factors
            j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
-/* Rounds of a tile that an item takes, about. */
-static double item_work(const sni_direct_job *j) {
-    double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
-    double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
-    return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
-}
-
 sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
                                const sni_tensor *factors) {
     const sni_direct_weights *w = state;
@@ -520,12 +539,16 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
     if (w->merged > 1) SN_TRY(keep_residual(k, &j));
     place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
-    if (factors && weights_are_fewer(&j, factors)) {
+    if (factors && j.panels && weights_are_fewer(&j, factors)) {
         j.factors = factors->data;
         return run_scaled_weights(k, &j);
     }
     if (factors) SN_TRY(scale_picture(k, &j, factors));
     if (j.framed) SN_TRY(sni_direct_frame(k, &j));
+    if (!j.panels)
+        return run_in_slots(k, &j,
+                            sni_min(j.width, j.out_blocks) * sni_min(j.chunk, j.in_blocks) *
+                                w->in_block * w->taps * j.block);
     return sni_long_for(k, j.items, j.grain, item_work(&j), run_items, &j);
 }
 
