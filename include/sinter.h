@@ -379,8 +379,8 @@ typedef struct sn_session_options {
      * The folder may be emptied at any time. Models with custom operators, or with weights or files
      * given by the caller, are not kept. */
     const char *cache_folder;
-    uint64_t cache_limit; /* most bytes of such files in the folder: those unused for longest go
-                             before one is put there, and one that is larger is not kept; 0: none */
+    uint64_t cache_limit;   /* most bytes of such files in the folder: those unused for longest go
+                               before one is put there, and one that is larger is not kept; 0: none */
     sn_precision precision; /* SN_PRECISION_EXACT (default) or less */
 } sn_session_options;
 

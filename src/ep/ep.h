@@ -104,8 +104,8 @@ size_t sni_pack_given(const sni_choice *c);
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
                           sn_error *err);
 
-/* The same of the narrow numbers that a constant of float32 is made of (sni_const.narrow), which lie
- * at any address. */
+/* The same of the narrow numbers that a constant of float32 is made of (sni_const.narrow), which
+ * lie at any address. */
 sn_status sni_pack_borrow_narrow(const sni_choice *c, int i, const sni_borrow **out, sn_error *err);
 
 typedef struct sni_packed_blob {

@@ -60,7 +60,7 @@ struct sni_const {
     const void *raw;      /* its elements in the file as run-time memory has them, but at any
                              address; NULL: they are stored otherwise */
     const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
-    bool made;             /* not in the file: who keeps its contents charges them to the session */
+    bool made; /* not in the file: who keeps its contents charges them to the session */
     /* The same numbers in float16 or bfloat16, element by element in the same order, of which these
      * in float32 are made; NULL: there are none. Who can use narrow numbers borrows them there. */
     struct sni_const *narrow;

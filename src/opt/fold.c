@@ -82,7 +82,7 @@ static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
 /* ---- One number repeated ---- */
 
 enum {
-    WIDEST = 16,             /* bytes of an element */
+    WIDEST = 16,         /* bytes of an element */
     LAZY_LEAST = 1 << 16 /* bytes from which contents wait until somebody needs them */
 };
 
@@ -146,8 +146,8 @@ static bool is_widening(const sni_rewrite *r, const sni_node *n) {
     const sni_value *x = sni_graph_value(g, n->in[0]), *y = sni_graph_value(g, n->out[0]);
     if (!x || !x->constant || x->is_input || !y || y->type.dtype != SN_FLOAT32) return false;
     sn_dtype from = x->constant->tensor.dtype;
-    return (from == SN_FLOAT16 || from == SN_BFLOAT16) &&
-           output_fits(&y->type, SIZE_MAX) && value_cost(g, y->id) >= LAZY_LEAST;
+    return (from == SN_FLOAT16 || from == SN_BFLOAT16) && output_fits(&y->type, SIZE_MAX) &&
+           value_cost(g, y->id) >= LAZY_LEAST;
 }
 
 static sn_status fold_widening(sni_rewrite *r, sni_node *n) {

@@ -164,10 +164,14 @@ sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *
 /* The families that a precision allows beside those of the level. */
 static uint32_t families_of(sn_precision precision) {
     switch (precision) {
-    case SN_PRECISION_TF32_LIKE: return SNI_NUMERICS_TO_TF32;
-    case SN_PRECISION_BF16: return SNI_NUMERICS_TO_BF16;
-    case SN_PRECISION_FP16: return SNI_NUMERICS_TO_FP16;
-    default: return 0;
+    case SN_PRECISION_TF32_LIKE:
+        return SNI_NUMERICS_TO_TF32;
+    case SN_PRECISION_BF16:
+        return SNI_NUMERICS_TO_BF16;
+    case SN_PRECISION_FP16:
+        return SNI_NUMERICS_TO_FP16;
+    default:
+        return 0;
     }
 }
 

@@ -22,9 +22,8 @@ enum { MR = 14 };
 
 static inline __m512 read_line(const sni_product_part *part, int row, int64_t line) {
     __m512 x = _mm512_loadu_ps(part->from[row] + line * part->step[row]);
-    return part->factors
-               ? _mm512_mul_ps(x, _mm512_loadu_ps(part->factors + line * SNI_LEFT_STEPS))
-               : x;
+    return part->factors ? _mm512_mul_ps(x, _mm512_loadu_ps(part->factors + line * SNI_LEFT_STEPS))
+                         : x;
 }
 
 /* Two lines of floats make one of bfloat16; the second may be of the next part. */
@@ -113,8 +112,7 @@ static void end(void) {
 #endif
 
 static inline __attribute__((always_inline)) void pair_step(int rows, const uint16_t *a,
-                                                            const uint16_t *b,
-                                                            __m512 sum[MR][2]) {
+                                                            const uint16_t *b, __m512 sum[MR][2]) {
     __m512bh right[2];
     UNROLL
     for (int j = 0; j < 2; j++) right[j] = (__m512bh)_mm512_loadu_si512(b + j * NR);
@@ -129,9 +127,8 @@ static inline __attribute__((always_inline)) void pair_step(int rows, const uint
 }
 
 /* `rows` is a constant at every call. */
-static inline __attribute__((always_inline)) void sum_tile(int rows, int64_t k, const uint16_t *a,
-                                                           const uint16_t *b, bool add,
-                                                           float *sums) {
+static inline __attribute__((always_inline)) void
+sum_tile(int rows, int64_t k, const uint16_t *a, const uint16_t *b, bool add, float *sums) {
     enum { TOGETHER = 8 }; /* terms of a round of the loop */
     __m512 sum[MR][2];
     UNROLL

@@ -21,8 +21,8 @@ typedef struct sni_dense {
     sni_inner_product_b inner_product; /* no panels: there is none */
     sni_emulated_b emulated;           /* no k: there is none */
     sni_compressed_b compressed;
-    sni_half_b half; /* no panels: there is none */
-    bool round_left; /* as in sni_gemm_f32 */
+    sni_half_b half;                      /* no panels: there is none */
+    bool round_left;                      /* as in sni_gemm_f32 */
     const struct sni_gemm_algorithm *use; /* what tuning has chosen; NULL: estimates decide */
     atomic_uint *row_passes; /* of single rows, which go through the columns to and fro */
 } sni_dense;

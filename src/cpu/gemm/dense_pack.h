@@ -12,9 +12,9 @@ typedef struct sni_dense_request {
     bool transposed; /* it is (n,k) */
     float alpha;     /* a factor of all of it */
     int64_t k, n;
-    int64_t rows;     /* of the left operand as far as the graph knows; INT64_MAX: any number */
-    int64_t few_rows; /* the fewest that are worth thinking of */
-    uint32_t numerics;        /* families that it may be packed for */
+    int64_t rows;      /* of the left operand as far as the graph knows; INT64_MAX: any number */
+    int64_t few_rows;  /* the fewest that are worth thinking of */
+    uint32_t numerics; /* families that it may be packed for */
     const sni_borrow *borrow; /* NULL: not borrowed yet */
 } sni_dense_request;
 

@@ -218,8 +218,8 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
 /* Makes floats of the panel of B with column j. */
 static void widen_panel(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t j) {
     const sni_gemm_f32 *g = s->g;
-    s->half->panel[g->half_b->type](
-        kc, sni_half_panel(g->half_b, g->n, s->kernels->nr, p, kc, j), s->b_block);
+    s->half->panel[g->half_b->type](kc, sni_half_panel(g->half_b, g->n, s->kernels->nr, p, kc, j),
+                                    s->b_block);
 }
 
 /* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
@@ -228,7 +228,7 @@ static void widen_panel(const sni_gemm_share *s, int64_t p, int64_t kc, int64_t 
 static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc,
                        int64_t p, int64_t kc, const float *a, const float *b, const float *after) {
     int nr = s->kernels->nr;
-    int64_t lines = s->codec ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64
+    int64_t lines = s->codec  ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64
                     : s->half ? nr * kc / 32
                               : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);

@@ -33,8 +33,7 @@ typedef struct sni_gemm_f32 {
                               running */
     const float *b;
     int64_t b_row, b_col;
-    const float
-        *packed_b; /* from sni_gemm_pack_b; NULL: another form, `b` or `fill` */
+    const float *packed_b; /* from sni_gemm_pack_b; NULL: another form, `b` or `fill` */
     /* With packed_b: what Strassen's method needs (sni_gemm_find_even); NULL: it is not allowed. */
     const uint8_t *even;
     /* With packed_b: what Winograd's inner product needs (cpu/gemm/inner_product.h), not scaled;

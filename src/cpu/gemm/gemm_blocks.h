@@ -15,8 +15,9 @@ typedef struct sni_gemm_share {
     int64_t panels, kc;                  /* row panels of A, rows of a k-block */
     int64_t rows, more_rows;             /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
-    bool strided;             /* A is not packed at all */
-    float *a_block, *b_block; /* scratch; NULL for packed operands; of B in a form of its own one panel */
+    bool strided; /* A is not packed at all */
+    float *a_block,
+        *b_block; /* scratch; NULL for packed operands; of B in a form of its own one panel */
 } sni_gemm_share;
 
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once; of several blocks

@@ -9,8 +9,8 @@
 
 enum {
     GRAIN = 1 << 15, /* numbers to pack that are worth a thread */
-    SOME = 32,       /* rows of B that are packed at once: what is written stays in the first cache */
-    LINE = 32        /* numbers that are read at once, at least SOME and SNI_MAX_NR */
+    SOME = 32, /* rows of B that are packed at once: what is written stays in the first cache */
+    LINE = 32  /* numbers that are read at once, at least SOME and SNI_MAX_NR */
 };
 
 _Static_assert((int)LINE >= (int)SNI_MAX_NR && (int)LINE >= (int)SOME, "lines have room");

@@ -60,54 +60,54 @@ static inline vf panel_bf16(const uint16_t *b, int p, int j) {
 
 /* ---- Kernels ---- */
 
-#define HALF(name)                                                                                \
-    static void widen_##name(int64_t n, const uint16_t *from, float *to) {                        \
-        int64_t i = 0;                                                                            \
-        for (; i + LANES <= n; i += LANES) store(to + i, load_##name(from + i));                  \
-        if (i == n) return;                                                                       \
-        uint16_t rest[LANES] = {0};                                                               \
-        float wide[LANES];                                                                        \
-        memcpy(rest, from + i, (size_t)(n - i) * sizeof *rest);                                   \
-        store(wide, load_##name(rest));                                                           \
-        memcpy(to + i, wide, (size_t)(n - i) * sizeof *to);                                       \
-    }                                                                                             \
-    static void panel_rows_##name(int64_t k, const uint16_t *from, float *to) {                   \
-        for (; k >= 2; k -= 2, from += 2 * NR, to += 2 * NR) {                                    \
-            UNROLL                                                                                \
-            for (int p = 0; p < 2; p++) UNROLL                                                    \
+#define HALF(name)                                                                                 \
+    static void widen_##name(int64_t n, const uint16_t *from, float *to) {                         \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES) store(to + i, load_##name(from + i));                   \
+        if (i == n) return;                                                                        \
+        uint16_t rest[LANES] = {0};                                                                \
+        float wide[LANES];                                                                         \
+        memcpy(rest, from + i, (size_t)(n - i) * sizeof *rest);                                    \
+        store(wide, load_##name(rest));                                                            \
+        memcpy(to + i, wide, (size_t)(n - i) * sizeof *to);                                        \
+    }                                                                                              \
+    static void panel_rows_##name(int64_t k, const uint16_t *from, float *to) {                    \
+        for (; k >= 2; k -= 2, from += 2 * NR, to += 2 * NR) {                                     \
+            UNROLL                                                                                 \
+            for (int p = 0; p < 2; p++) UNROLL                                                     \
             for (int j = 0; j < NV; j++) store(to + p * NR + j * LANES, panel_##name(from, p, j)); \
-        }                                                                                         \
-        UNROLL                                                                                    \
-        for (int j = 0; j < NV && k > 0; j++) store(to + j * LANES, panel_##name(from, 0, j));    \
-    }                                                                                             \
-    static void row_##name(int64_t k, const float *restrict a, const uint16_t *restrict b,        \
-                           float *restrict c, bool add) {                                         \
-        vf sum[WAYS][NV];                                                                         \
-        UNROLL                                                                                    \
-        for (int w = 0; w < WAYS; w++) UNROLL                                                     \
-        for (int j = 0; j < NV; j++) sum[w][j] = splat(0);                                        \
-        int64_t p = 0;                                                                            \
-        for (; p + WAYS <= k; p += WAYS, b += WAYS * NR) {                                        \
-            UNROLL                                                                                \
-            for (int w = 0; w < WAYS; w++) {                                                      \
-                vf x = splat(a[p + w]);                                                           \
-                UNROLL                                                                            \
-                for (int j = 0; j < NV; j++) sum[w][j] += x * panel_##name(b, w, j);              \
-            }                                                                                     \
-        }                                                                                         \
-        for (int odd = 0; p < k; p++, b += odd ? 2 * NR : 0, odd ^= 1) {                          \
-            vf x = splat(a[p]);                                                                   \
-            UNROLL                                                                                \
-            for (int j = 0; j < NV; j++)                                                          \
-                sum[0][j] += x * (odd ? panel_##name(b, 1, j) : panel_##name(b, 0, j));           \
-        }                                                                                         \
-        UNROLL                                                                                    \
-        for (int j = 0; j < NV; j++) {                                                            \
-            vf total = sum[0][j];                                                                 \
-            UNROLL                                                                                \
-            for (int w = 1; w < WAYS; w++) total += sum[w][j];                                    \
-            store(c + j * LANES, add ? load(c + j * LANES) + total : total);                      \
-        }                                                                                         \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (int j = 0; j < NV && k > 0; j++) store(to + j * LANES, panel_##name(from, 0, j));     \
+    }                                                                                              \
+    static void row_##name(int64_t k, const float *restrict a, const uint16_t *restrict b,         \
+                           float *restrict c, bool add) {                                          \
+        vf sum[WAYS][NV];                                                                          \
+        UNROLL                                                                                     \
+        for (int w = 0; w < WAYS; w++) UNROLL                                                      \
+        for (int j = 0; j < NV; j++) sum[w][j] = splat(0);                                         \
+        int64_t p = 0;                                                                             \
+        for (; p + WAYS <= k; p += WAYS, b += WAYS * NR) {                                         \
+            UNROLL                                                                                 \
+            for (int w = 0; w < WAYS; w++) {                                                       \
+                vf x = splat(a[p + w]);                                                            \
+                UNROLL                                                                             \
+                for (int j = 0; j < NV; j++) sum[w][j] += x * panel_##name(b, w, j);               \
+            }                                                                                      \
+        }                                                                                          \
+        for (int odd = 0; p < k; p++, b += odd ? 2 * NR : 0, odd ^= 1) {                           \
+            vf x = splat(a[p]);                                                                    \
+            UNROLL                                                                                 \
+            for (int j = 0; j < NV; j++)                                                           \
+                sum[0][j] += x * (odd ? panel_##name(b, 1, j) : panel_##name(b, 0, j));            \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (int j = 0; j < NV; j++) {                                                             \
+            vf total = sum[0][j];                                                                  \
+            UNROLL                                                                                 \
+            for (int w = 1; w < WAYS; w++) total += sum[w][j];                                     \
+            store(c + j * LANES, add ? load(c + j * LANES) + total : total);                       \
+        }                                                                                          \
     }
 HALF(f16)
 HALF(bf16)

@@ -16,7 +16,7 @@ typedef struct sni_direct_weights {
     int64_t taps, kernel_w;        /* of a channel, and of a row of them */
     bool apart;                    /* taps of a channel lie apart */
     float *panels, *bias, *slopes; /* the last two may be NULL */
-    sni_half_b half; /* with panels: the weights in 16 bits, where `panels` is NULL */
+    sni_half_b half;               /* with panels: the weights in 16 bits, where `panels` is NULL */
 } sni_direct_weights;
 
 /* ---- Weights in 16 bits (conv_direct_half.c): not of merged groups, nor of taps that lie apart */

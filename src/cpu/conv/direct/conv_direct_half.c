@@ -1,5 +1,5 @@
-/* conv_direct_half.c - weights of direct convolutions that stay in 16 bits. Each item of a run makes
- * floats of those that it is about to use, in memory that stays in the second-level cache. */
+/* conv_direct_half.c - weights of direct convolutions that stay in 16 bits. Each item of a run
+ * makes floats of those that it is about to use, in memory that stays in the second-level cache. */
 #include "base/floats.h"
 #include "base/lengths.h"
 #include "base/threadpool.h"

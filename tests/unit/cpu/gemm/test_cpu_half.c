@@ -1,6 +1,6 @@
-/* test_cpu_half.c - weights that stay in 16 bits: every number as float32, products to the bit those
- * of the same weights as floats, and products of bfloat16 with their own roundings. Run once per
- * tier (SINTER_ISA). */
+/* test_cpu_half.c - weights that stay in 16 bits: every number as float32, products to the bit
+ * those of the same weights as floats, and products of bfloat16 with their own roundings. Run once
+ * per tier (SINTER_ISA). */
 #include "gemm_products.h"
 
 #include "cpu/gemm/bf16.h"
@@ -136,8 +136,7 @@ static void check_exact(int64_t m, int64_t n, int64_t k, int type, bool special)
         for (int64_t i = 0; i < m * n; i++)
             if (!same_bits(p.c[i], want[i]))
                 fail_msg("%lld by %lld by %lld, element %lld: %g, not %g", (long long)m,
-                         (long long)k, (long long)n, (long long)i, (double)p.c[i],
-                         (double)want[i]);
+                         (long long)k, (long long)n, (long long)i, (double)p.c[i], (double)want[i]);
     }
     free(codes);
     free(floats);
@@ -179,8 +178,9 @@ static void round_all(float *x, int64_t count) {
 /* Of numbers that are bfloat16 already the products are as good as those of floats. */
 static void bf16_products(void **state) {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 40, 48},   {3, 33, 16},    {14, 32, 800}, {15, 64, 784},
-                                        {50, 97, 144}, {129, 31, 1600}, {200, 300, 64}};
+    static const int64_t shapes[][3] = {{1, 40, 48},   {3, 33, 16},   {14, 32, 800},
+                                        {15, 64, 784}, {50, 97, 144}, {129, 31, 1600},
+                                        {200, 300, 64}};
     if (!sni_bf16_kernels_get()) skip();
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         product p = product_new(shapes[s][0], shapes[s][1], shapes[s][2], 8);
@@ -259,9 +259,9 @@ static void precision_rounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number),  cmocka_unit_test(panels_match),
+        cmocka_unit_test(every_number),       cmocka_unit_test(panels_match),
         cmocka_unit_test(products_are_exact), cmocka_unit_test(bf16_products),
-        cmocka_unit_test(bf16_special),  cmocka_unit_test(layers_match),
+        cmocka_unit_test(bf16_special),       cmocka_unit_test(layers_match),
         cmocka_unit_test(precision_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
