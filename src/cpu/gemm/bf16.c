@@ -10,7 +10,8 @@
 
 enum {
     MANY_PANELS = 4, /* of rows for each thread that are worth reading all of B for */
-    LINES_AT_ONCE = SNI_PRODUCT_PARTS / 2 * 2
+    LINES_AT_ONCE = SNI_PRODUCT_PARTS / 2 * 2,
+    PANELS_TOGETHER = 16 /* of rows that meet a k-block of a panel of columns */
 };
 
 const sni_bf16_kernels *sni_bf16_kernels_get(void) {
@@ -39,7 +40,7 @@ static void set_up(job *j, const sni_product *p, int64_t k, int64_t n, int threa
     *j = (job){.p = p, .kernels = kernels, .k = k, .n = n, .depth = sni_gemm_depth(k)};
     j->strips = sni_ceil_div(n, sni_cpu_kernels_get()->nr);
     j->panel_size = lines * kernels->rows * SNI_BF16_TERMS;
-    int64_t most = (int64_t)(sni_cpu_cache(2) / 2 / sizeof(uint16_t)) / j->panel_size;
+    int64_t most = (int64_t)(sni_cpu_cache(2) / 4 * 3 / sizeof(uint16_t)) / j->panel_size;
     threads = threads < 1 ? 1 : threads;
     j->by_rows = p->panels >= MANY_PANELS * threads;
     int64_t each = j->by_rows ? sni_ceil_div(p->panels, threads) : p->panels;
@@ -70,21 +71,54 @@ static void pack_panel(const job *j, int64_t panel, uint16_t *to) {
     }
 }
 
-/* A panel of rows times a panel of columns. */
-static void run_tile(const job *j, int64_t panel, const uint16_t *a, int64_t strip) {
+/* Fetches where a tile's results go: its rows may be far apart. */
+static void fetch_results(const job *j, const sni_product_place *place) {
+    sni_product_end end;
+    if (place->columns < sni_cpu_kernels_get()->nr) return;
+    j->p->end(j->p->ctx, place, &end);
+    for (int i = 0; i < place->rows.count; i++) {
+        __builtin_prefetch(end.y + i * end.row, 1);
+        __builtin_prefetch(end.y + i * end.row + end.vector, 1);
+    }
+}
+
+/* Sums of the tiles of some panels of rows. */
+typedef struct tile_sums {
+    _Alignas(64) float of[PANELS_TOGETHER][SNI_PRODUCT_ROWS * SNI_MAX_NR];
+} tile_sums;
+
+/* `count` panels of rows from `panel` on, packed at `a`, times a panel of columns: by one k-block
+ * of it after the other, each of which stays near for all of them. */
+static void run_tiles(const job *j, int64_t panel, int64_t count, const uint16_t *a,
+                      int64_t strip) {
     int nr = sni_cpu_kernels_get()->nr;
-    _Alignas(64) float sums[SNI_PRODUCT_ROWS * SNI_MAX_NR];
-    sni_product_place place = {.rows = j->p->rows(j->p->ctx, panel),
-                               .column = strip * nr,
-                               .columns = sni_min(nr, j->n - strip * nr),
-                               .first = true,
-                               .last = true};
+    sni_product_place places[PANELS_TOGETHER];
+    tile_sums sums;
+    for (int64_t i = 0; i < count; i++) {
+        places[i] = (sni_product_place){.rows = j->p->rows(j->p->ctx, panel + i),
+                                        .column = strip * nr,
+                                        .columns = sni_min(nr, j->n - strip * nr),
+                                        .first = true,
+                                        .last = true};
+    }
     for (int64_t p = 0; p < j->k; p += j->depth) {
         int64_t kc = sni_min(j->depth, j->k - p);
-        j->kernels->tile(place.rows.count, kc, a + p * j->kernels->rows,
-                         sni_half_panel(j->b, j->n, nr, p, kc, place.column), p > 0, sums);
+        const uint16_t *b = sni_half_panel(j->b, j->n, nr, p, kc, strip * nr);
+        bool last = p + kc == j->k;
+        for (int64_t i = 0; i < count; i++) {
+            if (last) fetch_results(j, &places[i]);
+            j->kernels->tile(places[i].rows.count, kc, a + i * j->panel_size + p * j->kernels->rows,
+                             b, p > 0, sums.of[i]);
+            if (last) j->p->finish(j->p->ctx, &places[i], sums.of[i]);
+        }
     }
-    j->p->finish(j->p->ctx, &place, sums);
+}
+
+/* Panels of rows that are packed at `a`, times a panel of columns. */
+static void run_strip(const job *j, int64_t first, int64_t count, const uint16_t *a,
+                      int64_t strip) {
+    for (int64_t i = 0; i < count; i += PANELS_TOGETHER)
+        run_tiles(j, first + i, sni_min(PANELS_TOGETHER, count - i), a + i * j->panel_size, strip);
 }
 
 /* ---- Threads that take rows ---- */
@@ -97,8 +131,7 @@ static void run_rows(const job *j, int64_t part) {
         for (int64_t i = 0; i < count; i++) pack_panel(j, first + i, a + i * j->panel_size);
         for (int64_t strip = 0; strip < j->strips; strip++) {
             if (stops(j)) return;
-            for (int64_t i = 0; i < count; i++)
-                run_tile(j, first + i, a + i * j->panel_size, strip);
+            run_strip(j, first, count, a, strip);
         }
     }
 }
@@ -132,8 +165,7 @@ static void run_column_parts(void *ctx, int64_t begin, int64_t end) {
         for (int64_t strip = part * j->strips / j->parts; strip < (part + 1) * j->strips / j->parts;
              strip++) {
             if (stops(j)) break;
-            for (int64_t i = 0; i < b->count; i++)
-                run_tile(j, b->first + i, j->scratch + i * j->panel_size, strip);
+            run_strip(j, b->first, b->count, j->scratch, strip);
         }
     if (j->kernels->end) j->kernels->end();
 }
