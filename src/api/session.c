@@ -125,6 +125,17 @@ static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error
     return SN_OK;
 }
 
+/* Whether a model has convolutions or layers of narrow floats. */
+static bool has_narrow_weights(const sni_graph *g) {
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const sni_const *c = g->values[i] ? g->values[i]->constant : NULL;
+        if (c && c->tensor.rank > 1 &&
+            (c->tensor.dtype == SN_FLOAT16 || c->tensor.dtype == SN_BFLOAT16))
+            return true;
+    }
+    return false;
+}
+
 /* How the session's programs choose who runs their nodes; a compiled model has decided it. */
 static void set_choosing(sni_choosing *c, const sn_model *source, const sn_session_options *o) {
     const sni_compiled *compiled = &source->compiled;
@@ -134,6 +145,7 @@ static void set_choosing(sni_choosing *c, const sn_model *source, const sn_sessi
                                .portable = o->portable,
                                .precision = o->precision};
     *c = (sni_choosing){.numerics = sni_opt_numerics(&options)};
+    if (has_narrow_weights(source->model->graph)) c->numerics |= SNI_NUMERICS_NARROW;
     if (source->is_compiled)
         *c = (sni_choosing){
             .numerics = compiled->numerics, .tuned = compiled->tuned, .n_tuned = compiled->n_tuned};

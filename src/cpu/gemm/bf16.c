@@ -138,7 +138,6 @@ static void run_rows(const job *j, int64_t part) {
 
 static void run_row_parts(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
-    if (j->kernels->begin) j->kernels->begin();
     for (int64_t part = begin; part < end; part++) run_rows(j, part);
     if (j->kernels->end) j->kernels->end();
 }
@@ -160,7 +159,6 @@ static void pack_some(void *ctx, int64_t begin, int64_t end) {
 static void run_column_parts(void *ctx, int64_t begin, int64_t end) {
     const block *b = ctx;
     const job *j = b->j;
-    if (j->kernels->begin) j->kernels->begin();
     for (int64_t part = begin; part < end; part++)
         for (int64_t strip = part * j->strips / j->parts; strip < (part + 1) * j->strips / j->parts;
              strip++) {

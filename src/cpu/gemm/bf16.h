@@ -17,9 +17,7 @@ typedef struct sni_bf16_kernels {
     /* Rows of a packed left operand from term 0 on, times k rows of a panel: to `sums`, in rows of
      * nr, or added to them. k is even. */
     void (*tile)(int rows, int64_t k, const uint16_t *a, const uint16_t *b, bool add, float *sums);
-    /* Around all calls of a thread; NULL: nothing. */
-    void (*begin)(void);
-    void (*end)(void);
+    void (*end)(void); /* after all calls of a thread; NULL: nothing */
 } sni_bf16_kernels;
 
 /* The kernels of this processor and the tier in force; NULL: there are none. */

@@ -18,7 +18,10 @@ enum {
      * to bfloat16. The session's precision allows one of these, no level does. */
     SNI_NUMERICS_TO_TF32 = 1u << 6,
     SNI_NUMERICS_TO_FP16 = 1u << 7,
-    SNI_NUMERICS_TO_BF16 = 1u << 8
+    SNI_NUMERICS_TO_BF16 = 1u << 8,
+    /* No family but a limit, which a compiled model has to keep as well: weights of the model are
+     * narrow floats, and forms of them that are much larger are not worth their memory. */
+    SNI_NUMERICS_NARROW = 1u << 9
 };
 
 /* Levels of optimisation end below this one. */

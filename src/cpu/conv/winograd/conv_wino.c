@@ -40,13 +40,13 @@ static bool has_variant(const sni_conv_geometry *g) {
     return sni_wino_variant_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
-/* Transformed weights are floats, and more of them than there are taps: narrow ones that would take
- * much memory so stay narrow. */
+/* Transformed weights are floats, and more of them than there are taps: in a model of narrow ones
+ * they are not worth much memory. */
 static bool is_too_large(const sni_choice *c, const sni_conv_geometry *g,
                          const sni_wino_variant *variant) {
     enum { MOST_BYTES = 1 << 20 };
     size_t groups = (size_t)(c->constants[1]->tensor.dims[0] / g->out_channels);
-    return c->constants[1]->narrow &&
+    return c->numerics & SNI_NUMERICS_NARROW &&
            sni_wino_packed_size(g, variant) * groups > MOST_BYTES / sizeof(float);
 }
 
