@@ -78,7 +78,7 @@ static void declare_inputs(sni_graph *g, const sni_graph *as) {
 static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_defaults,
                               sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
-    SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
+    SN_TRY(sni_store_new(source->model->store, (size_t)o->memory_limit, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
     if (fold_defaults)
         sni_graph_fold_input_defaults(f->graph);
@@ -89,7 +89,8 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .disabled = o->disabled_rules,
                                .n_disabled = o->disabled_rule_count,
                                .portable = o->portable,
-                               .deadline_ns = sni_deadline_in(o->prepare_limit_ns)};
+                               .deadline_ns = sni_deadline_in(o->prepare_limit_ns),
+                               .memory_limit = (size_t)o->memory_limit};
     SN_TRY(sni_optimize(f->graph, &options, report, err));
     if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
