@@ -78,7 +78,7 @@ static void declare_inputs(sni_graph *g, const sni_graph *as) {
 static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_defaults,
                               sni_session_variant *f, sni_opt_report *report, sn_error *err) {
     const sn_session_options *o = &s->options;
-    SN_TRY(sni_store_new(source->model->store, (size_t)o->memory_limit, &f->store, err));
+    SN_TRY(sni_store_new(source->model->store, 0, &f->store, err));
     SN_TRY(sni_graph_clone(source->model->graph, f->store, &f->graph, err));
     if (fold_defaults)
         sni_graph_fold_input_defaults(f->graph);
