@@ -4,6 +4,7 @@
 #include "cpu/gemm/gemm.h"
 #include "cpu/gemm/inner_product.h"
 #include "cpu/gemm/matmul_algorithms.h"
+#include "cpu/gemm/strassen.h"
 
 #include <math.h>
 #include <string.h>
@@ -219,7 +220,8 @@ static void strassen_left(check *c) {
     int32_t sizes[2 * SNI_MAX_MR], want_sizes[2 * SNI_MAX_MR] = {0};
     double *want = zero_doubles(c, 7 * quarter);
     if (odd) from[below(c, (rows + lower) * step)] = below(c, 2) ? NAN : -INFINITY;
-    CALL(c, 0, 4 * 11 * quarter) c->k->strassen_left(from, step, rows, lower, half, to, sizes);
+    CALL(c, 0, 4 * 11 * quarter)
+    c->k->strassen->left_sums(from, step, rows, lower, half, to, sizes);
     for (int64_t i = 0; i < mr; i++)
         for (int64_t p = 0; p < half; p++) {
             int64_t at = left_at(c, i, p), second = i < lower ? rows + i : i;
@@ -247,7 +249,7 @@ static void column_sizes(check *c) {
     if (!c->bench && k && below(c, 3) == 0) b[below(c, k * nr)] = NAN;
     for (int j = 0; j < nr; j++) sizes[j] = want[j] = (int32_t)below(c, 1 << 30);
     for (int64_t i = 0; i < k * nr; i++) want[i % nr] = size_bits(want[i % nr], b[i]);
-    CALL(c, 0, 4 * k * nr) c->k->column_sizes(k, b, sizes);
+    CALL(c, 0, 4 * k * nr) c->k->strassen->column_sizes(k, b, sizes);
     for (int j = 0; j < nr; j++)
         if (sizes[j] != want[j]) fail(c, "the sizes");
 }

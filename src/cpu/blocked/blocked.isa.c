@@ -192,12 +192,7 @@ static void gather(const float *const *from, const int32_t *lanes, float *y, int
 }
 #endif
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER);
-
-const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_blocked_kernels) = {
     .pool_row = pool_row,
     .mean = mean,
     .max = max,

@@ -65,7 +65,7 @@ int64_t sni_conv_width(const sni_conv_kernels *k, int64_t blocks, int64_t span, 
 
 /* What a depthwise convolution of blocked tensors writes besides its result. */
 typedef struct sni_blocked_extra {
-    float *means, *rows; /* output 1, and room for the means of rows; NULL: not wanted */
+    float *means, *rows; /* output 1, and a buffer for the means of rows; NULL: not wanted */
     int64_t planes, height;
 } sni_blocked_extra;
 /* Reads output 1. */

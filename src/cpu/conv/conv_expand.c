@@ -211,7 +211,8 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
     bool half = !j->list && width == 1 && first == j->out_blocks - 1 &&
                 sni_conv_ends_half(k, j->w->out, block);
-    const sni_conv_strip_fn *strip = half ? k->half : k->strip[j->list != NULL][width];
+    const sni_conv_strip_fn *strip =
+        half ? k->strips->half : k->strips->strip[j->list != NULL][width];
     int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
     for (int64_t i = 0, at = from, some; i < tiles; i += some) {
         int64_t pixels = least + (i < larger);

@@ -1,6 +1,6 @@
 /* conv_product.c - blocked convolution as a matrix product by pairs of terms
- * (cpu/gemm/inner_product.h) or by digits (cpu/gemm/emulated.h): rows are pixels of the output, and
- * their terms are the channels of one tap after the other. */
+ * (cpu/gemm/inner_product.h) or emulated on int8 tiles (cpu/gemm/emulated.h): rows are pixels of
+ * the output, and their terms are the channels of one tap after the other. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/conv/conv_algorithms.h"
@@ -21,7 +21,7 @@ typedef struct run {
 
 typedef struct product_weights {
     sni_inner_product_b b;   /* by pairs, or */
-    sni_emulated_b emulated; /* by digits */
+    sni_emulated_b emulated; /* on int8 tiles */
     float *bias, *slopes;    /* may be NULL */
     int64_t count;           /* of runs */
     run runs[];
@@ -149,20 +149,20 @@ static sn_status pack_inner_product(const sni_choice *c, const sni_conv_geometry
     size_t sizes[3] = {sni_gemm_packed_b_size(b->k, b->n) * sizeof(float),
                        sni_inner_product_numbers(b->k, b->n, true) * sizeof(float),
                        sni_inner_product_flags(b->n)};
-    void *pieces[3];
+    void *blobs[3];
     bool filled;
     filters f = {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w};
-    SN_TRY(sni_pack_alloc_all(c, 3, sizes, pieces, &filled, err));
-    b->panels = pieces[0];
-    b->numbers = pieces[1];
-    b->tame = pieces[2];
+    SN_TRY(sni_pack_alloc_all(c, 3, sizes, blobs, &filled, err));
+    b->panels = blobs[0];
+    b->numbers = blobs[1];
+    b->tame = blobs[2];
     if (filled) return SN_OK;
     SN_TRY(sni_cpu_unaligned(c, 1, &f.w, err));
     if (f.taps == 1)
-        sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, pieces[0]);
+        sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, blobs[0]);
     else
-        sni_gemm_make_b(fill_filters, &f, b->k, b->n, pieces[0]);
-    sni_inner_product_measure(pieces[0], b->k, b->n, true, pieces[1], pieces[2]);
+        sni_gemm_make_b(fill_filters, &f, b->k, b->n, blobs[0]);
+    sni_inner_product_measure(blobs[0], b->k, b->n, true, blobs[1], blobs[2]);
     return SN_OK;
 }
 

@@ -40,12 +40,12 @@ static void place(const job *j, const float *transposed, int64_t first, int64_t 
 static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     int64_t block = j->kernels->block, depth = j->in * j->taps;
-    int64_t room = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
+    int64_t size = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
     float transposed[AT_ONCE * MOST_BLOCK];
     for (int64_t b = begin; b < end; b++) {
         const sni_unaligned_float *from = j->w + b * block * depth;
         int64_t count = j->out - b * block < block ? j->out - b * block : block;
-        float *to = j->to + b * room;
+        float *to = j->to + b * size;
         if (j->taps == 1 || j->in_block == 1) { /* in order as they are */
             j->kernels->pack_transposed(from, depth, count, (int)block, depth, to);
             continue;
