@@ -143,7 +143,7 @@ sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn
         sni_cpu_floats(c, (size_t)(sni_blocks(m, block) * block * depth), &panels, &filled, err));
     if (!filled) {
         SN_TRY(sni_cpu_unaligned(c, i, &w, err));
-        sni_conv_pack_filters(w, m, in, 1, block, false, panels, 0);
+        sni_conv_pack_filters(w, m, in, 1, block, false, panels);
     }
     *out = panels;
     return SN_OK;

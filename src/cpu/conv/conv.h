@@ -119,9 +119,9 @@ static inline bool sni_conv_ends_half(const sni_conv_kernels *k, int64_t channel
 
 /* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), or if taps
  * are to lie apart as (output blocks, taps, input blocks, in_block, block), where an input block is
- * of 1 channel or a block of them (a block if taps lie apart), on so many threads. Places of
- * channels behind the last input channel are left as they are. */
+ * of 1 channel or a block of them (a block if taps lie apart). Places of channels behind the last
+ * input channel are left as they are. */
 void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, bool apart, float *to, int threads);
+                           int64_t in_block, bool apart, float *to);
 
 #endif

@@ -272,16 +272,22 @@ static void place_rows(const conv_job *j, int64_t panel, int64_t tap,
     }
 }
 
+/* Where rows of a panel see the input; below 0: nowhere. */
+typedef struct sights {
+    int rows;
+    int64_t at[SNI_PRODUCT_ROWS];
+} sights;
+
 /* Blocks [b, b + count) of a run for rows at these places; rows that see nothing have zeros. */
 static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b, int64_t count,
-                      const int64_t *at, int rows, sni_product_part *part) {
+                      const sights *s, sni_product_part *part) {
     static const float zeros[SNI_LEFT_STEPS] = {0};
     const float *x = plane_of(j, r, image, b);
     part->lines = count;
     part->factors = NULL;
-    for (int i = 0; i < rows; i++) {
-        part->from[i] = at[i] < 0 ? zeros : x + at[i];
-        part->step[i] = at[i] < 0 ? 0 : j->x_plane;
+    for (int i = 0; i < s->rows; i++) {
+        part->from[i] = s->at[i] < 0 ? zeros : x + s->at[i];
+        part->step[i] = s->at[i] < 0 ? 0 : j->x_plane;
     }
     if (j->factors)
         part->factors = j->factors + image * j->image_factors + (r->block + b) * j->block;
@@ -291,14 +297,14 @@ static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b,
 static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from, int64_t to,
                      sni_product_part *parts) {
     const product_weights *w = j->weights;
-    int64_t at[SNI_PRODUCT_ROWS], begin = 0;
-    int count = 0, rows = rows_of(j, panel).count;
-    place_rows(j, panel, tap, at);
+    int64_t begin = 0;
+    int count = 0;
+    sights s = {.rows = rows_of(j, panel).count};
+    place_rows(j, panel, tap, s.at);
     for (const run *r = w->runs; r < w->runs + w->count; begin += r++->count) {
         int64_t first = sni_max(from, begin), last = sni_min(to, begin + r->count);
         if (first < last)
-            place_run(j, panel / j->panels, r, first - begin, last - first, at, rows,
-                      &parts[count++]);
+            place_run(j, panel / j->panels, r, first - begin, last - first, &s, &parts[count++]);
     }
     return count;
 }

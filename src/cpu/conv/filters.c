@@ -59,7 +59,7 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
 }
 
 void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, bool apart, float *to, int threads) {
+                           int64_t in_block, bool apart, float *to) {
     job j = {.kernels = sni_cpu_kernels_get(),
              .w = w,
              .out = out,
@@ -69,6 +69,6 @@ void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in
              .apart = apart,
              .to = to};
     int64_t block = j.kernels->block, each = in * taps * block;
-    sni_parallel_for(threads, sni_blocks(out, block), each > GRAIN ? 1 : GRAIN / (each + 1) + 1,
+    sni_parallel_for(0, sni_blocks(out, block), each > GRAIN ? 1 : GRAIN / (each + 1) + 1,
                      pack_blocks, &j);
 }

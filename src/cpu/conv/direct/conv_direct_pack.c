@@ -60,7 +60,7 @@ static void pack(const sni_direct_weights *d, const sni_unaligned_float *w, int6
     for (int64_t group = 0; group < d->groups; group++) {
         if (d->merged == 1)
             sni_conv_pack_filters(w + group * d->out * d->in * d->taps, d->out, d->in, d->taps,
-                                  d->in_block, d->apart, d->panels + group * size, 0);
+                                  d->in_block, d->apart, d->panels + group * size);
         for (int64_t o = 0; o < d->out && d->merged > 1; o += block)
             pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, block);
     }
