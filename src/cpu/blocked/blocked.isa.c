@@ -1,4 +1,4 @@
-/* blocked.isa.c - pools, scales and picked channels in blocked layout, for one instruction-set
+/* blocked.isa.c - pools, scales and indirect channels in blocked layout, for one instruction-set
  * tier; see tier.isa.c. */
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/core/simd.h"

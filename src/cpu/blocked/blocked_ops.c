@@ -1,5 +1,5 @@
 /* blocked_ops.c - what stands between convolutions, in blocked layout: pools, means of pictures,
- * scales by channel, picked channels, and the conversions at the borders. */
+ * scales by channel, indirect channels, and the conversions at the borders. */
 #include "base/threadpool.h"
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/conv/blocked.h"

@@ -94,7 +94,7 @@ typedef struct expand_job {
     sni_conv_geometry g; /* of the depthwise convolution */
     sni_conv_epilogue first, second;
     const float *x;
-    const float **list; /* picked channels, image after image; NULL: those of x */
+    const float **list; /* indirect channels, image after image; NULL: those of x */
     float *y, *scratch;
     int64_t block, in_blocks, out_blocks;
     int64_t width; /* output blocks that are expanded at once */

@@ -1,5 +1,5 @@
 /* conv_indirect.c - blocked convolution of one tap whose input channels are found one by one,
- * wherever they lie: groups of channels that do not fill blocks, and channels picked from several
+ * wherever they lie: groups of channels that do not fill blocks, and channels taken from several
  * tensors. Outputs that share a block but not a group are sums over the channels of all their
  * groups, with zeros for those of the others; where that gives NaN, because 0 times infinity does,
  * each group's channels are summed apart. Every output is the same sum in the same order whatever
