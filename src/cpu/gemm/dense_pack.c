@@ -305,11 +305,14 @@ sn_status sni_dense_pack(const sni_choice *c, const sni_dense_weight *weight, ui
     struct {
         sni_dense dense;
         atomic_uint row_passes;
+        atomic_uint_least64_t chosen;
     } *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     kept->dense = p;
     kept->dense.row_passes = &kept->row_passes;
+    kept->dense.chosen = &kept->chosen;
     atomic_init(&kept->row_passes, 0);
+    atomic_init(&kept->chosen, 0);
     *state = kept;
     return SN_OK;
 }

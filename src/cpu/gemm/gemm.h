@@ -9,6 +9,7 @@
 #include "cpu/gemm/compressed.h"
 #include "cpu/core/kernels.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* Writes rows [k0, k0 + rows) and columns [n0, n0 + cols) of B to `panel`: rows of `nr` elements,
@@ -46,6 +47,9 @@ typedef struct sni_gemm_f32 {
     const sni_compressed_b *compressed_b;
     /* The algorithm to take where it supports the product; NULL: the one of least cycles. */
     const struct sni_gemm_algorithm *use;
+    /* Keeps the choice for a caller whose products differ in m, and in where they are, alone; 0 at
+     * first, any thread may run. NULL: the choice is made for each product. */
+    atomic_uint_least64_t *chosen;
     /* For estimates before B is packed: it is a constant of a model that has so many bytes of
      * matrices. */
     bool constant_b;

@@ -351,7 +351,7 @@ static void finished_codes_are_taken(void **state) {
     assert_int_equal(made.pack.count, 2);
     for (int given = 2; given > 0; given--) {
         node_init(&taken, NULL, 64, 0);
-        taken.pack.given = made.pack.pieces;
+        taken.pack.given = made.pack.blobs;
         taken.pack.n_given = given;
         assert_int_equal(node_pack(&taken, &second, &err), given == 2 ? SN_OK : SN_INVALID_MODEL);
         if (given == 2) {
