@@ -89,7 +89,8 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .disabled = o->disabled_rules,
                                .n_disabled = o->disabled_rule_count,
                                .portable = o->portable,
-                               .deadline_ns = sni_deadline_in(o->prepare_limit_ns)};
+                               .deadline_ns = sni_deadline_in(o->prepare_limit_ns),
+                               .memory_limit = (size_t)o->memory_limit};
     SN_TRY(sni_optimize(f->graph, &options, report, err));
     if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));

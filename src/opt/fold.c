@@ -200,13 +200,17 @@ static sn_status fold(sni_rewrite *r, sni_node *n, sni_datum *in, const sni_datu
     }
     /* A node that fails on its constants fails when it is run, where it can be named; a run may
      * never get there. */
-    sni_budget budget = {.limit = r->fold_limit * 4};
+    size_t limit = r->fold_limit * 4;
+    sni_budget budget = {.limit = limit < *r->fold_left ? limit : *r->fold_left + 1};
+    size_t text = r->store->arena.used;
     uint64_t start = sni_now_ns();
     sni_eval_limits limits = {&budget, start + *r->fold_ns_left};
     if (r->deadline_ns && r->deadline_ns < limits.deadline_ns) limits.deadline_ns = r->deadline_ns;
     *folded = sni_eval(n, ins, out, &limits, &r->store->arena, NULL) == SN_OK;
     uint64_t taken = sni_now_ns() - start;
     *r->fold_ns_left -= taken < *r->fold_ns_left ? taken : *r->fold_ns_left;
+    text = r->store->arena.used - text; /* it stays there, also if the node fails */
+    *r->fold_left -= text < *r->fold_left ? text : *r->fold_left;
     if (!*folded) return SN_OK;
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;

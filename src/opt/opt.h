@@ -75,6 +75,8 @@ typedef struct sni_opt_options {
     size_t n_disabled;
     bool portable;        /* without passes and rules that make operators of ai.sinter */
     uint64_t deadline_ns; /* of sni_now_ns(): SN_TIMEOUT after it; 0: none */
+    size_t
+        memory_limit; /* bytes of constants that folding may make; 0: the optimiser's own limit */
     sn_precision precision;
 } sni_opt_options;
 

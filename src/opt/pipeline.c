@@ -275,12 +275,17 @@ static bool is_off(const sni_opt_options *o, const sni_pass *pass,
            is_named(rule ? rule->name : pass->name, o->disabled, o->n_disabled);
 }
 
+/* What folding may take of a limit of its own and the session's. */
+static size_t fold_share(const sni_opt_options *o, size_t own) {
+    return o->memory_limit && o->memory_limit < own ? o->memory_limit : own;
+}
+
 sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *report,
                        sn_error *err) {
     pipeline p = {.report = report,
                   .options = o,
-                  .fold_left = FOLD_TOTAL,
-                  .made_left = o->portable ? 0 : MADE_TOTAL,
+                  .fold_left = fold_share(o, FOLD_TOTAL),
+                  .made_left = o->portable ? 0 : fold_share(o, MADE_TOTAL),
                   .fold_ns_left = FOLD_NS,
                   .first_rule = PASSES + family_count(),
                   .err = err};

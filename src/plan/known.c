@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 
-enum { KNOWN_LIMIT = 4096 }; /* elements of a tensor that is worth working out beforehand */
+enum {
+    KNOWN_LIMIT = 4096
+}; /* elements of a tensor, not of text, that is worth working out beforehand */
 
 sni_const *sni_plan_constant(const sni_builder *b, int32_t id) {
     sni_ref r = b->refs[id];
@@ -82,7 +84,7 @@ sn_status sni_plan_keep_dims(sni_builder *b, int32_t id, const sni_type *type, c
 
 static bool small_type(const sni_type *t) {
     int64_t count = 1;
-    if (t->kind != SN_KIND_TENSOR || !t->has_shape) return false;
+    if (t->kind != SN_KIND_TENSOR || !t->has_shape || t->dtype == SN_STRING) return false;
     for (int i = 0; i < t->rank; i++) {
         if (!sni_dim_known(t->dims[i]) || t->dims[i] > KNOWN_LIMIT) return false;
         count *= t->dims[i];
@@ -101,7 +103,7 @@ sn_status sni_plan_evaluable(sni_builder *b, const sni_node *n, bool *yes) {
         const sni_tensor *t;
         if (n->in[i] == SNI_NO_ID) continue;
         SN_TRY(contents(b, n->in[i], &t));
-        if (!t) return SN_OK;
+        if (!t || t->count > KNOWN_LIMIT) return SN_OK;
     }
     *yes = true;
     return SN_OK;

@@ -37,12 +37,12 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 sn_status sni_cpu_unaligned(const sni_choice *c, int i, const sni_unaligned_float **out,
                             sn_error *err);
 
-/* `n` pieces of packed data that are written together, each of so many elements of 4 bytes; see
+/* `n` packed blobs that are written together, each of so many elements of 4 bytes; see
  * sni_pack_alloc_all(). At least one element of each is given. */
-enum { SNI_MOST_PIECES = 4 };
+enum { SNI_MOST_BLOBS = 4 };
 sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void **out, bool *filled,
                         sn_error *err);
-/* One piece of floats. */
+/* One blob of floats. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
 

@@ -56,10 +56,13 @@ static sn_status set_stacked(sni_infer *c, int out, const sni_type *item, int64_
     return sni_infer_set_shape(c, out, rank, dims);
 }
 
+static sn_status check_count(sni_infer *c, const scan_params *p) {
+    if (p->num_scan_inputs >= 1 && p->num_scan_inputs <= c->n_in) return SN_OK;
+    return SNI_INFER_FAIL(c, "num_scan_inputs is %" PRId64 " of %d inputs", p->num_scan_inputs,
+                          c->n_in);
+}
+
 static sn_status check_lists(sni_infer *c, const scan_params *p, int n_scan_out) {
-    if (p->num_scan_inputs < 1 || p->num_scan_inputs > c->n_in)
-        return SNI_INFER_FAIL(c, "num_scan_inputs is %" PRId64 " of %d inputs", p->num_scan_inputs,
-                              c->n_in);
     if (n_scan_out < 0)
         return SNI_INFER_FAIL(c, "%d outputs for %" PRId64 " carried values", c->n_out,
                               c->n_in - p->num_scan_inputs);
@@ -74,6 +77,7 @@ static sn_status check_lists(sni_infer *c, const scan_params *p, int n_scan_out)
 
 static sn_status scan_infer(sni_infer *c) {
     const scan_params *p = c->params;
+    SN_TRY(check_count(c, p));
     int n_state = (int)(c->n_in - p->num_scan_inputs), n_scan = c->n_in - n_state;
     SN_TRY(check_lists(c, p, c->n_out - n_state));
     sni_body b = {.graph = p->body, .n_in = c->n_in, .n_out = c->n_out, .n_state = n_state};

@@ -31,7 +31,7 @@ typedef struct layer {
     const sni_tensor *bias;
     int64_t n, k;
     const float *bias_data; /* (experts, n), or NULL */
-    float *room;            /* weights of one expert where they are narrow floats */
+    float *buffer;          /* weights of one expert where they are narrow floats */
     sni_nbits packed;       /* QMoE: without the expert's offset */
 } layer;
 
@@ -174,9 +174,9 @@ static sn_status apply(sni_kernel *k, const layer *l, int64_t e, int64_t rows, c
     }
     size_t width = sni_dtype_width(l->w->dtype);
     const void *w = sni_element(l->w->data, e * l->n * l->k, width);
-    if (l->room) {
-        sni_widen(l->w->dtype, w, l->room, (size_t)(l->n * l->k));
-        w = l->room;
+    if (l->buffer) {
+        sni_widen(l->w->dtype, w, l->buffer, (size_t)(l->n * l->k));
+        w = l->buffer;
     }
     sni_gemm g = {.m = rows,
                   .n = l->n,
@@ -303,9 +303,9 @@ static sn_status moe_ref(sni_kernel *k) {
     for (int i = 0; i < 3; i++) {
         layer *l = layers[i];
         if (!l->w || l->w->dtype == SN_FLOAT32) continue;
-        void *room = NULL;
-        SN_TRY(sni_scratch_matrix(k, l->n, l->k, sizeof(float), &room));
-        l->room = room;
+        void *buffer = NULL;
+        SN_TRY(sni_scratch_matrix(k, l->n, l->k, sizeof(float), &buffer));
+        l->buffer = buffer;
     }
     SN_TRY(route(k, &m, NULL));
     return run_experts(k, &m);

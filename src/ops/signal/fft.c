@@ -14,11 +14,18 @@
 static const double pi = 3.14159265358979323846;
 
 typedef struct plan {
-    int64_t n, m;         /* length of a transform; of the power of two that is used */
-    const double *roots;  /* m / 2 complex: e^(-2 pi j i / m) */
-    const double *chirp;  /* n complex: e^(-pi j i^2 / n); NULL if n is m */
-    const double *filter; /* m complex: transform of the chirp's conjugate, both ways round */
+    const sni_kernel *kernel; /* asked now and then whether to go on */
+    int64_t n, m;             /* length of a transform; of the power of two that is used */
+    const double *roots;      /* m / 2 complex: e^(-2 pi j i / m) */
+    const double *chirp;      /* n complex: e^(-pi j i^2 / n); NULL if n is m */
+    const double *filter;     /* m complex: transform of the chirp's conjugate, both ways round */
 } plan;
+
+/* Long transforms leave their work undone when the run is to stop: sni_fft_run() then fails. Asked
+ * at every point (or butterfly) `i`. */
+static bool stops_at(const plan *p, int64_t i) {
+    return i % POLL_POINTS == POLL_POINTS - 1 && sni_stopping(p->kernel);
+}
 
 /* ---- Radix 2 ---- */
 
@@ -40,6 +47,7 @@ static void radix2(const plan *p, double *x) {
     bit_reverse(x, p->m);
     for (int64_t half = 1; half < p->m; half *= 2) {
         int64_t step = p->m / (2 * half);
+        if (p->m >= POLL_POINTS && sni_stopping(p->kernel)) return;
         for (int64_t start = 0; start < p->m; start += 2 * half) {
             double *a = x + 2 * start, *b = a + 2 * half;
             for (int64_t i = 0; i < half; i++) {
@@ -99,6 +107,7 @@ static sn_status make_chirp(sni_kernel *k, plan *p) {
     SN_TRY(complex_array(k, p->n, &chirp));
     SN_TRY(complex_array(k, p->m, &filter));
     for (int64_t i = 0; i < p->n; i++) {
+        if (stops_at(p, i)) return sni_poll(k);
         double angle = pi * (double)(i * i % (2 * p->n)) / (double)p->n;
         chirp[2 * i] = cos(angle);
         chirp[2 * i + 1] = -sin(angle);
@@ -112,18 +121,19 @@ static sn_status make_chirp(sni_kernel *k, plan *p) {
     radix2(p, filter);
     p->chirp = chirp;
     p->filter = filter;
-    return SN_OK;
+    return sni_poll(k);
 }
 
 static sn_status make_plan(sni_kernel *k, int64_t n, plan *p) {
     if (n < 1 || n > LONGEST)
         return SNI_KERNEL_FAIL(k, "a transform of length %lld is not possible", (long long)n);
     bool power = (n & (n - 1)) == 0;
-    *p = (plan){.n = n, .m = 1};
+    *p = (plan){.kernel = k, .n = n, .m = 1};
     while (p->m < (power ? n : 2 * n - 1)) p->m *= 2;
     double *roots = NULL;
     SN_TRY(complex_array(k, p->m / 2 + 1, &roots));
     for (int64_t i = 0; i < p->m / 2; i++) {
+        if (stops_at(p, i)) return sni_poll(k);
         double angle = 2 * pi * (double)i / (double)p->m;
         roots[2 * i] = cos(angle);
         roots[2 * i + 1] = -sin(angle);
@@ -171,5 +181,5 @@ sn_status sni_fft_run(sni_kernel *k, const sni_fft_job *job) {
         l.last = job->lines - l.first > batch ? l.first + batch : job->lines;
         sni_parallel_for(k->threads, l.pieces, 1, run_pieces, &l);
     }
-    return SN_OK;
+    return sni_poll(k);
 }

@@ -50,8 +50,8 @@ static void pack_forms(forms *f, const float *b, int64_t k, int64_t n) {
         .k = k, .n = n, .panels = f->panels, .numbers = f->numbers, .tame = f->tame};
     f->compressed_b = (sni_compressed_b){.compressed = f->compressed, .more = f->room};
     if (code)
-        f->compressed_b.n_more =
-            sni_gemm_compress_b(b, n, 1, k, n, f->compressed, f->room, NULL, NULL);
+        f->compressed_b.n_more = sni_gemm_compress_b(&(sni_gemm_stream){b, n, 1, k, n, NULL, NULL},
+                                                     f->compressed, f->room);
     for (int type = 0; type < SNI_HALF_TYPES; type++) {
         f->halves[type] = aligned(sni_half_size(k, n) * sizeof(uint16_t));
         sni_half_pack(&(sni_half_source){b, n, 1, true}, k, n, type, f->halves[type]);
