@@ -46,6 +46,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_to_blocked,
     &sni_cpu_from_blocked,
     &sni_cpu_qlinear_conv,
+    &sni_cpu_qlinear_conv_nhwc,
     &sni_cpu_conv_integer,
     &sni_cpu_qlinear_matmul,
     &sni_cpu_matmul_integer,
