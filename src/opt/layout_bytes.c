@@ -281,13 +281,11 @@ static const struct {
     {"", "QLinearConv", layout_conv},
     {"", "MaxPool", layout_max_pool},
     {"", "Clip", layout_elements},
-    {"", "Relu", layout_elements},
     {"", "Concat", layout_concat},
     {MS_DOMAIN, "QLinearAdd", layout_pair},
     {MS_DOMAIN, "QLinearMul", layout_pair},
     {MS_DOMAIN, "QLinearConcat", layout_linear_concat},
-    {MS_DOMAIN, "QLinearSigmoid", layout_elements},
-    {MS_DOMAIN, "QLinearLeakyRelu", layout_elements},
+    {SNI_SINTER_DOMAIN, "ByteTable", layout_elements},
     {MS_DOMAIN, "QLinearAveragePool", layout_linear_pool},
     {MS_DOMAIN, "QLinearGlobalAveragePool", layout_linear_pool},
 };
@@ -316,11 +314,24 @@ static sn_status sweep(sni_layout_pass *l) {
     return SN_OK;
 }
 
+/* Pictures that are transposed from channels last have such a variant already: those of earlier
+ * rounds, and of models that were made with channels last. */
+static void find_variants(sni_layout_pass *l) {
+    static const int64_t perm[4] = {0, 3, 1, 2};
+    for (const sni_node *n = sni_graph_first(l->g); n; n = sni_graph_next(l->g, n)) {
+        const sni_attr *a = is_op(n, "", "Transpose") ? sni_node_attr(n, "perm") : NULL;
+        if (a && a->count == 4 && memcmp(a->u.ints, perm, sizeof perm) == 0 &&
+            is_picture(l, n->in[0]) && n->out[0] < l->n_values)
+            l->variants[n->out[0]].real = n->in[0];
+    }
+}
+
 static sn_status run(sni_layout_pass *l) {
     l->variants = SNI_NEW_ARRAY(&l->temp, sni_layout_variant, (size_t)l->n_values + 1);
     l->dead = SNI_NEW_ARRAY(&l->temp, bool, (size_t)l->n_nodes + 1);
     if (!l->variants || !l->dead) return sni_fail_memory(l->r->err);
     for (int32_t i = 0; i < l->n_values; i++) l->variants[i].real = SNI_NO_ID;
+    find_variants(l);
     for (sni_node *n = sni_graph_first(l->g); n; n = sni_graph_next(l->g, n)) {
         sni_layout_fn handle = n->id < l->n_nodes ? handler(n) : NULL;
         if (handle && n->n_in > 0 && n->n_out > 0) SN_TRY(handle(l, n));

@@ -29,7 +29,8 @@ extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack
 extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4;
 
 /* Lists that end with an entry without an operator. */
-extern const sni_impl sni_cpu_quantised[], sni_cpu_hooked[], sni_cpu_maps[], sni_cpu_loops[];
+extern const sni_impl sni_cpu_quantised[], sni_cpu_byte_tables[], sni_cpu_hooked[], sni_cpu_maps[],
+    sni_cpu_loops[];
 extern const sni_impl sni_cpu_moves[], sni_cpu_compare[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */

@@ -205,6 +205,81 @@ static void pair(const sni_int_pair *given, const uint8_t *a, int64_t a_step, co
     }
 }
 
+/* ---- Tables ---- */
+
+#if LANES >= 8
+#if LANES == 16
+typedef __m512i bytes;
+#define VECTOR(f) _mm512_##f
+#define WHOLE(f) _mm512_##f##_si512
+static inline bytes rows_of_16(const uint8_t *p) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i_u *)(const void *)p));
+}
+#else
+typedef __m256i bytes;
+#define VECTOR(f) _mm256_##f
+#define WHOLE(f) _mm256_##f##_si256
+static inline bytes rows_of_16(const uint8_t *p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)(const void *)p));
+}
+#endif
+
+/* The table in 16 parts of 16: a byte's lower half is its place in each. A shuffle gives 0 where
+ * the top bit of a place is set, which saturation sets in all parts but the byte's own. */
+static inline bytes look_up_vector(const bytes part[16], bytes x) {
+    const bytes beyond = VECTOR(set1_epi8)(0x70);
+    bytes y = VECTOR(shuffle_epi8)(part[0], VECTOR(adds_epu8)(x, beyond));
+    UNROLL
+    for (int i = 1; i < 16; i++) {
+        bytes place = VECTOR(adds_epu8)(WHOLE(xor)(x, VECTOR(set1_epi8)((char)(i * 16))), beyond);
+        y = WHOLE(or)(y, VECTOR(shuffle_epi8)(part[i], place));
+    }
+    return y;
+}
+
+static void look_up(const uint8_t table[256], const uint8_t *x, int64_t n, uint8_t *y) {
+    enum { WIDTH = sizeof(bytes) };
+    int64_t i = 0;
+    if (n >= WIDTH) {
+        bytes part[16];
+        UNROLL
+        for (int p = 0; p < 16; p++) part[p] = rows_of_16(table + 16 * p);
+        for (; i + WIDTH <= n; i += WIDTH) WHOLE(storeu)
+        ((void *)(y + i), look_up_vector(part, WHOLE(loadu)((const void *)(x + i))));
+    }
+    for (; i < n; i++) y[i] = table[x[i]];
+}
+#undef VECTOR
+#undef WHOLE
+#else
+static void look_up(const uint8_t table[256], const uint8_t *x, int64_t n, uint8_t *y) {
+    for (int64_t i = 0; i < n; i++) y[i] = table[x[i]];
+}
+#endif
+
+/* y holds the distances from the greatest first, by which both tables are read. */
+static void softmax(const sni_int_softmax *s, const uint8_t *x, int64_t n, uint8_t *y) {
+    const limits l = limits_of(s->zero, s->low);
+    const uint8_t flip = s->flip;
+    uint8_t most = 0, result[256];
+    uint64_t sum[4] = {0};
+    int64_t i = 0;
+    for (int64_t k = 0; k < n; k++) {
+        uint8_t v = x[k] ^ flip;
+        most = v > most ? v : most;
+    }
+    for (int64_t k = 0; k < n; k++) y[k] = (uint8_t)(most - (x[k] ^ flip));
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++) sum[k] += s->weight[y[i + k]];
+    for (; i < n; i++) sum[0] += s->weight[y[i]];
+    const double all = (double)(sum[0] + sum[1] + sum[2] + sum[3]);
+    const vf scale = splat((float)(1.0 / all / (double)s->y_scale));
+    for (int d = 0; d < 256; d += LANES)
+        store_bytes(result + d,
+                    rounded(to_floats(load_vi((const int32_t *)s->weight + d)) * scale, &l));
+    look_up(result, y, n, y);
+}
+
 SNI_DEFINE_TABLE(sni_requantize_kernels) = {
     .finish = {[SNI_INT_SUMS] = finish_sums,
                [SNI_INT_FLOATS] = finish_floats,
@@ -213,5 +288,7 @@ SNI_DEFINE_TABLE(sni_requantize_kernels) = {
     .dequantize = dequantize,
     .quantize = quantize,
     .pair = pair,
+    .look_up = look_up,
+    .softmax = softmax,
     .range = range,
 };

@@ -10,22 +10,14 @@
 
 #include <math.h>
 
-enum { BYTES = 256, GRAIN = 4096, BITS = 30 };
+enum { BYTES = 256, GRAIN = 4096 };
 
 typedef struct softmax_params {
     int64_t axis;
     int64_t opset; /* below 13 all axes from `axis` on are one */
 } softmax_params;
 
-typedef struct lane_job {
-    const uint8_t *x;
-    uint8_t *y;
-    int64_t n, step;        /* elements of a lane, and how far apart they are */
-    uint32_t weight[BYTES]; /* by distance from the greatest */
-    float table[BYTES];     /* what bytes stand for */
-    sni_qscale to;
-    uint8_t flip; /* to make bytes of x unsigned */
-} lane_job;
+typedef sni_qsoftmax lane_job;
 
 /* The greatest byte of a lane, flipped. */
 static int greatest(const lane_job *j, const uint8_t *x) {
@@ -41,19 +33,26 @@ static int greatest(const lane_job *j, const uint8_t *x) {
     return most;
 }
 
+/* What an element of this weight becomes. */
+static uint8_t result_of(const lane_job *j, uint32_t weight, float scale, float low) {
+    return (uint8_t)(int32_t)sni_round_shift((float)(int32_t)weight * scale, (float)j->to.zero, low,
+                                             low + 255);
+}
+
 static void run_lane(const lane_job *j, const uint8_t *x, uint8_t *y) {
-    uint32_t weight[BYTES]; /* by byte; those above the greatest do not occur */
+    enum { SHORT = 128 }; /* elements that are not worth a table of results */
     uint8_t result[BYTES];
-    int most = greatest(j, x);
-    uint64_t sum = 0;
-    for (int i = 0; i <= most; i++) weight[i] = j->weight[most - i];
-    for (int64_t i = 0; i < j->n; i++) sum += weight[x[i * j->step] ^ j->flip];
-    const float scale = (float)(1.0 / (double)sum / (double)j->to.scale), zero = (float)j->to.zero;
+    const int most = greatest(j, x);
+    const uint32_t *weight = j->weight + most;
     const float low = j->to.dtype == SN_INT8 ? -128 : 0;
-    for (int i = 0; i <= most; i++)
-        result[i] = (uint8_t)(int32_t)sni_round_shift((float)(int32_t)weight[i] * scale, zero, low,
-                                                      low + 255);
-    for (int64_t i = 0; i < j->n; i++) y[i * j->step] = result[x[i * j->step] ^ j->flip];
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < j->n; i++) sum += weight[-(x[i * j->step] ^ j->flip)];
+    const float scale = (float)(1.0 / (double)sum / (double)j->to.scale);
+    for (int64_t i = 0; i < j->n && j->n < SHORT; i++)
+        y[i * j->step] = result_of(j, weight[-(x[i * j->step] ^ j->flip)], scale, low);
+    if (j->n < SHORT) return;
+    for (int d = 0; d <= most; d++) result[d] = result_of(j, j->weight[d], scale, low);
+    for (int64_t i = 0; i < j->n; i++) y[i * j->step] = result[most - (x[i * j->step] ^ j->flip)];
 }
 
 /* A lane of numbers that scales make huge, tiny or no numbers at all. */
@@ -77,27 +76,37 @@ static void run_lanes(void *ctx, int64_t begin, int64_t end) {
     const lane_job *j = ctx;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i / j->step * j->step * j->n + i % j->step;
-        (j->weight[0] ? run_lane : run_odd_lane)(j, j->x + at, j->y + at);
+        (j->is_usual ? run_lane : run_odd_lane)(j, j->x + at, j->y + at);
     }
 }
 
-static sn_status softmax_ref(sni_kernel *k) {
+sn_status sni_qsoftmax_get(sni_kernel *k, sni_qsoftmax *out) {
+    enum { BITS = 30 };
     const softmax_params *p = k->params;
     const sni_tensor *x = sni_in(k, 0);
     sni_tensor *y = sni_out(k, 0);
     sni_qscale from;
-    lane_job j = {.x = x->data, .y = y->data, .n = 1, .step = 1};
+    sni_qsoftmax j = {.x = x->data, .y = y->data, .n = 1, .step = 1};
     SN_TRY(sni_qscale_get(k, 1, x->dtype, &from));
     SN_TRY(sni_qscale_get(k, 3, y->dtype, &j.to));
-    if (x->count == 0) return SN_OK;
     int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
     int64_t inner = x->rank ? sni_tensor_span(x, axis + 1, x->rank) : 1;
     if (x->rank) j.n = x->dims[axis] * (p->opset < 13 ? inner : 1);
     if (p->opset >= 13) j.step = inner;
     j.flip = x->dtype == SN_INT8 ? 0x80 : 0;
     sni_dequant_table(&from, j.table);
-    for (int i = 0; i < BYTES && is_usual(from.scale) && is_usual(j.to.scale); i++)
+    j.is_usual = is_usual(from.scale) && is_usual(j.to.scale);
+    for (int i = 0; i < BYTES && j.is_usual; i++)
         j.weight[i] = (uint32_t)rint(exp(-(double)from.scale * i) * (double)(1 << BITS));
+    *out = j;
+    return SN_OK;
+}
+
+static sn_status softmax_ref(sni_kernel *k) {
+    const sni_tensor *x = sni_in(k, 0);
+    sni_qsoftmax j;
+    SN_TRY(sni_qsoftmax_get(k, &j));
+    if (x->count == 0) return SN_OK;
     sni_parallel_for(k->threads, x->count / j.n, GRAIN / j.n + 1, run_lanes, &j);
     return sni_poll(k);
 }

@@ -385,10 +385,55 @@ static void pairs_match(void **state) {
         }
 }
 
+static void softmax_matches(void **state) {
+    (void)state;
+    static const int64_t extents[][3] = {{2, 3, 5}, {1, 4, 197}, {3, 1, 128}, {2, 16, 33}, {1, 1, 1}};
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        for (int flags = 0; flags < ALL_FLAGS; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "com.microsoft", "QLinearSoftmax");
+            put_bytes(is_signed, 3, extents[i], false, flags);
+            put_scale(flags & 2 ? 0.05f : flags & 16 ? 1e-20f : 3e-3f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            put_scale(flags & 8 ? 0.1f : 1.0f / 256, 1, false);
+            put_zero(is_signed, 1, false, false);
+            eval_attr(&v.e, sni_attr_of_int("axis", flags & 4 ? 1 : -1));
+            eval_attr(&v.e, sni_attr_of_int("opset", 13));
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+        }
+}
+
+static void tables_match(void **state) {
+    (void)state;
+    static const int64_t all = 256;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int flags = 0; flags < 4; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "ai.sinter", "ByteTable");
+            put_bytes(is_signed, 1, &lengths[i], false, 0);
+            put_bytes(is_signed, 1, &all, false, 0);
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+            versus_start(&v, "com.microsoft", "QLinearConcat");
+            put_scale(0.05f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            for (int part = 0; part < 2; part++) {
+                put_bytes(is_signed, 3, (int64_t[]){2, part + 1, lengths[i]}, false, 0);
+                put_scale(flags & 2 ? 0.3f : 0.02f, 1, false);
+                put_zero(is_signed, 1, false, false);
+            }
+            eval_attr(&v.e, sni_attr_of_int("axis", 1));
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_match),  cmocka_unit_test(one_axis),
-        cmocka_unit_test(channels_last_match), cmocka_unit_test(products_match),
+        cmocka_unit_test(channels_last_match), cmocka_unit_test(softmax_matches),
+        cmocka_unit_test(tables_match),        cmocka_unit_test(products_match),
         cmocka_unit_test(stacks_match),        cmocka_unit_test(rows_match),
         cmocka_unit_test(pairs_match)};
     return cmocka_run_group_tests(tests, NULL, NULL);
