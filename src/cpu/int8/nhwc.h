@@ -48,8 +48,9 @@ typedef struct sni_nhwc_depthwise {
 
 struct sni_nhwc_kernels {
     int mr, nr, group; /* those of sni_int_kernels */
-    /* Sums of so many pixels to acc (row, nr); [1]: the top bit of each byte is flipped first. */
-    void (*tile[2][SNI_INT_MR + 1])(const sni_nhwc_tile *t, int32_t *acc);
+    /* Sums of so many pixels to acc (row, nr). [1]: the top bit of each byte is flipped first.
+     * [][1]: of the first half of the columns alone. */
+    void (*tile[2][2][SNI_INT_MR + 1])(const sni_nhwc_tile *t, int32_t *acc);
     void (*finish)(const sni_nhwc_block *b);
     /* n bytes, flipped, as elements of units: bytes or words. */
     void (*stage)(const uint8_t *x, int64_t n, uint8_t flip, void *to);

@@ -28,8 +28,8 @@ static inline vi unit_at(const uint8_t *p) {
     return splat_vi(unit);
 }
 
-/* `rows` and `flips` are constants at every call. */
-static inline __attribute__((always_inline)) void tile_of(int rows, bool flips,
+/* `rows`, `vectors` and `flips` are constants at every call. */
+static inline __attribute__((always_inline)) void tile_of(int rows, int vectors, bool flips,
                                                           const sni_nhwc_tile *t, int32_t *acc) {
     const vi flip = splat_vi((int32_t)0x80808080);
     const int64_t end = t->units * UNIT;
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void tile_of(int rows, bool flips,
     vi sum[MR][NV];
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) sum[i][j] = splat_vi(0);
+    for (int j = 0; j < vectors; j++) sum[i][j] = splat_vi(0);
     for (int64_t tap = 0; tap < t->taps; tap++, x += MR) {
         const uint8_t *p[MR];
         UNROLL
@@ -46,41 +46,107 @@ static inline __attribute__((always_inline)) void tile_of(int rows, bool flips,
         for (int64_t u = 0; u < end; u += UNIT, w += NR) {
             vi right[NV];
             UNROLL
-            for (int j = 0; j < NV; j++) right[j] = load_vi(w + j * LANES);
+            for (int j = 0; j < vectors; j++) right[j] = load_vi(w + j * LANES);
             UNROLL
             for (int i = 0; i < rows; i++) {
                 vi left = unit_at(p[i] + u);
                 if (flips) left ^= flip;
                 UNROLL
-                for (int j = 0; j < NV; j++) sum[i][j] = dot(sum[i][j], left, right[j]);
+                for (int j = 0; j < vectors; j++) sum[i][j] = dot(sum[i][j], left, right[j]);
             }
         }
     }
     UNROLL
     for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < NV; j++) store_vi(acc + i * NR + j * LANES, sum[i][j]);
+    for (int j = 0; j < vectors; j++) store_vi(acc + i * NR + j * LANES, sum[i][j]);
 }
 
-#define TILE(rows)                                                  \
-    static void tile_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
-        tile_of(rows, false, t, acc);                               \
+#define TILE(rows)                                                    \
+    static void tile_##rows(const sni_nhwc_tile *t, int32_t *acc) {   \
+        tile_of(rows, NV, false, t, acc);                             \
+    }                                                                 \
+    static void narrow_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
+        tile_of(rows, NV / 2, false, t, acc);                         \
     }
 EACH_ROWS(TILE)
 #undef TILE
 #if defined(__AVX512VNNI__) /* elsewhere the staged copy is flipped */
-#define TILE(rows)                                                     \
-    static void flipped_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
-        tile_of(rows, true, t, acc);                                   \
+#define TILE(rows)                                                            \
+    static void flipped_##rows(const sni_nhwc_tile *t, int32_t *acc) {        \
+        tile_of(rows, NV, true, t, acc);                                      \
+    }                                                                         \
+    static void flipped_narrow_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
+        tile_of(rows, NV / 2, true, t, acc);                                  \
     }
 EACH_ROWS(TILE)
 #undef TILE
 #define FLIPPED(n) [n] = flipped_##n,
+#define FLIPPED_NARROW(n) [n] = flipped_narrow_##n,
 #else
 #define FLIPPED(n) [n] = tile_##n,
+#define FLIPPED_NARROW(n) [n] = narrow_##n,
 #endif
 
 /* ---- Sums to bytes ---- */
 
+#if LANES == 16
+/* A panel's columns of one pixel as words. Saturating pack instructions clamp to the range, so that
+ * only what does not fit 32 bits is limited first. NaN becomes the lowest number. */
+static inline __m512i to_words(vf a, vf b) {
+    const __m512 most = _mm512_set1_ps(65536);
+    return _mm512_packs_epi32(_mm512_cvtps_epi32(_mm512_min_ps(most, (__m512)a)),
+                              _mm512_cvtps_epi32(_mm512_min_ps(most, (__m512)b)));
+}
+
+/* A convolution's byte minus its zero point, as a number, and the residual's bytes r. */
+static inline vf add_residual(vf v, __m128i r, const sni_nhwc_finish *how, const limits *l) {
+    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)l->least), (__m512)l->most);
+    v = (vf)_mm512_roundscale_ps((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    vi other = (vi)(how->is_signed ? _mm512_cvtepi8_epi32(r) : _mm512_cvtepu8_epi32(r));
+    return v * how->y_scale + (to_floats(other) - how->r_zero) * how->r_scale + how->z_zero;
+}
+
+static inline __attribute__((always_inline)) void finish_panel(const sni_nhwc_block *b,
+                                                               bool residual) {
+    const sni_nhwc_finish how = *b->how;
+    const limits l = limits_of(how.zero, how.low);
+    const __m512i zero = _mm512_set1_epi16(residual ? 0 : (short)how.zero);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const int64_t rows = b->rows, step = b->step, more = b->n > LANES ? b->n - LANES : 0;
+    const __mmask32 some = ~0u >> (NR - b->n);
+    const vu add[2] = {(vu)load_ints(b->add, 0, b->n),
+                       more ? (vu)load_ints(b->add, LANES, more) : (vu)splat_vi(0)};
+    const vf scale[2] = {load_floats(b->scale, 0, b->n),
+                         more ? load_floats(b->scale, LANES, more) : splat(0)};
+    const int32_t *acc = b->acc;
+    const uint8_t *r = b->r;
+    uint8_t *y = b->y;
+    for (int64_t i = 0; i < rows; i++, acc += NR, y += step) {
+        vf v[2];
+        UNROLL
+        for (int j = 0; j < 2; j++)
+            v[j] = to_floats((vi)((vu)load_vi(acc + j * LANES) + add[j])) * scale[j];
+        if (residual) {
+            __m256i other = _mm256_maskz_loadu_epi8(some, r);
+            v[0] = add_residual(v[0], _mm256_castsi256_si128(other), &how, &l);
+            v[1] = add_residual(v[1], _mm256_extracti128_si256(other, 1), &how, &l);
+            r += step;
+        }
+        __m512i words = _mm512_adds_epi16(to_words(v[0], v[1]), zero);
+        words =
+            how.is_signed ? _mm512_packs_epi16(words, words) : _mm512_packus_epi16(words, words);
+        words = _mm512_permutexvar_epi32(order, words);
+        _mm256_mask_storeu_epi8(y, some, _mm512_castsi512_si256(words));
+    }
+}
+
+static void finish(const sni_nhwc_block *b) {
+    if (b->r)
+        finish_panel(b, true);
+    else
+        finish_panel(b, false);
+}
+#else
 static inline vf load_residual(const uint8_t *r, int64_t n, bool is_signed) {
     uint8_t some[LANES] = {0};
     if (n < LANES) {
@@ -116,63 +182,7 @@ static inline __attribute__((always_inline)) void finish_column(const sni_nhwc_b
     }
 }
 
-#if LANES == 16
-/* A panel's columns of one pixel as words. Saturating pack instructions clamp to the range, so that
- * only what does not fit 32 bits is limited first. NaN becomes the lowest number. */
-static inline __m512i to_words(vf a, vf b) {
-    const __m512 most = _mm512_set1_ps(65536);
-    return _mm512_packs_epi32(_mm512_cvtps_epi32(_mm512_min_ps(most, (__m512)a)),
-                              _mm512_cvtps_epi32(_mm512_min_ps(most, (__m512)b)));
-}
-
-/* A convolution's byte minus its zero point, as a number, and the residual. */
-static inline vf add_residual(vf v, const uint8_t *r, const sni_nhwc_finish *how, const limits *l) {
-    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)l->least), (__m512)l->most);
-    v = (vf)_mm512_roundscale_ps((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    vf other = to_floats(load_bytes(r, how->is_signed)) - how->r_zero;
-    return v * how->y_scale + other * how->r_scale + how->z_zero;
-}
-
-/* All columns of a panel. */
-static inline __attribute__((always_inline)) void finish_panel(const sni_nhwc_block *b,
-                                                               bool residual) {
-    const sni_nhwc_finish how = *b->how;
-    const limits l = limits_of(how.zero, how.low);
-    const __m512i zero = _mm512_set1_epi16(residual ? 0 : (short)how.zero);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const vu add[2] = {(vu)load_vi(b->add), (vu)load_vi(b->add + LANES)};
-    const vf scale[2] = {load(b->scale), load(b->scale + LANES)};
-    const int64_t rows = b->rows, step = b->step;
-    const int32_t *acc = b->acc;
-    const uint8_t *r = b->r;
-    uint8_t *y = b->y;
-    for (int64_t i = 0; i < rows; i++, acc += NR, y += step) {
-        vf v[2];
-        UNROLL
-        for (int j = 0; j < 2; j++) {
-            v[j] = to_floats((vi)((vu)load_vi(acc + j * LANES) + add[j])) * scale[j];
-            if (residual) v[j] = add_residual(v[j], r + j * LANES, &how, &l);
-        }
-        if (residual) r += step;
-        __m512i words = _mm512_adds_epi16(to_words(v[0], v[1]), zero);
-        words =
-            how.is_signed ? _mm512_packs_epi16(words, words) : _mm512_packus_epi16(words, words);
-        words = _mm512_permutexvar_epi32(order, words);
-        _mm256_storeu_si256((__m256i_u *)y, _mm512_castsi512_si256(words));
-    }
-}
-#endif
-
 static void finish(const sni_nhwc_block *b) {
-#if LANES == 16
-    if (b->n == NR) {
-        if (b->r)
-            finish_panel(b, true);
-        else
-            finish_panel(b, false);
-        return;
-    }
-#endif
     for (int64_t at = 0; at < b->n; at += LANES) {
         if (b->r)
             finish_column(b, at, true);
@@ -180,6 +190,7 @@ static void finish(const sni_nhwc_block *b) {
             finish_column(b, at, false);
     }
 }
+#endif
 
 /* ---- Staging ---- */
 
@@ -409,12 +420,14 @@ static void depthwise(const sni_nhwc_depthwise *d) {
 #endif
 
 #define ROWS(n) [n] = tile_##n,
+#define NARROW(n) [n] = narrow_##n,
 
 SNI_DEFINE_TABLE(sni_nhwc_kernels) = {
     .mr = MR,
     .nr = NR,
     .group = GROUP,
-    .tile = {{EACH_ROWS(ROWS)}, {EACH_ROWS(FLIPPED)}},
+    .tile = {{{EACH_ROWS(ROWS)}, {EACH_ROWS(NARROW)}},
+             {{EACH_ROWS(FLIPPED)}, {EACH_ROWS(FLIPPED_NARROW)}}},
     .finish = finish,
     .stage = stage,
     .depthwise_block = BLOCK,

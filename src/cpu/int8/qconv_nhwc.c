@@ -188,6 +188,7 @@ typedef struct job {
     bool by_tiles; /* what threads share */
     int parts;
     const uint8_t **places; /* of each part */
+    const int64_t *offsets; /* by tap */
     const sni_kernel *kernel;
 } job;
 
@@ -219,22 +220,52 @@ static void place_pixel(const job *j, const pixel *p, const uint8_t **to) {
     }
 }
 
+/* Bytes from a pixel's first tap to the others, where all are inside. */
+static void find_offsets(const sni_nhwc_call *c, int64_t *to) {
+    const sni_window *w = &c->window;
+    int64_t across = c->p->joined ? 1 : w->kernel[1];
+    for (int64_t h = 0; h < w->kernel[0]; h++)
+        for (int64_t v = 0; v < across; v++)
+            *to++ = (h * w->dilation[0] * c->width + v * w->dilation[1]) * c->pixel;
+}
+
+static void next_pixel(const sni_window *w, pixel *p) {
+    if (++p->col < w->out[1]) return;
+    p->col = 0;
+    if (++p->row < w->out[0]) return;
+    p->row = 0;
+    p->image++;
+}
+
+/* The places of n pixels from p on, all of whose taps are inside; false if some are not. */
+static bool place_inside(const job *j, const pixel *p, int64_t n, const uint8_t **to) {
+    const sni_nhwc_call *c = j->c;
+    const sni_window *w = &c->window;
+    const int mr = j->kernels->mr;
+    const uint8_t *first[SNI_INT_MR] = {NULL};
+    pixel at = *p;
+    for (int64_t i = 0; i < n; i++, next_pixel(w, &at)) {
+        int64_t top = at.row * w->stride[0] - c->top, left = at.col * w->stride[1] - c->left;
+        if (top < 0 || left < 0 || top > c->height - sni_window_extent(w, 0) ||
+            left > c->width - sni_window_extent(w, 1))
+            return false;
+        first[i] = c->from + ((at.image * c->height + top) * c->width + left) * c->pixel;
+    }
+    for (int64_t t = 0; t < c->p->taps; t++, to += mr)
+        for (int i = 0; i < mr; i++) to[i] = first[i] + (i < n ? j->offsets[t] : 0);
+    return true;
+}
+
 static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **to) {
     const int mr = j->kernels->mr;
     const sni_window *w = &j->c->window;
     int64_t begin = tile_pixel(j, first), end;
     pixel p = {begin / w->out[1] / w->out[0], begin / w->out[1] % w->out[0], begin % w->out[1]};
-    for (int64_t i = first; i < first + n; i++, to += mr * j->c->p->taps) {
+    for (int64_t i = first; i < first + n; i++, to += mr * j->c->p->taps, begin = end) {
         end = tile_pixel(j, i + 1);
-        for (int64_t at = begin; at < end; at++) {
-            place_pixel(j, &p, to + (at - begin));
-            if (++p.col < w->out[1]) continue;
-            p.col = 0;
-            if (++p.row < w->out[0]) continue;
-            p.row = 0;
-            p.image++;
-        }
-        begin = end;
+        bool inside = place_inside(j, &p, end - begin, to);
+        for (int64_t at = begin; at < end; at++, next_pixel(w, &p))
+            if (!inside) place_pixel(j, &p, to + (at - begin));
     }
 }
 
@@ -257,10 +288,11 @@ static void run_tile(const job *j, int64_t i, int64_t panel, const uint8_t *cons
                           .w = p->w.panels + (size_t)group * p->w.size +
                                (size_t)(column * p->w.units)};
     bool flips = !p->staged && c->x->dtype == SN_INT8;
-    kernels->tile[flips][rows](&tile, acc);
+    int64_t n = sni_min(kernels->nr, p->out - column);
+    kernels->tile[flips][n <= kernels->nr / 2][rows](&tile, acc);
     sni_nhwc_block block = {.how = &c->finish,
                             .rows = rows,
-                            .n = sni_min(kernels->nr, p->out - column),
+                            .n = n,
                             .acc = acc,
                             .add = c->adds + channel,
                             .scale = c->scales + channel,
@@ -315,7 +347,7 @@ static sn_status run_products(sni_kernel *k, sni_nhwc_call *c) {
              .pixels = c->y->count / p->w.n,
              .most = 1,
              .kernel = k};
-    void *places;
+    void *places, *offsets;
     j.tiles = sni_ceil_div(j.pixels, j.kernels->mr);
     j.per_tile = j.pixels / j.tiles;
     j.longer = j.pixels % j.tiles;
@@ -328,7 +360,10 @@ static sn_status run_products(sni_kernel *k, sni_nhwc_call *c) {
         j.most = sni_max(1, sni_min(MOST_TILES, MOST_PLACES / p->taps));
     SN_TRY(
         sni_scratch_matrix(k, j.parts * j.most * j.kernels->mr, p->taps, sizeof(void *), &places));
+    SN_TRY(sni_scratch_array(k, p->taps, sizeof(int64_t), &offsets));
+    find_offsets(c, offsets);
     j.places = places;
+    j.offsets = offsets;
     sni_parallel_for(j.parts, j.parts, 1, run_parts, &j);
     return sni_poll(k);
 }

@@ -208,7 +208,7 @@ static void one_axis(void **state) {
 
 static const int64_t sizes[][3] = {{1, 1, 1},   {1, 64, 33},  {3, 5, 7},     {13, 31, 65},
                                    {25, 4, 16}, {40, 129, 8}, {100, 63, 40}, {2, 300, 257},
-                                   {0, 5, 6},   {7, 3, 0}};
+                                   {0, 5, 6},   {7, 3, 0},    {50, 512, 500}};
 
 typedef void (*product_case)(int64_t m, int64_t k, int64_t n, int flags);
 
@@ -365,9 +365,12 @@ static void rows_match(void **state) {
 
 static void pairs_match(void **state) {
     (void)state;
-    static const int64_t shape_a[][3] = {
-        {1, 1, 1}, {2, 3, 50}, {2, 1, 17}, {4, 5, 1}, {1, 1, 40000}};
-    static const int64_t shape_b[][3] = {{1, 1, 1}, {2, 3, 50}, {2, 3, 17}, {4, 5, 9}, {1, 1, 1}};
+    static const int64_t shape_a[][3] = {{1, 1, 1},  {2, 3, 50},    {2, 1, 17},
+                                         {4, 5, 1},  {1, 1, 40000}, {1, 1, 9},
+                                         {3, 1, 24}, {1, 70, 31},   {2, 90, 1}};
+    static const int64_t shape_b[][3] = {{1, 1, 1},    {2, 3, 50},  {2, 3, 17},
+                                         {4, 5, 9},    {1, 1, 1},   {70, 30, 9},
+                                         {3, 200, 24}, {5, 70, 31}, {2, 90, 40}};
     for (size_t i = 0; i < sizeof shape_a / sizeof *shape_a; i++)
         for (int flags = 0; flags < 16; flags++) {
             bool is_signed = flags & X_SIGNED;
@@ -387,7 +390,8 @@ static void pairs_match(void **state) {
 
 static void softmax_matches(void **state) {
     (void)state;
-    static const int64_t extents[][3] = {{2, 3, 5}, {1, 4, 197}, {3, 1, 128}, {2, 16, 33}, {1, 1, 1}};
+    static const int64_t extents[][3] = {
+        {2, 3, 5}, {1, 4, 197}, {3, 1, 128}, {2, 16, 33}, {1, 1, 1}};
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         for (int flags = 0; flags < ALL_FLAGS; flags++) {
             bool is_signed = flags & X_SIGNED;
