@@ -376,11 +376,14 @@ static int32_t depthwise_element(const uint8_t *w, uint8_t flip, int64_t channel
     return bits;
 }
 
+/* n channels, made unsigned; LANES bytes of x exist where n is not below that. */
 static inline vf load_channels(const uint8_t *x, int64_t n, uint8_t flip) {
     uint8_t some[LANES] = {0};
-    memcpy(some, x, (size_t)(n < LANES ? n : LANES));
-    for (int i = 0; i < LANES; i++) some[i] ^= flip;
-    return to_floats(load_bytes(some, false));
+    if (n < LANES) {
+        memcpy(some, x, (size_t)n);
+        x = some;
+    }
+    return to_floats(load_bytes(x, false) ^ splat_vi(flip));
 }
 
 /* The sums of one pixel for a block of n channels. */
