@@ -3,9 +3,10 @@
 
 MODEL is a folder that bench/zoo/quantized.py wrote (NAME-int8, beside NAME), or one with a batch size (NAME-int8:8).
 Engines are "ours", "ours-fp32" (our float32), "theirs" (ONNX Runtime), "theirs-fp32", "openvino" and "old" (another build
-of ours, --old). All take turns in this process, except "old", which has one of its own. Figures are milliseconds, the
-least of all runs and the median; "ratio" is the other engine's least over ours. Needs onnx, onnxruntime and numpy, and
-openvino for that column.
+of ours, --old). Each has a process of its own, and they take turns of some tenths of a second. Figures are milliseconds,
+the least of all runs and the median, and how many times ours the other engine's least is. --cpu takes the processor's time
+in the place of the clock's, for one thread on a machine that does other things meanwhile. Needs onnx, onnxruntime and
+numpy, and openvino for that column.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 SUFFIXES = ("-int8s", "-int8")
+TURN = 0.2  # seconds
 
 
 def inputs_of(folder, batch, case):
@@ -69,9 +71,9 @@ def openvino(path, threads, values):
 class Apart:
     """An engine in a process of its own."""
 
-    def __init__(self, name, library, path, threads, batch, case):
+    def __init__(self, settings, name, library, model, threads):
         command = [sys.executable, os.path.abspath(__file__), "--worker", name, "--threads", str(threads), "--case",
-                   str(case), "%s:%d" % (path, batch)]
+                   str(settings.case), "%s:%d" % model] + (["--cpu"] if settings.cpu else [])
         environment = dict(os.environ, SINTER_LIBRARY=library)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
@@ -80,7 +82,7 @@ class Apart:
     def __call__(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return [float(v) * 1e3 for v in self.process.stdout.readline().split()]
 
 
 MAKERS = {"ours": ours, "ours-fp32": ours, "theirs": theirs, "theirs-fp32": theirs, "openvino": openvino, "old": ours}
@@ -105,10 +107,14 @@ def worker(settings):
     for _ in range(3):
         run()
     print("ready", flush=True)
+    clock = time.process_time if settings.cpu else time.perf_counter
     for _ in sys.stdin:
-        start = time.perf_counter()
-        run()
-        print(time.perf_counter() - start, flush=True)
+        until, times = time.monotonic() + TURN, []
+        while time.monotonic() < until or len(times) < 2:
+            start = clock()
+            run()
+            times.append(clock() - start)
+        print(*times, flush=True)
 
 
 def measure(settings, model, threads):
@@ -118,12 +124,12 @@ def measure(settings, model, threads):
     runs = {}
     for name in engines:
         library = libraries.get(name, os.environ["SINTER_LIBRARY"])
-        runs[name] = Apart(name, library, folder, threads, batch, settings.case)
+        runs[name] = Apart(settings, name, library, (folder, batch), threads)
     times = {name: [] for name in engines}
     until = time.monotonic() + settings.seconds
     while time.monotonic() < until or len(times[engines[0]]) < 5:
         for name in engines:
-            times[name].append(runs[name]() * 1e3)
+            times[name] += runs[name]()
     for run in runs.values():
         run.process.stdin.close()
         run.process.wait()
@@ -143,6 +149,7 @@ def main():
     parser.add_argument("--engines", default="ours,theirs")
     parser.add_argument("--case", type=int, default=0, help="data set whose inputs are taken")
     parser.add_argument("--seconds", type=float, default=4, help="for each line")
+    parser.add_argument("--cpu", action="store_true", help="the processor's time")
     parser.add_argument("--build", default=os.path.join(HERE, "..", "build"))
     parser.add_argument("--old", help="a libsinter.so to compare with")
     parser.add_argument("--worker", help=argparse.SUPPRESS)

@@ -386,39 +386,47 @@ static inline vf load_channels(const uint8_t *x, int64_t n, uint8_t flip) {
     return to_floats(load_bytes(x, false) ^ splat_vi(flip));
 }
 
-/* The sums of one pixel for a block of n channels. */
-static inline vi sum_pixel(const sni_nhwc_depthwise *d, const int32_t *w, int64_t first,
-                           int64_t at) {
-    vf sum = splat(0);
+enum { TOGETHER = 4 }; /* blocks */
+
+/* One pixel of `blocks` neighbouring blocks of channels, a constant; all but the last are whole. */
+static inline __attribute__((always_inline)) void
+pixel_of(const sni_nhwc_depthwise *d, const int32_t *w, int64_t first, int64_t at, int blocks) {
+    const int64_t size = depthwise_size(d->kernel), n = d->channels - first;
+    const limits l = limits_of(d->how->zero, d->how->low);
+    uint8_t *y = d->y + at * d->channels + first;
+    vf sum[TOGETHER];
+    UNROLL
+    for (int b = 0; b < blocks; b++) sum[b] = splat(0);
     for (int64_t r = 0; r < d->kernel[0]; r++)
         for (int64_t t = 0; t < d->kernel[1]; t++, w += LANES) {
             int64_t col = at * d->stride - d->begin + t * d->dilation;
-            const uint8_t *x =
-                d->x[r] && col >= 0 && col < d->in ? d->x[r] + col * d->channels : d->pad;
-            sum += load_channels(x + first, d->channels - first, d->flip) *
-                   load((const float *)(const void *)w);
+            bool inside = d->x[r] && col >= 0 && col < d->in;
+            const uint8_t *x = (inside ? d->x[r] + col * d->channels : d->pad) + first;
+            UNROLL
+            for (int b = 0; b < blocks; b++)
+                sum[b] += load_channels(x + b * LANES, n - b * LANES, d->flip) *
+                          load((const float *)(const void *)(w + b * size));
         }
-    return __builtin_convertvector(sum, vi);
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        const vu add = (vu)load_vi(d->add + first + b * LANES);
+        vi whole = (vi)((vu) __builtin_convertvector(sum[b], vi) + add);
+        vi v = rounded(to_floats(whole) * load(d->scale + first + b * LANES), &l);
+        if (n - b * LANES >= LANES)
+            store_bytes(y + b * LANES, v);
+        else
+            store_some_bytes(y + b * LANES, n - b * LANES, v);
+    }
 }
 
 static void depthwise(const sni_nhwc_depthwise *d) {
-    const limits l = limits_of(d->how->zero, d->how->low);
     const int64_t size = depthwise_size(d->kernel);
     const int32_t *w = d->w;
-    for (int64_t first = 0; first < d->channels; first += LANES, w += size) {
-        const int64_t n = d->channels - first;
-        const vu add = (vu)load_vi(d->add + first);
-        const vf scale = load(d->scale + first);
-        uint8_t *y = d->y + first;
-        for (int64_t at = 0; at < d->out; at++, y += d->channels) {
-            vi sum = (vi)((vu)sum_pixel(d, w, first, at) + add);
-            vi v = rounded(to_floats(sum) * scale, &l);
-            if (n >= LANES)
-                store_bytes(y, v);
-            else
-                store_some_bytes(y, n, v);
-        }
-    }
+    int64_t first = 0;
+    for (; first + TOGETHER * LANES <= d->channels; first += TOGETHER * LANES, w += TOGETHER * size)
+        for (int64_t at = 0; at < d->out; at++) pixel_of(d, w, first, at, TOGETHER);
+    for (; first < d->channels; first += LANES, w += size)
+        for (int64_t at = 0; at < d->out; at++) pixel_of(d, w, first, at, 1);
 }
 #endif
 
