@@ -39,11 +39,12 @@ static bool same_consts(const sni_layout_pass *l, int32_t a, int32_t b) {
 
 /* True for weights whose zero points are 0 once the weights are signed. */
 static bool has_no_zero(const sni_layout_pass *l, int32_t weights, int32_t zeros) {
-    const sni_tensor *w = load_const(l, weights), *z = load_const(l, zeros);
+    const sni_const *c = sni_layout_const(l, weights); /* whose contents may wait */
+    const sni_tensor *w = c ? &c->tensor : NULL, *z = load_const(l, zeros);
     if (!w || !z || w->rank != 4 || w->count == 0 || z->dtype != w->dtype) return false;
     for (int64_t i = 0; i < z->count; i++)
         if (((const uint8_t *)z->data)[i] != (w->dtype == SN_UINT8 ? 128 : 0)) return false;
-    return true;
+    return w->dtype == SN_UINT8 || w->dtype == SN_INT8;
 }
 
 static bool is_depthwise(const sni_tensor *w, int64_t groups) {

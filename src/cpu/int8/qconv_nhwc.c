@@ -210,12 +210,11 @@ static void place_pixel(const job *j, const pixel *p, const uint8_t **to) {
     int64_t top = p->row * w->stride[0] - c->top, left = p->col * w->stride[1] - c->left;
     for (int64_t h = 0; h < w->kernel[0]; h++) {
         int64_t r = top + h * w->dilation[0], x = left;
-        const uint8_t *at = c->from + ((p->image * c->height + r) * c->width + x) * c->pixel;
-        bool inside = (uint64_t)r < (uint64_t)c->height;
-        for (int64_t v = 0; v < across; v++, to += mr) {
-            *to = inside && (uint64_t)x < (uint64_t)c->width ? at : c->pad;
-            x += w->dilation[1];
-            at += w->dilation[1] * c->pixel;
+        int64_t line = (p->image * c->height + r) * c->width;
+        bool inside = r >= 0 && r < c->height;
+        for (int64_t v = 0; v < across; v++, to += mr, x += w->dilation[1]) {
+            bool is = inside && x >= 0 && x < c->width;
+            *to = is ? c->from + (line + x) * c->pixel : c->pad;
         }
     }
 }

@@ -59,12 +59,19 @@ sn_status sni_nhwc_finish_get(sni_kernel *k, int64_t channels, sni_nhwc_finish *
 
 /* ---- QLinearConvNhwc ---- */
 
+/* `infer` of a picture with channels last. */
+static sn_status infer_picture(sni_infer *c, sn_status (*infer)(sni_infer *)) {
+    if (sni_infer_shaped(c, 0) && sni_infer_rank(c, 0) != 4)
+        return SNI_INFER_FAIL(c, "input 0 of rank %d is no picture", sni_infer_rank(c, 0));
+    return sni_infer_layout(c, SNI_CHANNELS_LAST, infer);
+}
+
 static sn_status infer_first(sni_infer *c) {
     return sni_infer_conv(c, SNI_NHWC_X, SNI_NHWC_W, SNI_NHWC_BIAS);
 }
 
 static sn_status conv_infer(sni_infer *c) {
-    return sni_infer_layout(c, SNI_CHANNELS_LAST, infer_first);
+    return infer_picture(c, infer_first);
 }
 
 static int64_t conv_macs(const sni_infer *c) {
@@ -181,7 +188,7 @@ const sni_op sni_op_sinter_QLinearConvNhwc = {
 /* ---- MaxPoolNhwc ---- */
 
 static sn_status pool_infer(sni_infer *c) {
-    return sni_infer_layout(c, SNI_CHANNELS_LAST, sni_infer_window_pool);
+    return infer_picture(c, sni_infer_window_pool);
 }
 
 typedef struct pool_job {
