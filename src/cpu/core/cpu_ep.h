@@ -22,13 +22,15 @@ extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
 extern const sni_impl sni_cpu_group;
 extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 extern const sni_impl sni_cpu_qlinear_conv, sni_cpu_conv_integer, sni_cpu_qlinear_matmul;
+extern const sni_impl sni_cpu_qlinear_conv_nhwc;
 extern const sni_impl sni_cpu_matmul_integer, sni_cpu_qgemm, sni_cpu_matmul_integer_to_float;
 extern const sni_impl sni_cpu_dynamic_quantize_matmul;
 extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack;
 extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4;
 
 /* Lists that end with an entry without an operator. */
-extern const sni_impl sni_cpu_quantised[], sni_cpu_hooked[], sni_cpu_maps[], sni_cpu_loops[];
+extern const sni_impl sni_cpu_quantised[], sni_cpu_byte_tables[], sni_cpu_hooked[], sni_cpu_maps[],
+    sni_cpu_loops[];
 extern const sni_impl sni_cpu_moves[], sni_cpu_compare[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
