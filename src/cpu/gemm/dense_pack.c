@@ -257,7 +257,8 @@ sn_status sni_dense_pack_half(sni_dense_request *r, sni_dense *out, sn_error *er
         else
             SN_TRY(borrow_matrix(r, err));
         *type = (uint8_t)half_type_of(r);
-        sni_half_source s = {r->borrow->tensor.data, row_step(r), column_step(r), !narrow};
+        sni_gemm_stream from = stream_of(r);
+        sni_half_source s = {from.b, from.b_row, from.b_col, !narrow};
         sni_half_pack(&s, r->k, r->n, *type, pieces[0]);
         sni_borrow_done(r->borrow, r->borrow->tensor.data, sni_tensor_bytes(&r->borrow->tensor));
     }

@@ -50,7 +50,7 @@ static void pack_panel(const pack_job *j, int64_t panel, float *room) {
     sni_half_kernels_get()->widen[sni_half_type(j->dtype)](
         count * j->each, (const uint16_t *)(const void *)from, room);
     for (int64_t i = 0; i < size; i++) packed[i] = 0;
-    sni_conv_pack_filters(room, count, d->in, d->taps, d->in_block, false, packed, 1);
+    sni_conv_pack_filters(room, count, d->in, d->taps, d->in_block, false, packed);
     sni_narrow(j->dtype, packed, j->to + panel * size, (size_t)size, false);
 }
 
