@@ -156,22 +156,24 @@ SN_API sn_status sn_quantize(const sn_model *model, const sn_quantize_options *o
 
 typedef enum sn_prune_pattern {
     SN_PRUNE_UNSTRUCTURED = 0, /* any weights */
-    SN_PRUNE_2_4 = 1,          /* two of four neighbours along the inputs */
-    SN_PRUNE_CHANNELS = 2      /* whole output channels, set to 0 with their bias */
+    SN_PRUNE_2_4 = 1           /* two of four neighbours along the inputs */
 } sn_prune_pattern;
 
 typedef struct sn_prune_options {
     size_t size; /* sizeof(sn_prune_options); set by sn_prune_options_init */
     sn_prune_pattern pattern;
-    double sparsity; /* part of the weights, or channels, that become 0; 2:4 is 0.5 */
-    /* Samples, metric, loss, teacher, names to keep, progress, threads and limits, as above. With
-     * samples the inputs' second moments say which weights matter, and those that stay make up for
-     * those that go; without, their size does. A layer whose pruning alone costs more than the loss
-     * allowed stays as it is. */
-    sn_quantize_options common;
+    double sparsity; /* part of each layer's weights that becomes 0, above 0 and below 1; of 2:4 it
+                        is 0.5 whatever is said here */
+    /* Samples, metric, loss, teacher, names to keep, progress, threads, state and limits; NULL: the
+     * defaults. With samples the inputs' second moments say which weights matter, and in products
+     * those that stay make up for those that go; without, their size does. */
+    const sn_quantize_options *common;
 } sn_prune_options;
 
 SN_API void sn_prune_options_init(sn_prune_options *options, size_t size);
+
+/* Sets weights of convolutions and products to 0. Where all layers together lose more than allowed,
+ * those that lose most stay as they are. Results and failures as of sn_quantize(). */
 SN_API sn_status sn_prune(const sn_model *model, const sn_prune_options *options, sn_model **out,
                           sn_quantize_report **report, sn_error *err);
 

@@ -327,6 +327,25 @@ static const char quantize_notes[] =
     "within the loss is searched. What was measured is kept beside the output until the work is\n"
     "done: the same command goes on from there. docs/COMPRESSION.md tells the rest.";
 
+static const cli_option prune_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the pruned model"},
+    {OPT_SPARSITY, 0, "sparsity", "PART", "of each layer's weights that becomes 0 (default: 50%)"},
+    {OPT_PATTERN, 0, "pattern", "NAME", "unstructured (default) or 2:4"},
+    OPTIONS_COMPRESS,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char prune_notes[] =
+    "Samples are read and losses measured as by sinter quantize. With samples, second moments of\n"
+    "the inputs say which weights matter, and in matrix products the weights that stay make up "
+    "for\n"
+    "those that go. Without, the smallest weights go. Layers that lose too much stay as they are.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -425,6 +444,8 @@ const cli_command cli_commands[] = {
      "MODEL -o FILE -- COMMAND...", reduce_options, reduce_notes, cli_cmd_reduce},
     {"quantize", "Make a model smaller and faster by storing it in fewer bits.", "MODEL -o FILE",
      quantize_options, quantize_notes, cli_cmd_quantize},
+    {"prune", "Set the weights of a model to 0 that matter least.", "MODEL -o FILE", prune_options,
+     prune_notes, cli_cmd_prune},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

@@ -118,6 +118,7 @@ int cli_cmd_graph(cli_args *args);
 int cli_cmd_diff(cli_args *args);
 int cli_cmd_reduce(cli_args *args);
 int cli_cmd_quantize(cli_args *args);
+int cli_cmd_prune(cli_args *args);
 int cli_cmd_serve(cli_args *args);
 int cli_cmd_load(cli_args *args);
 

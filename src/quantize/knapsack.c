@@ -27,7 +27,9 @@ typedef struct choosing {
     bool by_time;
     double *least; /* by budget used: the least price of the layers so far */
     double *next;
-    uint8_t *taken; /* by layer and budget: the precision */
+    uint8_t *taken;      /* by layer and budget: the precision */
+    sn_precision *tried; /* by layer: what was built last, if any_tried */
+    bool any_tried;
 } choosing;
 
 /* Steps of the budget that a loss takes; more than STEPS: too much. */
@@ -95,28 +97,46 @@ static void keep(const sni_quantizer *q, sn_precision *to) {
     for (size_t i = 0; i < q->n_layers; i++) to[i] = q->layers[i].precision;
 }
 
-static sn_status search(choosing *c, double most, sn_precision *best, sn_model **out) {
+/* Whether the precisions are those tried last, which are remembered. */
+static bool is_again(choosing *c) {
+    const sni_quantizer *q = c->q;
+    bool same = c->any_tried;
+    for (size_t i = 0; i < q->n_layers && same; i++) same = c->tried[i] == q->layers[i].precision;
+    keep(q, c->tried);
+    c->any_tried = true;
+    return same;
+}
+
+/* Builds and measures what is chosen now; *good: it is within the loss, and *out and `best` are
+ * it. */
+static sn_status try_choice(choosing *c, size_t changed, bool *good, sn_precision *best,
+                            sn_model **out) {
     sni_quantizer *q = c->q;
+    char what[64];
+    sni_qloss loss;
+    sn_model *model = NULL;
+    snprintf(what, sizeof what, "%zu of %zu layers", changed, q->n_layers);
+    SN_TRY(sni_q_try(q, what, &loss, &model));
+    *good = q->o.max_loss < 0 || loss.asked <= q->o.max_loss;
+    if (!*good) {
+        sn_model_destroy(model);
+        return SN_OK;
+    }
+    sn_model_destroy(*out);
+    *out = model;
+    keep(q, best);
+    return SN_OK;
+}
+
+static sn_status search(choosing *c, double most, sn_precision *best, sn_model **out) {
     double low = most * 1e-5, high = most * 1.001 + 1e-300, budget = high;
-    sn_status status = SN_OK;
-    for (int round = 0; round < ROUNDS && status == SN_OK; round++) {
-        char what[64];
-        sni_qloss loss;
-        sn_model *model = NULL;
+    bool good = false;
+    for (int round = 0; round < ROUNDS && high / low > 1.05; round++) {
         choose(c, budget);
-        size_t changed = count_changed(q);
-        bool good = false;
-        if (changed) {
-            snprintf(what, sizeof what, "%zu of %zu layers", changed, q->n_layers);
-            status = sni_q_try(q, what, &loss, &model);
-            good = status == SN_OK && (q->o.max_loss < 0 || loss.asked <= q->o.max_loss);
-        }
-        if (good) {
-            sn_model_destroy(*out);
-            *out = model;
-            keep(q, best);
-        } else {
-            sn_model_destroy(model);
+        size_t changed = count_changed(c->q);
+        if (!is_again(c)) {
+            good = false;
+            if (changed) SN_TRY(try_choice(c, changed, &good, best, out));
         }
         if (good && round == 0) break;
         if (good || !changed)
@@ -124,20 +144,21 @@ static sn_status search(choosing *c, double most, sn_precision *best, sn_model *
         else
             high = budget;
         budget = sqrt(low * high);
-        if (high / low < 1.05) break;
     }
-    return status;
+    return SN_OK;
 }
 
 sn_status sni_q_knapsack(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **out) {
-    choosing c = {q, bits, by_time, NULL, NULL, NULL};
+    choosing c = {.q = q, .bits = bits, .by_time = by_time};
     sn_precision *best = calloc(q->n_layers + 1, sizeof *best);
     double most;
     sn_model *found = NULL;
     c.least = calloc(STEPS + 1, sizeof *c.least);
     c.next = calloc(STEPS + 1, sizeof *c.next);
+    c.tried = calloc(q->n_layers + 1, sizeof *c.tried);
     c.taken = calloc((q->n_layers + 1) * (STEPS + 1), 1);
-    sn_status status = best && c.least && c.next && c.taken ? SN_OK : sni_fail_memory(q->err);
+    sn_status status =
+        best && c.least && c.next && c.taken && c.tried ? SN_OK : sni_fail_memory(q->err);
     if (status == SN_OK) status = measure_losses(q, bits, &most);
     if (status == SN_OK && by_time) status = sni_q_layer_times(q, bits | 1);
     if (status == SN_OK) status = search(&c, most, best, &found);
@@ -145,6 +166,7 @@ sn_status sni_q_knapsack(sni_quantizer *q, uint32_t bits, bool by_time, sn_model
     free(c.least);
     free(c.next);
     free(c.taken);
+    free(c.tried);
     free(best);
     if (status == SN_OK)
         *out = found;

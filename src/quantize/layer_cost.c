@@ -120,7 +120,7 @@ static sn_status find_ends(const sni_quantizer *q, const sni_qlayer *l, char *fr
     sni_str x = g->values[l->x]->name, y = g->values[g->nodes[l->node]->out[0]]->name;
     snprintf(from, size, "%.*s", (int)x.n, x.p);
     snprintf(to, size, "%.*s", (int)y.n, y.p);
-    if (l->precision != SN_PRECISION_INT8) return SN_OK;
+    if (l->precision != SN_PRECISION_INT8 || q->alone) return SN_OK;
     snprintf(from, size, "%.*s_quantized", (int)x.n, x.p);
     sni_qregion r;
     SN_TRY(sni_q_region(q, false, &r, q->err));
@@ -140,7 +140,7 @@ static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, con
     char from[NAME], to[NAME];
     sn_model *model = NULL;
     sn_value *x = NULL;
-    bool bytes = p == SN_PRECISION_INT8;
+    bool bytes = p == SN_PRECISION_INT8 && !q->alone;
     sn_dtype dtype = bytes ? q->activation : q->base->values[l->x]->type.dtype;
     l->precision = p;
     sn_status status = find_ends(q, l, from, to, NAME);
@@ -158,7 +158,8 @@ static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, con
 static sn_status know_time(sni_quantizer *q, sni_qlayer *l, sn_precision p, const shapes *s) {
     char key[64];
     double v[SNI_STATE_NUMBERS] = {0};
-    snprintf(key, sizeof key, "ns %d %d %d", (int)l->node, (int)p, q->smoothed != NULL);
+    snprintf(key, sizeof key, "ns %d %d %d %d", (int)l->node, (int)p, q->smoothed != NULL,
+             q->alone);
     if (sni_q_state_get(q, key, v)) {
         l->ns[p] = (uint64_t)v[0];
         return SN_OK;

@@ -91,6 +91,7 @@ static sn_status reference_outputs(sni_qreference *r, const sni_qsample *s, size
 typedef struct sums {
     double cosine, top1, kl;
     size_t tensors, rows;
+    size_t different; /* numbers compared for being equal, if there are no rows */
 } sums;
 
 static void add_row(sums *s, const float *a, const float *b, int64_t count) {
@@ -126,6 +127,21 @@ static void add_cosine(sums *s, const float *a, const float *b, size_t count) {
     s->tensors++;
 }
 
+/* Of numbers that are no floats: the part that differs. */
+static void add_different(sums *s, const sn_value *a, const sn_value *b, size_t count) {
+    const unsigned char *x = sn_tensor_const_data(a), *y = sn_tensor_const_data(b);
+    size_t width = sn_tensor_bytes(a) / count, different = 0;
+    if (!x || !y || !width) return; /* strings, and less than a byte each */
+    for (size_t i = 0; i < count; i++)
+        different += memcmp(x + i * width, y + i * width, width) != 0;
+    double part = (double)different / (double)count;
+    s->cosine += part;
+    s->tensors++;
+    if (s->rows) return;
+    s->top1 += part * (double)count;
+    s->different += count;
+}
+
 static sn_status check_reference(const sn_value *v, size_t index, sn_error *err) {
     const float *x = sn_tensor_const_data(v);
     for (size_t i = 0; i < sn_tensor_count(v); i++)
@@ -140,12 +156,16 @@ static sn_status add_output(sums *s, const sn_value *a, const sn_value *b, bool 
                             sn_error *err) {
     size_t count = sn_tensor_count(a);
     int rank = sn_tensor_rank(a);
-    if (sn_tensor_dtype(a) != SN_FLOAT32 || sn_tensor_dtype(b) != SN_FLOAT32 || !count)
+    if (!count && !sn_tensor_count(b)) return SN_OK;
+    if (count != sn_tensor_count(b) || sn_tensor_dtype(a) != sn_tensor_dtype(b)) {
+        s->cosine += 1; /* what is found, as by NonMaxSuppression, may differ in number */
+        s->tensors++;
         return SN_OK;
-    if (count != sn_tensor_count(b))
-        return sni_fail(err, SN_INVALID_ARGUMENT,
-                        "sample %zu: outputs of %zu and %zu numbers cannot be compared", index,
-                        count, sn_tensor_count(b));
+    }
+    if (sn_tensor_dtype(a) != SN_FLOAT32) {
+        add_different(s, a, b, count);
+        return SN_OK;
+    }
     SN_TRY(check_reference(a, index, err));
     const float *x = sn_tensor_const_data(a), *y = sn_tensor_const_data(b);
     add_cosine(s, x, y, count);
@@ -208,9 +228,10 @@ sn_status sni_q_loss(sni_quantizer *q, const sn_model *model, sni_qloss *out, sn
     SN_TRY(compare(q, model, &s, err));
     sni_qloss loss = {0};
     if (!s.tensors)
-        return sni_fail(err, SN_UNSUPPORTED, "the model has no output of float32 to compare");
+        return sni_fail(err, SN_UNSUPPORTED, "the model has no output of numbers to compare");
     loss.cosine = s.cosine / (double)s.tensors;
-    loss.top1 = s.rows ? s.top1 / (double)s.rows : 0;
+    size_t counted = s.rows ? s.rows : s.different;
+    loss.top1 = counted ? fmin(s.top1 / (double)counted, 1) : 0;
     loss.kl = s.rows ? s.kl / (double)s.rows : 0;
     loss.asked = q->o.metric == SN_METRIC_TOP1 ? loss.top1
                  : q->o.metric == SN_METRIC_KL ? loss.kl

@@ -130,16 +130,16 @@ static double square_error(const sni_observer *o, double low, double high) {
 }
 
 /* Divergence of the histogram from itself in LEVELS steps, with what lies outside moved to the
- * ends. */
+ * ends. The bin of 0, which a Relu fills and every range holds exactly, does not count. */
 static double divergence(const sni_observer *o, double low, double high) {
     double mass[LEVELS] = {0}, held[LEVELS] = {0}, clipped[2] = {0}, sum = 0;
     int filled[LEVELS] = {0};
     double step = (high - low) / LEVELS;
     if (!(step > 0)) return INFINITY;
-    int first = BINS, last = -1;
+    int first = BINS, last = -1, zero = (int)fmin(fmax(-o->from / o->width, 0), BINS - 1);
     for (int i = 0; i < BINS; i++) {
         double at = (middle_of(o, i) - low) / step;
-        double n = (double)o->bins[i];
+        double n = i == zero ? 0 : (double)o->bins[i];
         if (at < 0 || at >= LEVELS) {
             clipped[at >= LEVELS] += n;
             continue;
@@ -151,7 +151,7 @@ static double divergence(const sni_observer *o, double low, double high) {
     }
     for (int l = 0; l < LEVELS; l++) held[l] = filled[l] ? mass[l] / filled[l] : 0;
     for (int i = first; i <= last; i++) {
-        double p = (double)o->bins[i];
+        double p = i == zero ? 0 : (double)o->bins[i];
         double q = p > 0 ? held[(int)((middle_of(o, i) - low) / step)] : 0;
         if (i == first) p += clipped[0];
         if (i == last) p += clipped[1];

@@ -59,11 +59,28 @@ sn_status sni_q_begin(sni_quantizer *q, const sn_model *model, const sn_quantize
     return sni_q_state_open(q);
 }
 
-void sni_q_end(sni_quantizer *q) {
+static void end(sni_quantizer *q) {
     sni_q_state_close(q);
-    sni_q_close(q);
+    if (q->model) sni_q_close(q);
     sn_model_destroy(q->smoothed);
     sn_quantize_report_destroy(q->report);
+}
+
+sn_status sni_q_finish(sni_quantizer *q, sn_status status, sn_model *made, sn_model **out,
+                       sn_quantize_report **report) {
+    bool tell = report && q->report && q->base && (status == SN_OK || status == SN_LIMIT);
+    sn_status filled = tell ? sni_q_report_fill(q) : SN_OK;
+    if (status == SN_OK) status = filled;
+    if (tell && filled == SN_OK) {
+        *report = q->report;
+        q->report = NULL;
+    }
+    end(q);
+    if (status == SN_OK)
+        *out = made;
+    else
+        sn_model_destroy(made);
+    return status;
 }
 
 sn_status sn_quantize(const sn_model *model, const sn_quantize_options *options, sn_model **out,
@@ -72,22 +89,6 @@ sn_status sn_quantize(const sn_model *model, const sn_quantize_options *options,
     sni_quantizer q;
     sn_model *made = NULL;
     sn_status status = sni_q_begin(&q, model, options, err);
-    bool begun = status == SN_OK;
-    if (begun) status = sni_q_search(&q, &made);
-    bool tell = report && begun && (status == SN_OK || status == SN_LIMIT);
-    if (tell) {
-        sn_status filled = sni_q_report_fill(&q);
-        if (filled == SN_OK) {
-            *report = q.report;
-            q.report = NULL;
-        } else if (status == SN_OK) {
-            status = filled;
-        }
-    }
-    sni_q_end(&q);
-    if (status == SN_OK)
-        *out = made;
-    else
-        sn_model_destroy(made);
-    return status;
+    if (status == SN_OK) status = sni_q_search(&q, &made);
+    return sni_q_finish(&q, status, made, out, report);
 }

@@ -9,7 +9,10 @@
 
 #include "sinter_quantize.h"
 
-enum { SNI_PRECISIONS = SN_PRECISION_MIXED };
+enum {
+    SNI_PRECISIONS = SN_PRECISION_MIXED,
+    SNI_PRUNED = SN_PRECISION_INT8 /* while pruning: what a layer has that is pruned */
+};
 
 typedef enum sni_qkind { SNI_Q_CONV, SNI_Q_PRODUCT, SNI_Q_GATHER } sni_qkind;
 
@@ -69,7 +72,8 @@ typedef struct sni_quantizer {
     size_t n_layers;
     sni_observer **seen; /* by value: NULL: not observed */
     sni_qchoice choice;
-    bool pruning;                     /* layers are looked at, not quantised */
+    bool alone;   /* times of layers are from floats to floats, as if no neighbour were in bytes */
+    bool pruning; /* layers are pruned, not quantised: SNI_PRUNED */
     int weight_levels;                /* largest number of an int8 weight: 127 or 63 */
     sn_dtype activation;              /* SN_UINT8 or SN_INT8 */
     struct sni_qreference *reference; /* metrics.c: outputs to compare with; NULL: not made */
@@ -192,6 +196,9 @@ sn_status sni_q_dynamic(sni_quantizer *q, sni_graph *g, sn_error *err);
 sn_status sni_q_low_bits(sni_quantizer *q, sni_graph *g, sn_error *err);
 sn_status sni_q_half(sni_quantizer *q, sn_dtype dtype, sni_graph *g, sn_error *err);
 
+/* prune.c: the layers' weights with zeros in them, l->made[SNI_PRUNED]. */
+sn_status sni_q_pruned(sni_quantizer *q, sni_graph *g, sn_error *err);
+
 /* ---- Weights ---- */
 
 /* fit.c: the weights of a layer in a precision, made once. */
@@ -211,6 +218,9 @@ sn_status sni_q_smooth(const sni_quantizer *q, sn_model **out, sn_error *err);
 
 /* Chooses precisions and makes the model that they give. */
 sn_status sni_q_search(sni_quantizer *q, sn_model **out);
+/* Measures the model of the precisions set. Where it loses more than allowed, or is slower, it is
+ * made again with fewer layers changed: with precisions of `bits`, by times or by sizes. */
+sn_status sni_q_judge(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **model);
 
 /* Builds and measures what is chosen now. What the state file knows is not measured again. *out
  * (may be NULL) is set also then. */
@@ -223,6 +233,7 @@ sn_status sni_q_knapsack(sni_quantizer *q, uint32_t bits, bool by_time, sn_model
 
 /* ---- layer_cost.c: measures one layer alone: l->losses and l->ns ---- */
 sn_status sni_q_layer_loss(sni_quantizer *q, sni_qlayer *l, sn_precision p);
+/* See q->alone. */
 sn_status sni_q_layer_times(sni_quantizer *q, uint32_t bits);
 
 /* ---- state.c: what is known already ---- */
@@ -244,9 +255,13 @@ uint64_t sni_q_bytes(const sni_quantizer *q);
 
 /* ---- quantize.c ---- */
 
-/* Checks options that quantising and pruning share and opens the model. */
+/* Checks options that quantising and pruning share and opens the model; *q needs
+ * sni_q_finish() also if it fails. */
 sn_status sni_q_begin(sni_quantizer *q, const sn_model *model, const sn_quantize_options *given,
                       sn_error *err);
-void sni_q_end(sni_quantizer *q);
+/* Frees what *q holds, hands over what was made (NULL: nothing) and the report (where there is
+ * one to tell, also of a loss that could not be reached), and returns how the work ended. */
+sn_status sni_q_finish(sni_quantizer *q, sn_status status, sn_model *made, sn_model **out,
+                       sn_quantize_report **report);
 
 #endif

@@ -113,7 +113,7 @@ static sn_status copy_layer(const sni_quantizer *q, const sni_qlayer *l, sn_quan
     *out = (sn_quantize_layer){.name = name.p,
                                .op = op.p,
                                .note = note.p,
-                               .precision = p,
+                               .precision = q->pruning ? SN_PRECISION_FLOAT : p,
                                .loss = l->losses[p],
                                .ns_before = l->ns[SN_PRECISION_FLOAT],
                                .ns_after = l->ns[p],
