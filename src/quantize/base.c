@@ -40,11 +40,24 @@ static sn_status clean(sni_graph *g, sn_error *err) {
     return status;
 }
 
+/* Takes out the nodes that nothing reads any more. */
+static void drop_dead_nodes(sni_graph *g) {
+    for (int32_t id = g->last; id != SNI_NO_ID;) {
+        sni_node *n = g->nodes[id];
+        bool used = false;
+        id = n->prev;
+        for (int32_t i = 0; i < n->n_out && !used; i++)
+            used = n->out[i] >= 0 && g->values[n->out[i]]->use_count > 0;
+        if (!used) sni_graph_remove_node(g, n);
+    }
+}
+
 static sn_status model_of(const sni_model *like, sni_graph *g, sn_model **out, sn_error *err) {
     sni_store *store = g->store;
     sni_model *m = SNI_NEW(&store->arena, sni_model);
     sn_status status = m ? sni_graph_sort(g, err) : sni_store_no_memory(store, err);
     if (status == SN_OK) {
+        drop_dead_nodes(g);
         sni_graph_remove_dead_values(g);
         status = sni_graph_verify(g, err);
     }

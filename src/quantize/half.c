@@ -159,19 +159,10 @@ static sn_status narrow_node(narrowing *c, sni_node *n) {
     return SN_OK;
 }
 
-/* Casts whose results nobody reads. */
-static void drop_unread(narrowing *c) {
-    for (int32_t i = c->q->base->node_count; i < c->g->node_count; i++) {
-        sni_node *n = c->g->nodes[i];
-        if (!n->removed && c->g->values[n->out[0]]->use_count == 0) sni_graph_remove_node(c->g, n);
-    }
-}
-
 static sn_status narrow_graph(narrowing *c) {
     choose_nodes(c);
     for (int32_t i = 0; i < c->q->base->node_count; i++)
         if (!c->stays[i]) SN_TRY(narrow_node(c, c->g->nodes[i]));
-    drop_unread(c);
     return sni_infer_graph(c->g, c->err);
 }
 

@@ -112,26 +112,33 @@ static sn_status time_part(const sni_quantizer *q, const sn_model *model, const 
     return status;
 }
 
-/* Where the layer begins and ends in a model in which it alone has precision p: int8 ends in bytes
- * where it is held so. */
-static sn_status find_ends(const sni_quantizer *q, const sni_qlayer *l, char *from, char *to,
+/* The value in which a layer's result would end if it were int8: behind bounds that bytes imply. */
+static sn_status find_result(const sni_quantizer *q, sni_qlayer *l, int32_t *out) {
+    const sni_graph *g = q->base;
+    sn_precision kept = l->precision;
+    sni_qregion r;
+    *out = g->nodes[l->node]->out[0];
+    if (l->kind != SNI_Q_CONV || !(l->can & 1u << SN_PRECISION_INT8)) return SN_OK;
+    l->precision = SN_PRECISION_INT8;
+    sn_status status = sni_q_region(q, false, &r, q->err);
+    l->precision = kept;
+    if (status != SN_OK) return status;
+    while (!(r.held[*out] & SNI_HELD_ALL)) *out = g->nodes[g->values[*out]->uses[0].node]->out[0];
+    sni_q_region_free(&r);
+    return SN_OK;
+}
+
+/* Where the layer begins and ends in a model in which it alone has its precision. */
+static sn_status find_ends(const sni_quantizer *q, sni_qlayer *l, char *from, char *to,
                            size_t size) {
     const sni_graph *g = q->base;
-    sni_str x = g->values[l->x]->name, y = g->values[g->nodes[l->node]->out[0]]->name;
-    snprintf(from, size, "%.*s", (int)x.n, x.p);
-    snprintf(to, size, "%.*s", (int)y.n, y.p);
-    if (l->precision != SN_PRECISION_INT8 || q->alone) return SN_OK;
-    snprintf(from, size, "%.*s_quantized", (int)x.n, x.p);
-    sni_qregion r;
-    SN_TRY(sni_q_region(q, false, &r, q->err));
-    int32_t held = SNI_NO_ID;
-    for (int32_t v = g->value_count; l->kind == SNI_Q_CONV && v-- > 0;)
-        if ((r.held[v] & SNI_HELD_ALL) &&
-            (held < 0 || g->values[v]->producer < g->values[held]->producer))
-            held = v;
-    if (held >= 0)
-        snprintf(to, size, "%.*s_quantized", (int)g->values[held]->name.n, g->values[held]->name.p);
-    sni_q_region_free(&r);
+    int32_t result;
+    SN_TRY(find_result(q, l, &result));
+    sni_str x = g->values[l->x]->name, y = g->values[result]->name;
+    bool bytes = l->precision == SN_PRECISION_INT8 && !q->alone;
+    const char *suffix = bytes ? "_quantized" : "";
+    snprintf(from, size, "%.*s%s", (int)x.n, x.p, suffix);
+    snprintf(to, size, "%.*s%s", (int)y.n, y.p, l->kind == SNI_Q_CONV ? suffix : "");
     return SN_OK;
 }
 
