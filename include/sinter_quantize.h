@@ -80,8 +80,8 @@ typedef struct sn_quantize_options {
     double max_loss;           /* by `metric`; below 0: any */
     sn_quantize_metric metric;
     sn_calibration calibration;
-    bool may_be_slower;      /* do not demand that int8 and mixed be as fast as the input */
-    int block_size;          /* of int4 and int2: 16, 32 (default), 64, 128 or 256 */
+    bool may_be_slower; /* int8 and mixed are chosen for size, and may be slower than the input */
+    int block_size;     /* of int4 and int2: 16, 32 (default), 64, 128 or 256 */
     const sn_model *teacher; /* what the result is compared with; NULL: the model itself */
     const char *const *keep; /* names of layers that stay as they are */
     size_t keep_count;

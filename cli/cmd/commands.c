@@ -303,7 +303,7 @@ static const cli_option quantize_options[] = {
     {OPT_CALIBRATION, 0, "calibration", "WAY",
      "auto (default), minmax, percentile, entropy or mse"},
     {OPT_BLOCK, 0, "block", "N", "weights that share a scale: 16, 32 (default), 64, 128 or 256"},
-    {OPT_SLOWER, 0, "may-be-slower", NULL, "do not demand that the result be as fast as MODEL"},
+    {OPT_SLOWER, 0, "may-be-slower", NULL, "choose for size; the result may be slower than MODEL"},
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_CONVERT,

@@ -27,14 +27,15 @@ sn_status sni_q_try(sni_quantizer *q, const char *what, sni_qloss *loss, sn_mode
     double v[SNI_STATE_NUMBERS];
     sn_model *model = NULL;
     choice_key(q, key, sizeof key);
-    bool known = sni_q_state_get(q, key, v);
+    /* What a caller's score depends on is not known: it is asked for every time. */
+    bool kept = q->o.metric != SN_METRIC_SCORE, known = kept && sni_q_state_get(q, key, v);
     sn_status status = known && !out ? SN_OK : sni_q_build(q, &model, q->err);
     if (status == SN_OK && !known) {
         sni_qloss l;
         status = sni_q_loss(q, model, &l, q->err);
         const double found[] = {l.cosine, l.top1, l.kl, l.asked, l.smooth};
         if (status == SN_OK) memcpy(v, found, sizeof v);
-        if (status == SN_OK) status = sni_q_state_put(q, key, v);
+        if (status == SN_OK && kept) status = sni_q_state_put(q, key, v);
     }
     if (status == SN_OK && what) status = sni_q_report_trial(q, what, v[3], 0);
     if (status == SN_OK) *loss = (sni_qloss){v[0], v[1], v[2], v[3], v[4]};
@@ -213,16 +214,27 @@ static const char *metric_name(sn_quantize_metric m) {
     return names[m];
 }
 
+/* The layer and precision with the least of what was measured; NULL: nothing was. */
+static const sni_qlayer *least_of(const sni_quantizer *q, bool times, double *least, int *at) {
+    const sni_qlayer *found = NULL;
+    *least = INFINITY;
+    for (size_t i = 0; i < q->n_layers; i++)
+        for (int p = 1; p < SNI_PRECISIONS; p++) {
+            const sni_qlayer *l = &q->layers[i];
+            double v = times ? l->ns[p] ? (double)l->ns[p] / (double)l->ns[0] : -1 : l->losses[p];
+            if (v < 0 || v >= *least) continue;
+            *least = v;
+            *at = p;
+            found = l;
+        }
+    return found;
+}
+
 /* No choice is within the loss: names the layer that alone loses least. */
 static sn_status refuse_loss(const sni_quantizer *q, double got) {
-    const sni_qlayer *least = NULL;
-    double loss = INFINITY;
-    for (size_t i = 0; i < q->n_layers; i++)
-        for (int p = 1; p < SNI_PRECISIONS; p++)
-            if (q->layers[i].losses[p] >= 0 && q->layers[i].losses[p] < loss) {
-                loss = q->layers[i].losses[p];
-                least = &q->layers[i];
-            }
+    double loss;
+    int at;
+    const sni_qlayer *least = least_of(q, false, &loss, &at);
     if (!least)
         return sni_fail(q->err, SN_LIMIT, "a loss of %.3g (%s) cannot be reached: it is %.3g",
                         q->o.max_loss, metric_name(q->o.metric), got);
@@ -232,6 +244,22 @@ static sn_status refuse_loss(const sni_quantizer *q, double got) {
                     q->o.max_loss, metric_name(q->o.metric), got, least->name, loss);
 }
 
+/* No choice was found at all: for the loss, or because no layer is quicker in fewer bits. */
+static sn_status refuse_all(const sni_quantizer *q, bool by_time, double got) {
+    double loss, part;
+    int at = 0;
+    least_of(q, false, &loss, &at);
+    if (!by_time || (q->o.max_loss >= 0 && loss > q->o.max_loss)) return refuse_loss(q, got);
+    const sni_qlayer *l = least_of(q, true, &part, &at);
+    return sni_fail(
+        q->err, SN_LIMIT,
+        "no choice of layers within the loss is as fast as the model: '%s', which gains "
+        "most, takes %.4f ms in %s and %.4f ms in float32",
+        l ? l->name : "", l ? (double)l->ns[at] * 1e-6 : 0, sn_precision_name((sn_precision)at),
+        l ? (double)l->ns[0] * 1e-6 : 0);
+}
+
+/* The result is slower: names the layer that loses most time. */
 static sn_status refuse_time(const sni_quantizer *q, const uint64_t ns[2]) {
     const sni_qlayer *worst = NULL;
     double most = 0;
@@ -243,8 +271,8 @@ static sn_status refuse_time(const sni_quantizer *q, const uint64_t ns[2]) {
         most = more;
     }
     return sni_fail(q->err, SN_LIMIT,
-                    "the result takes %.3f ms where the model takes %.3f ms; layer '%s' takes %.3f "
-                    "ms instead of %.3f",
+                    "the result takes %.3f ms where the model takes %.3f ms; layer '%s' takes %.4f "
+                    "ms instead of %.4f",
                     (double)ns[1] * 1e-6, (double)ns[0] * 1e-6, worst ? worst->name : "",
                     worst ? (double)worst->ns[worst->precision] * 1e-6 : 0,
                     worst ? (double)worst->ns[SN_PRECISION_FLOAT] * 1e-6 : 0);
@@ -260,11 +288,9 @@ static sn_status note_times(sni_quantizer *q, sn_model *result, uint64_t ns[2]) 
     return sni_q_report_trial(q, "result", s->loss, ns[1]);
 }
 
-/* Within noise as fast as the input, where that is asked for. */
-static bool is_fast(const sni_quantizer *q, const uint64_t ns[2]) {
-    bool asked =
-        !q->o.may_be_slower && (q->o.to == SN_PRECISION_INT8 || q->o.to == SN_PRECISION_MIXED);
-    return !asked || (double)ns[1] <= 1.03 * (double)ns[0] || ns[1] < ns[0] + 2000;
+/* Within noise as fast as the input. */
+static bool is_fast(const uint64_t ns[2]) {
+    return (double)ns[1] <= 1.03 * (double)ns[0] || ns[1] < ns[0] + 2000;
 }
 
 /* Chooses by layers because of the loss, or the time if `by_time`, and measures the result. */
@@ -273,13 +299,7 @@ static sn_status refine(sni_quantizer *q, uint32_t bits, bool by_time, double go
     sni_qloss loss;
     sn_model *found = NULL;
     SN_TRY(sni_q_knapsack(q, bits, by_time, &found));
-    if (!found && q->alone)
-        return sni_fail(q->err, SN_LIMIT,
-                        "no choice of layers within the loss is as fast as the model: '%s' takes "
-                        "%.3f ms in float32 and %.3f ms in int8",
-                        q->layers[0].name, (double)q->layers[0].ns[SN_PRECISION_FLOAT] * 1e-6,
-                        (double)q->layers[0].ns[SN_PRECISION_INT8] * 1e-6);
-    if (!found) return refuse_loss(q, got);
+    if (!found) return refuse_all(q, by_time, got);
     sn_model_destroy(*model);
     *model = found;
     SN_TRY(sni_q_try(q, NULL, &loss, NULL));
@@ -302,7 +322,7 @@ static sn_status make_faster(sni_quantizer *q, uint32_t bits, double got, sn_mod
         for (size_t i = 0; i < q->n_layers; i++) memset(q->layers[i].ns, 0, sizeof q->layers[i].ns);
         SN_TRY(refine(q, bits, true, got, model));
         SN_TRY(note_times(q, *model, ns));
-        if (is_fast(q, ns)) return SN_OK;
+        if (is_fast(ns)) return SN_OK;
     }
     return refuse_time(q, ns);
 }
@@ -316,7 +336,7 @@ sn_status sni_q_judge(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **
     if (over && !bits) return refuse_loss(q, loss.asked);
     if (over || q->o.to == SN_PRECISION_MIXED) SN_TRY(refine(q, bits, by_time, loss.asked, model));
     SN_TRY(note_times(q, *model, ns));
-    if (!by_time || is_fast(q, ns)) return SN_OK;
+    if (!by_time || is_fast(ns)) return SN_OK;
     return make_faster(q, bits, loss.asked, model);
 }
 
@@ -349,7 +369,8 @@ sn_status sni_q_search(sni_quantizer *q, sn_model **out) {
                         : q->layers[0].note[0] ? "' stays"
                                                : "' is no product");
     sn_status status = prepare(q);
-    bool speed = q->o.to == SN_PRECISION_INT8 || q->o.to == SN_PRECISION_MIXED;
+    bool speed =
+        !q->o.may_be_slower && (q->o.to == SN_PRECISION_INT8 || q->o.to == SN_PRECISION_MIXED);
     if (status == SN_OK)
         status = q->samples.count ? sni_q_judge(q, half ? 0 : allowed(q), speed, &model)
                                   : sni_q_build(q, &model, q->err);

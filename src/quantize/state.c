@@ -28,7 +28,20 @@ static int add_bytes(void *ctx, const void *bytes, size_t size) {
     return 0;
 }
 
-/* Of the models and of the options that measured figures depend on. */
+static sn_status add_samples(const sni_quantizer *q, uint64_t *sum) {
+    for (size_t i = 0; i < q->samples.count; i++) {
+        sni_qsample s;
+        SN_TRY(sni_q_sample(q, i, &s, q->err));
+        for (size_t j = 0; j < s.count; j++) {
+            const void *data = sn_tensor_const_data(s.inputs[j].value);
+            if (data) *sum = sni_checksum(*sum, data, sn_tensor_bytes(s.inputs[j].value));
+        }
+        sni_q_sample_free(&s);
+    }
+    return SN_OK;
+}
+
+/* Of the models, the samples and the options that measured figures depend on. */
 static sn_status sum_up(const sni_quantizer *q, uint64_t *out) {
     const sn_quantize_options *o = &q->o;
     const int64_t numbers[] = {
@@ -37,6 +50,7 @@ static sn_status sum_up(const sni_quantizer *q, uint64_t *out) {
     uint64_t sum = sni_checksum(0, numbers, sizeof numbers);
     SN_TRY(sn_model_write(q->model, SN_FORMAT_ONNX, add_bytes, &sum, q->err));
     if (o->teacher) SN_TRY(sn_model_write(o->teacher, SN_FORMAT_ONNX, add_bytes, &sum, q->err));
+    SN_TRY(add_samples(q, &sum));
     *out = sum;
     return SN_OK;
 }
