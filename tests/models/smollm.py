@@ -61,7 +61,7 @@ def build(reader, length):
     scale = g.weight(np.float32(dim**-0.5))
 
     def norm(x, w):
-        mean = g.add("ReduceMean", g.add("Pow", x, two), axes=[-1], keepdims=1)
+        mean = g.add("ReduceMean", g.add("Pow", x, two), g.ints(-1), keepdims=1)
         return g.add("Mul", g.add("Div", x, g.add("Sqrt", g.add("Add", mean, tiny))), g.weight(tensors[w]))
 
     def dense(x, w):
@@ -72,7 +72,7 @@ def build(reader, length):
 
     def rotate(x, n):  # GGUF has the two halves of a pair side by side
         pairs = g.add("Reshape", x, g.ints(1, n, length, dim // 2, 2))
-        a, b = g.add("Split", pairs, axis=-1, outputs=2)
+        a, b = g.add("Split", pairs, axis=-1, outputs=2, num_outputs=2)
         a, b = (g.add("Squeeze", v, g.ints(-1)) for v in (a, b))
         even = g.add("Sub", g.add("Mul", a, cos), g.add("Mul", b, sin))
         odd = g.add("Add", g.add("Mul", a, sin), g.add("Mul", b, cos))
@@ -104,8 +104,8 @@ def build(reader, length):
     graph = helper.make_graph(g.nodes, "llama", [value("ids", TensorProto.INT64, [1, length])],
                               [value("logits", TensorProto.FLOAT, [1, length, tensors["token_embd.weight"].shape[0]])],
                               g.weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-    model.ir_version = 8
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    model.ir_version = 10
     return model
 
 
