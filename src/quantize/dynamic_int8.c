@@ -30,12 +30,25 @@ static sn_status quantize_input(sni_graph *g, int32_t x, int32_t before, held *o
     return SN_OK;
 }
 
+/* The weights as MatMulInteger has them, (k,n): a Gemm may read (n,k). */
+static sn_status add_weights(sni_graph *g, const sni_qlayer *l, int32_t *out, sn_error *err) {
+    sni_const *from = l->made[SN_PRECISION_INT8].data, *turned;
+    if (l->reads_rows) return sni_q_add_const(g, from, out, err);
+    const int64_t dims[] = {l->k, l->n};
+    SN_TRY(sni_const_new(g->store, SN_INT8, 2, dims, &turned, err));
+    const int8_t *w = from->tensor.data;
+    int8_t *to = turned->tensor.data;
+    for (int64_t i = 0; i < l->k; i++)
+        for (int64_t r = 0; r < l->n; r++) to[i * l->n + r] = w[r * l->k + i];
+    return sni_q_add_const(g, turned, out, err);
+}
+
 static sn_status replace(sni_graph *g, const sni_qlayer *l, const held *x, sn_error *err) {
     const sni_qweights *w = &l->made[SN_PRECISION_INT8];
     int32_t data, scales, sums, floats, scale, y;
     sni_node *n = g->nodes[l->node];
     int32_t bias = l->bias;
-    SN_TRY(sni_q_add_const(g, w->data, &data, err));
+    SN_TRY(add_weights(g, l, &data, err));
     SN_TRY(sni_q_add_const(g, w->scales, &scales, err));
     int32_t in[] = {x->ids[0], data, x->ids[2]}, pair[] = {x->ids[1], scales};
     SN_TRY(sni_q_add_node(g, n->id, &(sni_qnode){"", "MatMulInteger", in, 3}, &sums, err));

@@ -156,8 +156,8 @@ def write_cnn(path, weights):
         node("Add", ["c", "p"], ["s"]),
         node("Relu", ["s"], ["sr"]),
         node("Flatten", ["sr"], ["f"]),
-        node("Gemm", ["f", "out_w", "out_b"], ["y"], "last"),
-    ], weights, ["N", 1, 8, 8])
+        node("Gemm", ["f", "out_w", "out_b"], ["y"], "last", transB=1),
+    ], dict(weights, out_w=weights["out_w"].T), ["N", 1, 8, 8])
 
 
 def write_mlp(path, weights):

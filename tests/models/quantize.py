@@ -61,6 +61,8 @@ RESULTS = [
     ("n8.onnx", "quantize", "cnn.onnx", ["--may-be-slower", "--target", "neon"], 0.96, "QuantizeLinear", 0.3),
     ("a8.onnx", "quantize", "cnn.onnx", ["--may-be-slower", "--target", "avx2"], 0.96, "QuantizeLinear", 0.3),
     ("d8.onnx", "quantize", "mlp.onnx", ["--to", "int8-dynamic"], 0.96, "DynamicQuantizeLinear MatMulInteger", 0.3),
+    ("e8.onnx", "quantize", "cnn.onnx", ["--to", "int8-dynamic"], 0.96, "DynamicQuantizeLinear MatMulInteger", 0.8),
+    ("c4.onnx", "quantize", "cnn.onnx", ["--to", "int4"], 0.96, "MatMulNBits", 0.75),
     ("m4.onnx", "quantize", "mlp.onnx", ["--to", "int4"], 0.96, "MatMulNBits", 0.2),
     ("m2.onnx", "quantize", "mlp.onnx", ["--to", "int2"], 0.94, "MatMulNBits", 0.12),
     ("h.onnx", "quantize", "cnn.onnx", ["--to", "fp16"], 0.96, "Cast", 0.5),
