@@ -200,7 +200,7 @@ static bool read_gather(const sni_graph *g, const sni_node *n, sni_qlayer *l) {
     l->k = w->dims[1];
     l->bias = SNI_NO_ID;
     l->can = CAN(FLOAT);
-    if (l->k % 32 == 0) l->can |= CAN(INT4) | CAN(INT2);
+    if (l->k % 32 == 0) l->can |= CAN(INT8) | CAN(INT8_DYNAMIC) | CAN(INT4) | CAN(INT2);
     return true;
 }
 

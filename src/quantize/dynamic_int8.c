@@ -70,7 +70,7 @@ sn_status sni_q_dynamic(sni_quantizer *q, sni_graph *g, sn_error *err) {
     for (int32_t i = 0; inputs && i < q->base->value_count; i++) inputs[i].ids[0] = -1;
     for (size_t i = 0; status == SN_OK && i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        if (l->precision != SN_PRECISION_INT8_DYNAMIC) continue;
+        if (l->precision != SN_PRECISION_INT8_DYNAMIC || l->kind == SNI_Q_GATHER) continue;
         status = sni_q_fit(q, l, SN_PRECISION_INT8, err);
         if (status == SN_OK) status = quantize_input(g, l->x, l->node, &inputs[l->x], err);
         if (status == SN_OK) status = replace(g, l, &inputs[l->x], err);

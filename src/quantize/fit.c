@@ -180,10 +180,15 @@ float sni_q_blocks_put(const sni_qblocks *b, int64_t row, int64_t i, float v) {
     return v;
 }
 
+int sni_q_bits(const sni_qlayer *l, sn_precision precision) {
+    if (precision == SN_PRECISION_INT8 || precision == SN_PRECISION_INT8_DYNAMIC) return 8;
+    return precision == SN_PRECISION_INT2 && l->kind != SNI_Q_GATHER ? 2 : 4;
+}
+
 sn_status sni_q_blocks_new(sni_quantizer *q, const sni_qlayer *l, sn_precision precision,
                            sni_qblocks *b, sni_qweights *out, sn_error *err) {
     bool table = l->kind == SNI_Q_GATHER;
-    *b = (sni_qblocks){.bits = precision == SN_PRECISION_INT2 && !table ? 2 : 4};
+    *b = (sni_qblocks){.bits = sni_q_bits(l, precision)};
     b->size = q->o.block_size;
     while (table && l->k % b->size) b->size /= 2;
     b->groups = (l->k + b->size - 1) / b->size;
@@ -240,7 +245,7 @@ sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_precision precision, sn_
     if (w->data) return SN_OK;
     SN_TRY(sni_q_rows(q, l, &rows, err));
     sn_status status = check_finite(l, rows, err);
-    if (status == SN_OK && precision == SN_PRECISION_INT8)
+    if (status == SN_OK && precision == SN_PRECISION_INT8 && l->kind != SNI_Q_GATHER)
         status = make_bytes(q, l, rows, w, err);
     else if (status == SN_OK)
         status = make_blocks(q, l, rows, precision, w, err);

@@ -112,6 +112,11 @@ static sn_status time_part(const sni_quantizer *q, const sn_model *model, const 
     return status;
 }
 
+/* Whether a layer's input is bytes while it is timed. */
+static bool takes_bytes(const sni_quantizer *q, const sni_qlayer *l, sn_precision p) {
+    return p == SN_PRECISION_INT8 && l->kind != SNI_Q_GATHER && !q->alone;
+}
+
 /* The value in which a layer's result would end if it were int8: behind bounds that bytes imply. */
 static sn_status find_result(const sni_quantizer *q, sni_qlayer *l, int32_t *out) {
     const sni_graph *g = q->base;
@@ -135,7 +140,7 @@ static sn_status find_ends(const sni_quantizer *q, sni_qlayer *l, char *from, ch
     int32_t result;
     SN_TRY(find_result(q, l, &result));
     sni_str x = g->values[l->x]->name, y = g->values[result]->name;
-    bool bytes = l->precision == SN_PRECISION_INT8 && !q->alone;
+    bool bytes = takes_bytes(q, l, l->precision);
     const char *suffix = bytes ? "_quantized" : "";
     snprintf(from, size, "%.*s%s", (int)x.n, x.p, suffix);
     snprintf(to, size, "%.*s%s", (int)y.n, y.p, l->kind == SNI_Q_CONV ? suffix : "");
@@ -147,7 +152,7 @@ static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, con
     char from[NAME], to[NAME];
     sn_model *model = NULL;
     sn_value *x = NULL;
-    bool bytes = p == SN_PRECISION_INT8 && !q->alone;
+    bool bytes = takes_bytes(q, l, p);
     sn_dtype dtype = bytes ? q->activation : q->base->values[l->x]->type.dtype;
     l->precision = p;
     sn_status status = find_ends(q, l, from, to, NAME);

@@ -203,6 +203,8 @@ sn_status sni_q_pruned(sni_quantizer *q, sni_graph *g, sn_error *err);
 
 /* fit.c: the weights of a layer in a precision, made once. */
 sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_precision precision, sn_error *err);
+/* Bits of a weight: tables that are gathered from have 4 where products have 2. */
+int sni_q_bits(const sni_qlayer *l, sn_precision precision);
 /* The layer's weights as rows of k numbers; the caller frees. */
 sn_status sni_q_rows(const sni_quantizer *q, const sni_qlayer *l, float **rows, sn_error *err);
 /* Scale and zero point of `count` numbers in `levels` steps from 0, by least squares of errors

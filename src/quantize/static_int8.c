@@ -199,7 +199,7 @@ sn_status sni_q_static(sni_quantizer *q, sni_graph *g, sn_error *err) {
     sn_status status = SN_OK;
     for (size_t i = 0; status == SN_OK && i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        if (l->precision != SN_PRECISION_INT8) continue;
+        if (l->precision != SN_PRECISION_INT8 || l->kind == SNI_Q_GATHER) continue;
         status = sni_q_fit(q, l, SN_PRECISION_INT8, err);
         if (status == SN_OK && !sni_q_params(q, e.region.same_as[l->x]).known)
             status = sni_fail(err, SN_BAD_DATA, "layer '%s' saw no input in any sample", l->name);

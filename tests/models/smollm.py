@@ -12,26 +12,9 @@ import sys
 import gguf
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-
-class Graph:
-    def __init__(self):
-        self.nodes, self.weights, self.count = [], [], 0
-
-    def weight(self, array, name=None):
-        name = name or "w%d" % len(self.weights)
-        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
-        return name
-
-    def ints(self, *v):
-        return self.weight(np.array(v, np.int64))
-
-    def add(self, op, *inputs, name="", outputs=1, **attributes):
-        self.count += 1
-        out = ["v%d_%d" % (self.count, i) for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), out, name, **attributes))
-        return out[0] if outputs == 1 else out
+from graph import Graph
 
 
 def text_field(reader, key):
@@ -101,12 +84,8 @@ def build(reader, length):
     head = g.add("Transpose", "token_embd.weight", perm=[1, 0])
     g.nodes.append(helper.make_node("MatMul", [norm(x, "output_norm.weight"), head], ["logits"], "head"))
     value = helper.make_tensor_value_info
-    graph = helper.make_graph(g.nodes, "llama", [value("ids", TensorProto.INT64, [1, length])],
-                              [value("logits", TensorProto.FLOAT, [1, length, tensors["token_embd.weight"].shape[0]])],
-                              g.weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    model.ir_version = 10
-    return model
+    return g.model([value("ids", TensorProto.INT64, [1, length])],
+                   [value("logits", TensorProto.FLOAT, [1, length, tensors["token_embd.weight"].shape[0]])])
 
 
 def tokens(reader):
