@@ -55,7 +55,7 @@ static const char *input_of(const sn_model *model, const char *file) {
     const char *dot = strrchr(file, '.');
     size_t length = dot ? (size_t)(dot - file) : strlen(file), number;
     char end;
-    static sn_value_info info; /* its strings are the model's */
+    sn_value_info info;
     for (size_t i = 0; i < sn_model_input_count(model); i++)
         if (sn_model_input(model, i, &info, NULL) == SN_OK && strlen(info.name) == length &&
             memcmp(info.name, file, length) == 0)

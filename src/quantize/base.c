@@ -259,13 +259,30 @@ static sn_status find_layers(sni_quantizer *q) {
 
 /* ---- Opening ---- */
 
-/* Every value that can be asked for has a name. */
-static sn_status name_values(sni_graph *g, sn_error *err) {
+/* Whether a value of the graph has a name that ends so. */
+static bool has_suffix(const sni_graph *g, sni_str suffix) {
+    for (int32_t i = 0; i < g->value_count; i++) {
+        sni_str name = g->values[i]->name;
+        if (name.n >= suffix.n && memcmp(name.p + name.n - suffix.n, suffix.p, suffix.n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Every value that can be asked for has a name, and no name ends as those of bytes will. */
+static sn_status name_values(sni_quantizer *q) {
+    sni_graph *g = q->base;
+    sni_arena *arena = &g->store->arena;
+    sni_str tail = SNI_STR("_quantized"), made = SNI_STR("_made");
+    while (tail.p && has_suffix(g, tail)) tail = sni_arena_printf(arena, "%s_", tail.p);
+    while (made.p && has_suffix(g, made)) made = sni_arena_printf(arena, "%s_", made.p);
+    if (!tail.p || !made.p) return sni_fail_memory(q->err);
+    q->bytes_suffix = tail.p;
     for (int32_t i = 0; i < g->value_count; i++) {
         sni_value *v = g->values[i];
-        if (!v || v->name.n || v->constant) continue;
-        v->name = sni_arena_printf(&g->store->arena, "sinter_value_%d", (int)i);
-        if (!v->name.p) return sni_fail_memory(err);
+        if (v->name.n || v->constant) continue;
+        v->name = sni_arena_printf(arena, "value_%d%s", (int)i, made.p);
+        if (!v->name.p) return sni_fail_memory(q->err);
     }
     return SN_OK;
 }
@@ -286,7 +303,7 @@ static sn_status open_base(sni_quantizer *q) {
     if (status == SN_OK) status = sni_store_new(first, 0, &q->store, q->err);
     if (status == SN_OK) status = sni_graph_clone(g, q->store, &q->base, q->err);
     sni_store_release(first);
-    if (status == SN_OK) status = name_values(q->base, q->err);
+    if (status == SN_OK) status = name_values(q);
     if (status == SN_OK) status = sni_q_copy(q, &again, q->err);
     if (status == SN_OK) status = sni_q_model(q, again, &q->plain, q->err);
     return status;

@@ -141,7 +141,7 @@ static sn_status find_ends(const sni_quantizer *q, sni_qlayer *l, char *from, ch
     SN_TRY(find_result(q, l, &result));
     sni_str x = g->values[l->x]->name, y = g->values[result]->name;
     bool bytes = takes_bytes(q, l, l->precision);
-    const char *suffix = bytes ? "_quantized" : "";
+    const char *suffix = bytes ? q->bytes_suffix : "";
     snprintf(from, size, "%.*s%s", (int)x.n, x.p, suffix);
     snprintf(to, size, "%.*s%s", (int)y.n, y.p, l->kind == SNI_Q_CONV ? suffix : "");
     return SN_OK;

@@ -64,10 +64,11 @@ typedef struct sni_qchoice {
 typedef struct sni_quantizer {
     const sn_model *model;
     sn_quantize_options o;
-    sn_samples samples; /* count 0: none */
-    sni_store *store;   /* of the base graph; its parent is the model's */
-    sni_graph *base;    /* cleaned up; ids have no gaps, nodes stand in order */
-    sn_model *plain;    /* the base graph as a model */
+    sn_samples samples;       /* count 0: none */
+    sni_store *store;         /* of the base graph; its parent is the model's */
+    sni_graph *base;          /* cleaned up; ids have no gaps, nodes stand in order */
+    sn_model *plain;          /* the base graph as a model */
+    const char *bytes_suffix; /* of the names of values that hold the bytes of others */
     sni_qlayer *layers;
     size_t n_layers;
     sni_observer **seen; /* by value: NULL: not observed */

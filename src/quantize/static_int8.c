@@ -21,10 +21,11 @@ static sn_status add_params(editing *e, const sni_qparams *p, int32_t ids[2]) {
     return sni_q_add_zero(e->g, e->q->activation, p->zero, &ids[1], e->err);
 }
 
-static sn_status name_bytes(sni_graph *g, int32_t value, int32_t bytes, sn_error *err) {
-    sni_str name = sni_arena_printf(&g->store->arena, "%.*s_quantized",
-                                    (int)g->values[value]->name.n, g->values[value]->name.p);
-    if (!name.p) return sni_fail_memory(err);
+static sn_status name_bytes(editing *e, int32_t value, int32_t bytes) {
+    sni_graph *g = e->g;
+    sni_str name = sni_arena_printf(&g->store->arena, "%.*s%s", (int)g->values[value]->name.n,
+                                    g->values[value]->name.p, e->q->bytes_suffix);
+    if (!name.p) return sni_fail_memory(e->err);
     g->values[bytes]->name = name;
     return SN_OK;
 }
@@ -35,7 +36,7 @@ static sn_status add_pair(editing *e, int32_t value, int32_t before, const sni_q
     int32_t in[3] = {value}, bytes;
     SN_TRY(add_params(e, p, in + 1));
     SN_TRY(sni_q_add_node(e->g, before, &(sni_qnode){"", "QuantizeLinear", in, 3}, &bytes, e->err));
-    SN_TRY(name_bytes(e->g, value, bytes, e->err));
+    SN_TRY(name_bytes(e, value, bytes));
     *first = e->g->values[bytes]->producer;
     in[0] = bytes;
     return sni_q_add_node(e->g, before, &(sni_qnode){"", "DequantizeLinear", in, 3}, out, e->err);
