@@ -248,6 +248,7 @@ static sn_status refuse_loss(const sni_quantizer *q, double got) {
 static sn_status refuse_all(const sni_quantizer *q, bool by_time, double got) {
     double loss, part;
     int at = 0;
+    sni_q_report_summary(q->report)->ns_after = 0; /* of nothing that there is */
     least_of(q, false, &loss, &at);
     if (!by_time || (q->o.max_loss >= 0 && loss > q->o.max_loss)) return refuse_loss(q, got);
     const sni_qlayer *l = least_of(q, true, &part, &at);
