@@ -30,10 +30,9 @@ bool cli_compress_part(const cli_args *args, const char *value, double *out) {
 
 int cli_compress_word(const cli_args *args, const char *value, const char *const *words) {
     cli_text all = {0};
-    for (int i = 0; words[i]; i++) {
+    for (int i = 0; words[i]; i++)
         if (strcmp(words[i], value) == 0) return i;
-        cli_text_addf(&all, "%s%s", i ? ", " : "", words[i]);
-    }
+    for (int i = 0; words[i]; i++) cli_text_addf(&all, "%s%s", i ? ", " : "", words[i]);
     cli_complain("%s: '%s' is none of %s", args->command->name, value, cli_text_str(&all));
     cli_text_free(&all);
     return -1;

@@ -103,11 +103,19 @@ static sn_status copy_observed(const sni_quantizer *q, const sni_qlayer *l, sn_q
     return SN_OK;
 }
 
+/* Why a layer stayed as it was, where that is known. */
+static const char *note_of(const sni_quantizer *q, const sni_qlayer *l) {
+    bool whole = q->o.to == SN_PRECISION_FP16 || q->o.to == SN_PRECISION_BF16;
+    if (l->note[0] || l->precision != SN_PRECISION_FLOAT || whole || q->pruning) return l->note;
+    if (q->o.to == SN_PRECISION_MIXED || l->can >> q->o.to & 1) return "";
+    return "it has no form of this precision";
+}
+
 static sn_status copy_layer(const sni_quantizer *q, const sni_qlayer *l, sn_quantize_report *r,
                             sn_quantize_layer *out) {
     sni_str name = sni_arena_str(&r->arena, sni_str_of(l->name));
     sni_str op = sni_arena_str(&r->arena, sni_str_of(l->op));
-    sni_str note = sni_arena_str(&r->arena, sni_str_of(l->note));
+    sni_str note = sni_arena_str(&r->arena, sni_str_of(note_of(q, l)));
     if (!name.p || !op.p || !note.p) return sni_fail_memory(q->err);
     sn_precision p = l->precision, made = p == SN_PRECISION_INT8_DYNAMIC ? SN_PRECISION_INT8 : p;
     *out = (sn_quantize_layer){.name = name.p,
