@@ -1,7 +1,7 @@
 """modules.py - the modules and which ones each may include.
 
 In src: base <- graph <- ops <- {model, opt, ep <- plan} <- exec <- api. cpu, the engine behind ep, sees
-ep and below; plan and api see it, too. quantize stands above api, beside nothing. codecs see base only; ort sees the public headers only, and its
+ep and below; plan and api see it, too. quantize stands above api. codecs see base only; ort sees the public headers only, and its
 one header that others may see is ort_abi.h, which stands alone. The program (cli) sees the public
 headers, its own, common and two headers of the server. The server sees the public headers, its own,
 common, base, and the protobuf reader and writer. common sees itself alone."""
