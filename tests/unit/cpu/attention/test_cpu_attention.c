@@ -88,12 +88,79 @@ static void multi_head_attention_matches(void **state) {
     }
 }
 
+typedef struct grouped {
+    int64_t batch, q_heads, kv_heads, queries, past, spare, head; /* spare: rows of the cache */
+} grouped;
+
+/* What a cache stores: the type of the queries, or integers with a scale for all or for each. */
+typedef enum storage { AS_QUERIES, BYTES, BYTES_BY_CHANNEL, PAIRS, PAIRS_BY_CHANNEL } storage;
+
+static void put_lengths(const grouped *g) {
+    int32_t lengths[8], total = (int32_t)(g->past + g->queries);
+    for (int b = 0; b < g->batch; b++) /* batches are filled to different lengths */
+        lengths[b] = total - 1 - (g->past > 1 && g->queries == 1 ? b : 0);
+    versus_tensor(&v, SN_INT32, 1, &g->batch, lengths);
+    versus_tensor(&v, SN_INT32, 1, (int64_t[]){1}, &total);
+}
+
+static void put_scales(const grouped *g, storage s) {
+    const bool each = s == BYTES_BY_CHANNEL || s == PAIRS_BY_CHANNEL;
+    float scales[512];
+    assert_true(g->kv_heads * g->head <= 512);
+    for (int i = 0; i < 512; i++)
+        scales[i] = (s == PAIRS || s == PAIRS_BY_CHANNEL ? 0.3f : 0.02f) * (1 + 0.001f * (float)i);
+    for (int i = 0; i < 2; i++)
+        versus_tensor(&v, SN_FLOAT32, each ? 3 : 1,
+                      each ? (int64_t[]){g->kv_heads, 1, g->head} : (int64_t[]){1}, scales);
+}
+
+static void grouped_case(const grouped *g, storage s, sn_dtype type) {
+    const bool bytes = s == BYTES || s == BYTES_BY_CHANNEL;
+    const sn_dtype cache = s == AS_QUERIES ? type : bytes ? SN_INT8 : SN_UINT8;
+    const int64_t row = cache == SN_UINT8 ? (g->head + 1) / 2 : g->head;
+    versus_start(&v, "com.microsoft", "GroupQueryAttention");
+    v.scale = 2;
+    for (int i = 0; i < 3; i++)
+        versus_tensor(&v, type, 3,
+                      (int64_t[]){g->batch, g->queries, (i ? g->kv_heads : g->q_heads) * g->head},
+                      NULL);
+    for (int i = 0; i < 2; i++)
+        versus_tensor(&v, cache, 4, (int64_t[]){g->batch, g->kv_heads, g->past + g->spare, row},
+                      NULL);
+    put_lengths(g);
+    if (s != AS_QUERIES) {
+        for (int i = 7; i < 12; i++) versus_without(&v);
+        put_scales(g, s);
+        const char *quant = s == BYTES || s == PAIRS ? "PER_TENSOR" : "PER_CHANNEL";
+        eval_attr(&v.e, sni_attr_of_string("k_quant_type", quant));
+        eval_attr(&v.e, sni_attr_of_string("v_quant_type", quant));
+        eval_attr(&v.e, sni_attr_of_int("kv_cache_bit_width", bytes ? 8 : 4));
+    }
+    eval_attr(&v.e, sni_attr_of_int("num_heads", g->q_heads));
+    eval_attr(&v.e, sni_attr_of_int("kv_num_heads", g->kv_heads));
+    versus_run(&v, 3, 2e-5);
+    assert_string_equal(v.impl, "attention_f32");
+}
+
+/* Caches in every type that they may be stored in, for decoding and for prompts. */
+static void stored_caches_match(void **state) {
+    (void)state;
+    static const grouped cases[] = {
+        {1, 1, 1, 1, 1, 0, 1},   {2, 4, 2, 1, 9, 3, 16},    {1, 8, 2, 1, 130, 7, 64},
+        {2, 8, 1, 1, 70, 0, 24}, {1, 2, 2, 5, 0, 0, 128},   {2, 3, 3, 3, 0, 0, 33},
+        {1, 6, 2, 2, 300, 1, 7}, {1, 4, 2, 40, 300, 0, 40}, {3, 2, 1, 1, 63, 0, 15},
+    };
+    static const sn_dtype types[] = {SN_FLOAT32, SN_FLOAT16, SN_BFLOAT16};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int s = AS_QUERIES; s <= PAIRS_BY_CHANNEL; s++)
+            for (int t = 0; t < 3; t++) grouped_case(&cases[i], (storage)s, types[t]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attention_matches),
-        cmocka_unit_test(caches_join),
-        cmocka_unit_test(scores_can_be_seen),
-        cmocka_unit_test(multi_head_attention_matches),
+        cmocka_unit_test(attention_matches),   cmocka_unit_test(caches_join),
+        cmocka_unit_test(scores_can_be_seen),  cmocka_unit_test(multi_head_attention_matches),
+        cmocka_unit_test(stored_caches_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
