@@ -105,16 +105,15 @@ INLINE void block_bytes(int bits, int rows, int64_t chunks, const uint8_t *data,
 
 /* What zero points take off the sums of a block's columns from `at` on. */
 INLINE void begin_block(const sni_lowbit *w, int rows, const uint8_t *zeros, int at,
-                        const int32_t *sum, words *acc) {
-    const int32_t middle = 1 << (w->bits - 1);
+                        const int32_t *start, words *acc) {
     if (w->zero == SNI_LOWBIT_BYTES) {
         words z = load_zeros(zeros, at);
         UNROLL
-        for (int r = 0; r < rows; r++) acc[r] = V(mullo_epi32)(z, V(set1_epi32)(-sum[r]));
+        for (int r = 0; r < rows; r++) acc[r] = V(mullo_epi32)(z, V(set1_epi32)(start[r]));
         return;
     }
     UNROLL
-    for (int r = 0; r < rows; r++) acc[r] = V(set1_epi32)(-middle * sum[r]);
+    for (int r = 0; r < rows; r++) acc[r] = V(set1_epi32)(start[r]);
 }
 
 INLINE vf to_floats(words v) {
@@ -129,9 +128,9 @@ INLINE vf join_slices(int slices, int rows, int r, const words *acc) {
     return f;
 }
 
-INLINE float join_sums(int slices, int rows, int r, const int32_t *sum) {
-    float f = (float)sum[r];
-    for (int s = 1; s < slices; s++) f = f * 256 + (float)sum[s * rows + r];
+INLINE float join_starts(int slices, int rows, int r, const int32_t *start) {
+    float f = (float)start[r];
+    for (int s = 1; s < slices; s++) f = f * 256 + (float)start[s * rows + r];
     return f;
 }
 
@@ -139,7 +138,7 @@ INLINE void bytes(int bits, int rows, int slices, const sni_lowbit *w, const uin
                   const sni_lowbit_left *left, float *to) {
     const int all = rows * slices;
     const int64_t chunks = w->block * bits / 32, blocks = w->blocks, units = w->block / 4 * all;
-    const int32_t *a = left->a, *sum = left->sum;
+    const int32_t *a = left->a, *start = left->start;
     const float *scale = left->scale;
     const int64_t per_block = (int64_t)(w->group_bytes / SNI_LOWBIT_SIDE);
     const uint8_t *ahead = panel;
@@ -156,20 +155,20 @@ INLINE void bytes(int bits, int rows, int slices, const sni_lowbit *w, const uin
         for (int h = 0; h < PARTS; h++) {
             const int at = h * LANES;
             words acc[MOST];
-            begin_block(w, all, of.zeros, at, sum, acc);
+            begin_block(w, all, of.zeros, at, start, acc);
             block_bytes(bits, all, chunks, of.data + at * 4, a, acc);
             vf s = load_scales(w, of.scales, at), z = splat(0);
             if (numbers_for_zeros)
-                z = load((const sni_unaligned_float *)(const void *)of.zeros + at) - middle;
+                z = load((const sni_unaligned_float *)(const void *)of.zeros + at) / middle - 1;
             UNROLL
             for (int r = 0; r < rows; r++) {
                 vf f = join_slices(slices, rows, r, acc);
-                if (numbers_for_zeros) f -= z * splat(join_sums(slices, rows, r, sum));
+                if (numbers_for_zeros) f += z * splat(join_starts(slices, rows, r, start));
                 y[h][r] += f * s * splat(scale[r]);
             }
         }
         a += units;
-        sum += all;
+        start += all;
         scale += rows;
     }
     UNROLL
