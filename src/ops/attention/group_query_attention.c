@@ -15,7 +15,7 @@
 typedef struct gqa_params {
     int64_t num_heads, kv_num_heads, do_rotary, interleaved, window, smooth, keep;
     int64_t bit_width;
-    int32_t k_quant, v_quant;
+    int32_t k_quant, v_quant; /* sni_kv_quant */
     float scale, softcap;
 } gqa_params;
 
@@ -37,7 +37,6 @@ enum {
 };
 enum { PRESENT_KEY = 1, PRESENT_VALUE, SCORES };
 enum { KEEP_NONE, KEEP_BEFORE_SOFTMAX, KEEP_AFTER_SOFTMAX };
-enum { QUANT_NONE, QUANT_TENSOR, QUANT_CHANNEL }; /* k_quant and v_quant */
 
 static sn_status gqa_prepare(void *params, sni_arena *arena, sn_error *err) {
     const gqa_params *p = params;
@@ -46,7 +45,7 @@ static sn_status gqa_prepare(void *params, sni_arena *arena, sn_error *err) {
         p->num_heads % p->kv_num_heads)
         return sni_fail(err, SN_INVALID_MODEL, "%" PRId64 " heads over %" PRId64, p->num_heads,
                         p->kv_num_heads);
-    if ((p->k_quant == QUANT_NONE) != (p->v_quant == QUANT_NONE))
+    if ((p->k_quant == SNI_KV_PLAIN) != (p->v_quant == SNI_KV_PLAIN))
         return sni_fail(err, SN_UNSUPPORTED, "one of keys and values is quantised");
     if (p->k_quant && p->bit_width != 4 && p->bit_width != 8)
         return sni_fail(err, SN_INVALID_MODEL, "kv_cache_bit_width is %" PRId64 ", not 4 or 8",
@@ -297,32 +296,14 @@ static sn_status apply_rotary(sni_kernel *k, sni_attention *a, const fill *f) {
     return rotate(k, a, &r, a->kv_heads, &a->k);
 }
 
-/* The scales of a cache of integers for each element of each head: of one tensor, or given so. */
-static sn_status read_scales(sni_kernel *k, const sni_attention *a, int input, int32_t quant,
-                             const float **out) {
-    const sni_tensor *given = sni_in(k, input);
-    int64_t all = a->kv_heads * a->head_size;
-    void *room = NULL;
-    if (quant == QUANT_NONE) return SN_OK;
-    if (given->count != (quant == QUANT_TENSOR ? 1 : all))
-        return SNI_KERNEL_FAIL(k, "input %d has %" PRId64 " scales, not %" PRId64, input,
-                               given->count, quant == QUANT_TENSOR ? 1 : all);
-    *out = given->data;
-    if (quant == QUANT_CHANNEL) return SN_OK;
-    SN_TRY(sni_scratch_matrix(k, a->kv_heads, a->head_size, sizeof(float), &room));
-    for (int64_t i = 0; i < all; i++) ((float *)room)[i] = *(const float *)given->data;
-    *out = room;
-    return SN_OK;
-}
-
 /* The new keys and values join the cache. */
 static sn_status join_cache(sni_kernel *k, sni_attention *a) {
     const gqa_params *p = k->params;
     const sni_tensor *past = sni_in(k, PAST_KEY);
     int64_t rows = past && past->dims[2] > a->total ? past->dims[2] : a->total;
     sni_append keys = {rows, a->before, a->q_length, a->head_size, NULL}, values = keys;
-    SN_TRY(read_scales(k, a, KEY_SCALE, p->k_quant, &keys.scale));
-    SN_TRY(read_scales(k, a, VALUE_SCALE, p->v_quant, &values.scale));
+    SN_TRY(sni_kv_scales(k, a, KEY_SCALE, (sni_kv_quant)p->k_quant, &keys.scale));
+    SN_TRY(sni_kv_scales(k, a, VALUE_SCALE, (sni_kv_quant)p->v_quant, &values.scale));
     SN_TRY(sni_attention_join_tensors(k, a, past, sni_out(k, PRESENT_KEY), &keys, &a->k));
     return sni_attention_join_tensors(k, a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
                                       &values, &a->v);
@@ -384,7 +365,6 @@ static sn_status gqa_ref(sni_kernel *k) {
 }
 
 #define FIELD(f) offsetof(gqa_params, f)
-#define QUANT_TYPES .text = "NONE", .choices = "NONE|PER_TENSOR|PER_CHANNEL"
 
 const sni_op sni_op_ms_GroupQueryAttention = {
     .name = "GroupQueryAttention",
@@ -410,8 +390,8 @@ const sni_op sni_op_ms_GroupQueryAttention = {
         {"smooth_softmax", SNI_ATTR_INT, FIELD(smooth)}, {"qk_output", SNI_ATTR_INT, FIELD(keep)},
         {"scale", SNI_ATTR_FLOAT, FIELD(scale)}, {"softcap", SNI_ATTR_FLOAT, FIELD(softcap)},
         {"kv_cache_bit_width", SNI_ATTR_INT, FIELD(bit_width)},
-        {"k_quant_type", SNI_ATTR_STRING, FIELD(k_quant), QUANT_TYPES},
-        {"v_quant_type", SNI_ATTR_STRING, FIELD(v_quant), QUANT_TYPES}),
+        {"k_quant_type", SNI_ATTR_STRING, FIELD(k_quant), SNI_KV_QUANT_TYPES},
+        {"v_quant_type", SNI_ATTR_STRING, FIELD(v_quant), SNI_KV_QUANT_TYPES}),
     .params_size = sizeof(gqa_params),
     .prepare = gqa_prepare,
     .infer = gqa_infer,

@@ -15,9 +15,10 @@ typedef struct sni_heads {
     int64_t batch, head, row;
     sn_dtype stored;    /* SN_UNDEFINED: the type that is computed with */
     const float *scale; /* (heads, size) of int8 and uint8; NULL: others */
-    const int32_t
-        *pages; /* row s is row s % page of page pages[s / page]; NULL: rows as they come */
-    int64_t page;
+    /* Row s of batch b is row s % page of page pages[b * batch_pages + s / page]; NULL: rows as
+     * they come. */
+    const int32_t *pages;
+    int64_t page, batch_pages;
 } sni_heads;
 
 /* (batches, heads, length, size), dense. */
@@ -35,7 +36,7 @@ static inline sni_heads sni_heads_inner(const void *data, int64_t length, int64_
 
 /* Position of row s of batch b's head h, in elements. */
 static inline int64_t sni_heads_at(const sni_heads *h, int64_t b, int64_t head, int64_t s) {
-    if (h->pages) s = (int64_t)h->pages[s / h->page] * h->page + s % h->page;
+    if (h->pages) s = (int64_t)h->pages[b * h->batch_pages + s / h->page] * h->page + s % h->page;
     return b * h->batch + head * h->head + s * h->row;
 }
 

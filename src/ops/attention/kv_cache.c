@@ -124,6 +124,23 @@ sn_status sni_kv_expand(sni_kernel *k, const sni_attention *a, int64_t size, sni
     return SN_OK;
 }
 
+sn_status sni_kv_scales(sni_kernel *k, const sni_attention *a, int input, sni_kv_quant quant,
+                        const float **out) {
+    const sni_tensor *given = sni_in(k, input);
+    const int64_t all = a->kv_heads * a->head_size, want = quant == SNI_KV_PER_TENSOR ? 1 : all;
+    void *room = NULL;
+    if (quant == SNI_KV_PLAIN) return SN_OK;
+    if (!given || given->count != want)
+        return SNI_KERNEL_FAIL(k, "input %d has %" PRId64 " scales, not %" PRId64, input,
+                               given ? given->count : 0, want);
+    *out = given->data;
+    if (quant == SNI_KV_PER_CHANNEL) return SN_OK;
+    SN_TRY(sni_scratch_matrix(k, a->kv_heads, a->head_size, sizeof(float), &room));
+    for (int64_t i = 0; i < all; i++) ((float *)room)[i] = *(const float *)given->data;
+    *out = room;
+    return SN_OK;
+}
+
 /* ---- Appending ---- */
 
 typedef struct joining {

@@ -11,6 +11,15 @@ static inline int64_t sni_kv_units(sn_dtype stored, int64_t size) {
     return stored == SN_UINT8 ? (size + 1) / 2 : size;
 }
 
+/* Which scales a cache of integers has; the order of choices of an attribute. */
+typedef enum sni_kv_quant { SNI_KV_PLAIN, SNI_KV_PER_TENSOR, SNI_KV_PER_CHANNEL } sni_kv_quant;
+#define SNI_KV_QUANT_TYPES .text = "NONE", .choices = "NONE|PER_TENSOR|PER_CHANNEL"
+
+/* The scales at `input` for each element of each head, as sni_heads has them; untouched if the
+ * cache is plain. */
+sn_status sni_kv_scales(sni_kernel *k, const sni_attention *a, int input, sni_kv_quant quant,
+                        const float **out);
+
 /* A row of floats in a type that sni_heads can have. `scale` (n) is that of integers: those are
  * rounded to nearest even, and saturate; a scale of 0 counts as 1. */
 void sni_kv_store(sn_dtype stored, const float *scale, const float *row, int64_t n, void *to);
