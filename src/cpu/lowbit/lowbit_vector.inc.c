@@ -225,7 +225,13 @@ INLINE vf weights(int bits, int at, words v, words flipped, const table *t) {
     return to_floats((words)top);
 }
 
-/* part[h][i][r] += products of a chunk, of which every other number goes to i = 1. With `shifted`,
+/* Sums that a row's products alternate between: two where a tile has too few to hide the latency of
+ * additions, one where two would not fit the registers. */
+INLINE int ways_of(int rows) {
+    return rows * PARTS >= 8 ? 1 : 2;
+}
+
+/* part[h][i][r] += products of a chunk, which take turns over i < ways_of(rows). With `shifted`,
  * numbers are less by t->less. */
 INLINE void chunk_floats(int bits, int rows, bool shifted, const uint8_t *data, const float *a,
                          const table *t, vf part[PARTS][2][MOST]) {
@@ -249,7 +255,7 @@ INLINE void chunk_floats(int bits, int rows, bool shifted, const uint8_t *data, 
         for (int r = 0; r < rows; r++) {
             vf x = splat(a[(4 * j + i) * rows + r]);
             UNROLL
-            for (int h = 0; h < PARTS; h++) add_product(&part[h][i & 1][r], x, q[h]);
+            for (int h = 0; h < PARTS; h++) add_product(&part[h][i % ways_of(rows)][r], x, q[h]);
         }
     }
 }
@@ -289,7 +295,11 @@ INLINE void floats(int bits, int rows, bool shifted, const sni_lowbit *w, const 
         for (int h = 0; h < PARTS; h++) {
             vf s = load_scales(w, of.scales, h * LANES);
             UNROLL
-            for (int r = 0; r < rows; r++) y[h][r] += (part[h][0][r] + part[h][1][r]) * s;
+            for (int r = 0; r < rows; r++) {
+                vf sum = part[h][0][r];
+                if (ways_of(rows) > 1) sum += part[h][1][r];
+                y[h][r] += sum * s;
+            }
         }
     }
     UNROLL
