@@ -24,7 +24,7 @@ typedef struct sni_choice {
 } sni_choice;
 
 /* Constants that one prepare has borrowed. */
-enum { SNI_MAX_BORROWS = 8 };
+enum { SNI_MAX_BORROWS = 12 };
 typedef struct sni_borrows {
     sni_borrow of[SNI_MAX_BORROWS];
     int count;

@@ -26,7 +26,7 @@ extern const sni_impl sni_cpu_qlinear_conv_nhwc;
 extern const sni_impl sni_cpu_matmul_integer, sni_cpu_qgemm, sni_cpu_matmul_integer_to_float;
 extern const sni_impl sni_cpu_dynamic_quantize_matmul;
 extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack;
-extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4;
+extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4, sni_cpu_qmoe;
 
 /* Lists that end with an entry without an operator. */
 extern const sni_impl sni_cpu_quantised[], sni_cpu_byte_tables[], sni_cpu_hooked[], sni_cpu_maps[],

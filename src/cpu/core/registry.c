@@ -57,6 +57,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_dynamic_quantize_matmul,
     &sni_cpu_matmul_nbits,
     &sni_cpu_matmul_bnb4,
+    &sni_cpu_qmoe,
     /* clang-format on */
 };
 
