@@ -163,6 +163,8 @@ struct sn_ep_host {
                         sn_error *err);
     /* Whether the run was cancelled or is past its time: return SN_CANCELLED. */
     bool (*stopping)(const sn_ep_call *call);
+    /* What a constant holds that `node` has given; false: it is no tensor. */
+    bool (*tensor)(const sn_value *value, sn_op_tensor *out);
 };
 
 /* ---- A provider ---------------------------------------------------------------------------- */

@@ -17,6 +17,13 @@
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTIONS_PROVIDER                                                              \
+    {OPT_PROVIDER, 0, "provider", "NAME[:N]",                                         \
+     "let a provider run what it can, on its device N; ,key=value for its settings, " \
+     "? behind it: do without if need be"},                                           \
+    {                                                                                 \
+        OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider"        \
+    }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -44,6 +51,7 @@ static const cli_option test_options[] = {
     OPTION_THREADS("1; 0: all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTIONS_PROVIDER,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -81,6 +89,7 @@ static const cli_option run_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -108,6 +117,7 @@ static const cli_option inspect_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
     END_OF_OPTIONS,
 };
 
@@ -134,6 +144,7 @@ static const cli_option bench_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -163,6 +174,7 @@ static const cli_option profile_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -269,6 +281,7 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
     END_OF_OPTIONS,
 };
 
@@ -280,6 +293,15 @@ static const char reduce_notes[] =
     "128 and the signal's number; the timeout is signal 14. Such as:\n"
     "\n"
     "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
+
+static const cli_option devices_options[] = {
+    OPTIONS_PROVIDER,
+    END_OF_OPTIONS,
+};
+
+static const char devices_notes[] =
+    "Lists the CPU and the devices of every provider: those of --provider-library, of folders in\n"
+    "SINTER_PROVIDER_PATH and of the installation. A device that cannot be used says why.";
 
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
@@ -379,6 +401,8 @@ const cli_command cli_commands[] = {
      "MODEL -o FILE -- COMMAND...", reduce_options, reduce_notes, cli_cmd_reduce},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
+    {"devices", "List what models can run on.", "", devices_options, devices_notes,
+     cli_cmd_devices},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
     {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,

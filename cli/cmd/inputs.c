@@ -53,6 +53,8 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.disabled_rule_count = m->disabled.count;
     options.cache_folder = m->cache;
     options.cache_limit = m->cache_limit;
+    options.providers = m->providers.uses;
+    options.provider_count = m->providers.count;
     options.log = m->log ? m->log : show_warning;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);

@@ -23,7 +23,8 @@ typedef struct cli_model_args {
     uint64_t cache_limit;   /* bytes; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
-    const char **files; /* values of -i */
+    co_providers providers; /* values of --provider */
+    const char **files;     /* values of -i */
     size_t file_count;
     cli_shape_arg *shapes;
     size_t shape_count;

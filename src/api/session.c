@@ -27,6 +27,7 @@ void sni_session_log(const sn_session *s, sn_log_level level, const char *text) 
  */
 static sn_status check_operators(const sni_graph *g, int depth, sn_error *err) {
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        if (sni_is_part(n)) continue;
         if (!n->op || (!n->op->ref && !n->op->body))
             return sni_fail(err, SN_UNSUPPORTED,
                             "node '%.*s': operator %.*s%s%.*s (opset %" PRId64 ") is not supported",
@@ -58,7 +59,8 @@ static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
 static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error *err) {
     enum { MAX_PATH_LENGTH = 4096 };
     char path[MAX_PATH_LENGTH];
-    if (!o->cache_folder || !sni_cache_path(s->model, o, path, sizeof path)) return SN_OK;
+    if (!o->cache_folder || o->provider_count || !sni_cache_path(s->model, o, path, sizeof path))
+        return SN_OK;
     s->kept = sni_cache_open(path, s->model);
     sni_session_log(s, SN_LOG_INFO, s->kept ? "found in the cache" : "not in the cache");
     if (s->kept) return SN_OK;
@@ -91,7 +93,13 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .portable = o->portable,
                                .deadline_ns = sni_deadline_in(o->prepare_limit_ns),
                                .memory_limit = (size_t)o->memory_limit};
+    if (s->engines.count) {
+        options.partition = sni_engines_partition;
+        options.partition_ctx = &s->engines;
+    }
     SN_TRY(sni_optimize(f->graph, &options, report, err));
+    SN_TRY(check_operators(f->graph, 0, err)); /* those that providers left */
+    sni_engines_connect(f->graph);
     if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);
@@ -159,7 +167,8 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     SN_TRY(keep_rules(s, o, err));
     SN_TRY(use_cache(s, o, err));
     const sn_model *source = s->kept ? s->kept : s->model;
-    SN_TRY(check_operators(source->model->graph, 0, err));
+    SN_TRY(sni_engines_open(&s->engines, o, err));
+    if (!s->engines.count) SN_TRY(check_operators(source->model->graph, 0, err));
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     set_choosing(&s->pool.choosing, source, &s->options);
@@ -190,6 +199,8 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     s->options = o;
     s->options.disabled_rules = NULL; /* the caller's; keep_rules() makes our own */
     s->options.cache_folder = NULL;
+    s->options.providers = NULL; /* they are open */
+    s->options.provider_count = 0;
     atomic_init(&s->cached, false);
     sn_status status = prepare(s, &o, err);
     if (status == SN_OK)
@@ -206,6 +217,7 @@ void sn_session_destroy(sn_session *session) {
     if (session->has_pool) sni_pool_free(&session->pool);
     sni_store_release(session->main.store);
     sni_store_release(session->open.store);
+    sni_engines_close(&session->engines);
     sn_model_destroy(session->kept);
     sn_model_destroy(session->model);
     pthread_mutex_destroy(&session->lock);
@@ -229,6 +241,10 @@ void sni_session_fill_cache(sn_session *s) {
 
 sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
+    if (session->engines.count)
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "a session with providers cannot be written as a compiled model; what "
+                        "providers compile is kept in cache_folder");
     return sni_compiled_write(session->model->model, session->main.program, write, ctx, err);
 }
 
@@ -238,5 +254,5 @@ uint64_t sn_session_trim(sn_session *session) {
     pthread_mutex_lock(&session->lock);
     if (session->open.program) sni_program_trim(session->open.program);
     pthread_mutex_unlock(&session->lock);
-    return sni_pool_trim(&session->pool);
+    return sni_pool_trim(&session->pool) + sni_engines_trim(&session->engines);
 }

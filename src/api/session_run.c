@@ -337,7 +337,7 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
     if (status == SN_OK) status = sni_model_watch(source->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count);
     for (int32_t i = 0; i < g->n_outputs; i++) sni_datum_clear(&c->out[i]);
-    sni_arena_free(&run.text);
+    sni_run_end(&run);
     return status;
 }
 
