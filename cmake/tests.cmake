@@ -168,6 +168,19 @@ file(GLOB OPS_CASES CONFIGURE_DEPENDS ${TESTS}/ops/*.txt)
 sinter_test(attack.operators attack ${TESTS}/ops/attack.py --every $<IF:$<BOOL:${SINTER_SANITIZE}>,31,1>
             ${PROJECT_BINARY_DIR}/attack $<TARGET_FILE:run_ops> ${OPS_CASES})
 
+# ---- Providers ----
+
+add_library(guarded MODULE ${TESTS}/provider/guarded.c)
+target_link_libraries(guarded PRIVATE sinter_shared Threads::Threads)
+add_library(threshold MODULE examples/provider/threshold.c)
+target_include_directories(threshold PRIVATE include)
+target_link_libraries(threshold PRIVATE m)
+foreach(library guarded threshold)
+  set_target_properties(${library} PROPERTIES C_VISIBILITY_PRESET hidden)
+  sinter_test_program(${library} ops unit conformance)
+endforeach()
+sinter_test(ops.provider ops run_ops --provider guarded $<TARGET_FILE:guarded> ${TESTS}/ops)
+
 # ---- What the program runs ----
 
 if(TARGET sinter_cli)

@@ -1,5 +1,6 @@
-/* run_ops.c FILE|FOLDER... - runs operator tests that are written as text; README.md has the
- * format. Every run is made without the optimiser and with all of it. The last line counts. */
+/* run_ops.c [--provider NAME LIBRARY] FILE|FOLDER... - runs operator tests that are written as
+ * text; README.md has the format. Every run is made without the optimiser and with all of it. The
+ * last line counts. */
 #include "compare.h"
 
 #include "model/text.h"
@@ -50,6 +51,7 @@ typedef struct test_case {
 
 static int passed, failed, skipped;
 static const char *export_to; /* NULL: run */
+static const char *provider;  /* of sessions; NULL: none */
 static const char header[] =
     "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 4, \"com.microsoft\" : 1]>\n";
 
@@ -256,6 +258,10 @@ static bool run_optimized(const test_case *c, int optimize, const sn_model *mode
     sn_session_options_init(&options, sizeof options);
     options.optimize = optimize;
     options.memory_limit = (uint64_t)1 << 30;
+    sn_provider_setting least = {"sinter.min_nodes", "1"};
+    sn_provider_use use = {.name = provider, .settings = &least, .setting_count = 1};
+    options.providers = &use;
+    options.provider_count = provider != NULL;
     sn_session *session = NULL;
     sn_error err;
     bool fine = true;
@@ -479,6 +485,14 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "--export") == 0) {
         export_to = argv[2];
         first = 3;
+    } else if (argc > 3 && strcmp(argv[1], "--provider") == 0) {
+        sn_error err = {0};
+        provider = argv[2];
+        first = 4;
+        if (sn_provider_load(argv[3], NULL, &err) != SN_OK) {
+            fprintf(stderr, "%s\n", err.message);
+            return 2;
+        }
     }
     for (int i = first; i < argc; i++) {
         struct dirent **names;

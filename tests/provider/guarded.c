@@ -181,6 +181,11 @@ static sn_status claim(sn_ep *ep, const sn_ep_graph *graph, sn_ep_claims *claims
     }
     for (size_t i = 0; i < n; i++) {
         bool odd = strcmp(ep->claim, "odd") == 0 && i % 2 == 0;
+        const char *type = host->node->node_type(host->node_at(graph, i));
+        if (strcmp(type, "ImageDecoder") == 0) {
+            host->refuse(claims, i, "the shared library has no decoders of pictures");
+            continue;
+        }
         if (strcmp(ep->claim, "none") == 0 || odd) {
             host->refuse(claims, i, "the test does not want it");
             continue;

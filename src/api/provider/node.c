@@ -50,8 +50,9 @@ static bool is_shape_arithmetic(const sni_graph *g, const sni_node *n, bool *siz
 }
 
 static const char *veto(const sni_graph *g, const sni_node *n, bool *sizes) {
-    if (n->n_subgraphs) return "its subgraphs are partitioned on their own";
     if (n->op && n->op->flags & SNI_OP_PART) return "another provider runs it";
+    if (sni_str_is(n->domain, "ai.sinter")) return "it is an operator of the engine's own";
+    if (n->n_subgraphs) return "its subgraphs are partitioned on their own";
     if (n->op && n->op->flags & SNI_OP_CUSTOM) return "it is a custom operator";
     if (is_shape_arithmetic(g, n, sizes)) return "shape arithmetic, which the planner works out";
     for (int32_t i = 0; i < n->n_in + n->n_out; i++) {

@@ -4,6 +4,7 @@
 #include "graph/convex.h"
 #include "graph/part.h"
 #include "ops/core/infer_graph.h"
+#include "ops/sinter/group.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,10 +229,15 @@ static sn_status ask_engine(sni_engines *engines, size_t index, sni_graph *g, in
     return status;
 }
 
+/* A subgraph that says what a node computes is not run. */
+static bool has_own_body(const sni_node *n) {
+    return sni_is_part(n) || sni_is_group(n);
+}
+
 static sn_status partition_at(sni_engines *engines, sni_graph *g, int depth, sn_error *err) {
     SN_TRY(sni_check_nesting(depth, err));
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
-        for (int32_t i = 0; i < n->n_subgraphs && !sni_is_part(n); i++)
+        for (int32_t i = 0; i < n->n_subgraphs && !has_own_body(n); i++)
             SN_TRY(partition_at(engines, n->subgraphs[i], depth + 1, err));
     for (size_t i = 0; i < engines->count; i++) SN_TRY(ask_engine(engines, i, g, depth, err));
     sni_graph_remove_dead_values(g);
@@ -250,10 +256,15 @@ sn_status sni_engines_partition(void *ctx, sni_graph *g, sn_error *err) {
 
 /* ---- Tensors from part to part ---- */
 
+/* Inference reads lists and numbers when shapes depend on them: the host needs their contents. */
+static bool may_tell_shapes(const sni_value *v) {
+    return v->type.kind != SN_KIND_TENSOR || !v->type.has_shape || v->type.rank < 2;
+}
+
 static void connect_output(const sni_graph *g, sni_provider_part *p, int32_t i,
                            const sni_value *v) {
     p->readers[i] = 0;
-    p->on_host[i] = false;
+    p->on_host[i] = !v || may_tell_shapes(v);
     for (int32_t u = 0; v && u < v->use_count; u++) {
         const sni_node *user = sni_graph_node(g, v->uses[u].node);
         const sni_provider_part *other = user && sni_is_part(user) ? user->params : NULL;
