@@ -192,6 +192,10 @@ if(TARGET sinter_cli)
   sinter_test(conformance.debian conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} debian)
   sinter_test(conformance.onnx conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} ${SHARED})
   sinter_needs(conformance.debian onnx)
+  sinter_test(provider "cli;unit" ${TESTS}/provider/test_provider.py ${PROGRAM}
+              $<TARGET_FILE:guarded> $<TARGET_FILE:threshold> $<TARGET_FILE:run_ops>)
+  sinter_test(conformance.provider conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} ${SHARED}
+              --provider-library $<TARGET_FILE:guarded> --provider guarded,sinter.min_nodes=1)
   sinter_test(conformance.levels levels ${TESTS}/onnx/levels.sh ${PROGRAM} ${SHARED})
   foreach(suite conformance-history:history contrib-cases:contrib models:models)
     string(REPLACE ":" ";" pair ${suite})

@@ -213,11 +213,6 @@ struct sn_ep_api {
     /* Returns when everything in the queue is done or has failed; nothing of it is in use then,
      * also after a failure. A queue that failed is freed. */
     sn_status (*wait)(sn_ep_queue *queue, sn_error *err);
-    /* A caller's device pointer as memory of this device; the caller keeps it alive. NULL: there is
-     * no such thing. */
-    sn_status (*wrap)(sn_ep *ep, void *pointer, uint64_t bytes, sn_ep_memory **out, sn_error *err);
-    /* The device pointer of memory, for callers that compute with it themselves; NULL: none. */
-    void *(*pointer)(sn_ep_memory *memory);
 };
 
 #if defined(_WIN32)

@@ -262,6 +262,7 @@ static const cli_option diff_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_PROVIDER,
     END_OF_OPTIONS,
 };
 
@@ -269,7 +270,9 @@ static const char diff_notes[] =
     "Runs the model twice on the same inputs and compares every value that both runs make under\n"
     "the same name, in the order of the first run: the first one that differs is where to look.\n"
     "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
-    "the number of float32 values between two. Exit code 1: something differs.\n"
+    "the number of float32 values between two. Exit code 1: something differs. With --provider "
+    "the\n"
+    "first run is on the CPU alone.\n"
     "\n"
     "With --against the second run is that of another library with ONNX Runtime's interface, such "
     "as\n"
@@ -281,7 +284,6 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
-    OPTIONS_PROVIDER,
     END_OF_OPTIONS,
 };
 
@@ -314,6 +316,7 @@ static const cli_option serve_options[] = {
     {OPT_METRICS, 0, "metrics", "PORT", "port of /metrics (default: 8002; off: none)"},
     {OPT_HOST, 0, "host", "ADDRESS", "numeric address to listen on (default: 127.0.0.1)"},
     {OPT_MODEL, 0, "model", "NAME", "load only this model at the start; may be repeated"},
+    OPTIONS_PROVIDER,
     {OPT_EXPLICIT, 0, "explicit", NULL, "load nothing but what --model or a request names"},
     {OPT_POLL, 0, "poll", "S",
      "look at the folder again every S seconds (default: on SIGHUP only)"},

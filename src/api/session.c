@@ -169,6 +169,10 @@ static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *e
     const sn_model *source = s->kept ? s->kept : s->model;
     SN_TRY(sni_engines_open(&s->engines, o, err));
     if (!s->engines.count) SN_TRY(check_operators(source->model->graph, 0, err));
+    if (s->engines.count && source->is_compiled)
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "a compiled model runs on the CPU that it was made for; providers take the "
+                        "model itself");
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     set_choosing(&s->pool.choosing, source, &s->options);

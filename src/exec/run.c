@@ -146,9 +146,10 @@ static sni_run_extra *host_extra(const sni_kernel *k) {
     return &a->run->extra;
 }
 
-static bool host_watched(const sni_kernel *k) {
+static unsigned host_watched(const sni_kernel *k) {
     const activation *a = k->host_ctx;
-    return a->run->on_step != NULL;
+    return (a->run->on_step ? SNI_WATCHES_STEPS : 0u) |
+           (a->run->on_value ? SNI_WATCHES_VALUES : 0u);
 }
 
 /* A transfer is told as a step inside the one under way. */

@@ -8,6 +8,7 @@
  *     compile.c    a part as an ONNX model, compiled or not
  *     memory.c     device memory and queues, kept from run to run
  *     run.c        a run of a part
+ *     resident.c   tensors that stay on a device from part to part
  *
  * The CPU engine stands at the end of every list: it takes what is left, node by node, in
  * plan/partition.c, and costs nothing here. */
@@ -188,6 +189,22 @@ typedef struct sni_compile {
     sni_arena *arena; /* of working memory */
 } sni_compile;
 sn_status sni_compile_part(const sni_compile *c, sni_provider_part **out, sn_error *err);
+
+/* A tensor of the run under way that is on a device (resident.c). */
+typedef struct sni_resident {
+    const void *address; /* on the host */
+    size_t bytes;
+    sni_engine *engine;
+    sni_device_block *block;
+    int32_t left; /* parts that have not read it yet */
+    struct sni_resident *next;
+} sni_resident;
+
+sni_resident *sni_resident_find(const sni_kernel *k, const sni_engine *engine, const sni_tensor *t);
+/* Keeps a copy of *wanted, and its block, until the last part has read it or the run is over. */
+sn_status sni_resident_add(const sni_kernel *k, const sni_resident *wanted);
+/* A part has read it: the last one frees it. */
+void sni_resident_leave(const sni_kernel *k, sni_resident *x);
 
 /* sni_part_params.run */
 sn_status sni_part_run(sni_kernel *k);

@@ -1,8 +1,7 @@
 /* run.c - a run of a part: its tensors on the way to the provider and back.
  *
  * Where the provider has memory of its own, each tensor gets a block there. What another part of
- * the same engine reads stays in its block; the run keeps a list of such tensors, found by the
- * address that the plan has given them on the host, where nobody looks. */
+ * the same engine reads stays in its block (resident.c). */
 #include "api/provider/provider.h"
 
 #include "base/clock.h"
@@ -10,20 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* A tensor of the run under way that is on a device. */
-typedef struct resident {
-    const void *address; /* on the host */
-    size_t bytes;
-    sni_engine *engine;
-    sni_device_block *block;
-    int32_t left; /* parts that have not read it yet */
-    struct resident *next;
-} resident;
-
-typedef struct residents {
-    resident *first;
-} residents;
 
 /* One call of a part. */
 typedef struct part_run {
@@ -35,7 +20,7 @@ typedef struct part_run {
     bool *ready;                 /* by output: it has its shape and memory */
     sni_device_block **in_block; /* by input; NULL: resident, or on the host */
     sni_device_block **out_block;
-    resident **read; /* by input: where it is resident; NULL: it is not */
+    sni_resident **read; /* by input: where it is resident; NULL: it is not */
     sni_device_block *scratch;
     sni_part_shapes *shapes;
     sn_ep_queue *queue;
@@ -46,70 +31,16 @@ static const sn_ep_api *api_of(const part_run *r) {
     return &r->part->engine->provider->api;
 }
 
-/* ---- Tensors on the device ---- */
+/* ---- Who looks on ---- */
 
-static void free_residents(void *state) {
-    residents *all = state;
-    for (resident *x = all->first, *next; x; x = next) {
-        next = x->next;
-        sni_engine_free(x->engine, x->block);
-        free(x);
-    }
-    free(all);
-}
-
-static residents *residents_of(const sni_kernel *k) {
-    sni_run_extra *extra = k->host->extra ? k->host->extra(k) : NULL;
-    if (!extra) return NULL;
-    if (!extra->state) {
-        extra->state = calloc(1, sizeof(residents));
-        extra->free = free_residents;
-    }
-    return extra->state;
-}
-
-static resident *find_resident(const part_run *r, const sni_tensor *t) {
-    const residents *all = residents_of(r->k);
-    size_t bytes = sni_tensor_bytes(t);
-    for (resident *x = all ? all->first : NULL; x && bytes; x = x->next)
-        if (x->address == t->data && x->bytes == bytes && x->engine == r->part->engine) return x;
-    return NULL;
-}
-
-/* Forgets a tensor that its last part has read. */
-static void leave(const part_run *r, resident *x) {
-    residents *all = residents_of(r->k);
-    if (--x->left > 0) return;
-    resident **at = &all->first;
-    while (*at != x) at = &(*at)->next;
-    *at = x->next;
-    sni_engine_free(x->engine, x->block);
-    free(x);
-}
-
-/* Keeps an output's block for the parts that read it. */
-static sn_status stay(part_run *r, int32_t i) {
-    residents *all = residents_of(r->k);
-    resident *x = calloc(1, sizeof *x);
-    if (!x || !all) {
-        free(x);
-        return sni_fail_memory(r->k->err);
-    }
-    *x = (resident){.address = r->made[i].data,
-                    .bytes = sni_tensor_bytes(&r->made[i]),
-                    .engine = r->part->engine,
-                    .block = r->out_block[i],
-                    .left = r->part->readers[i],
-                    .next = all->first};
-    all->first = x;
-    r->out_block[i] = NULL;
-    return SN_OK;
+static bool is_watched(const part_run *r, unsigned how) {
+    return r->queue && r->k->host->watched && (r->k->host->watched(r->k) & how);
 }
 
 /* Whether an output goes from part to part without a visit to the host. */
 static bool stays_away(const part_run *r, int32_t i) {
     return sni_engine_has_memory(r->part->engine) && r->part->readers[i] > 0 &&
-           !r->part->on_host[i] && r->made[i].count > 0;
+           !r->part->on_host[i] && r->made[i].count > 0 && !is_watched(r, SNI_WATCHES_VALUES);
 }
 
 /* ---- Calls of the provider ---- */
@@ -248,7 +179,7 @@ static sn_status put_input(part_run *r, int32_t i) {
     if (!t) return sni_fail(r->k->err, SN_INTERNAL, "input %d is no tensor", (int)i);
     r->in[i] = host_tensor(t);
     if (!sni_engine_has_memory(r->part->engine)) return SN_OK;
-    r->read[i] = find_resident(r, t);
+    r->read[i] = sni_resident_find(r->k, r->part->engine, t);
     if (r->read[i]) {
         r->in[i] = device_tensor(t, r->read[i]->block);
         return SN_OK;
@@ -259,10 +190,6 @@ static sn_status put_input(part_run *r, int32_t i) {
     return copy(r, &from, &r->in[i], "copying to the device");
 }
 
-static bool is_watched(const part_run *r) {
-    return r->queue && r->k->host->watched && r->k->host->watched(r->k);
-}
-
 static void tell(const part_run *r, const char *what, uint64_t start, uint64_t bytes) {
     if (!bytes) return;
     sni_transfer t = {what, r->part->params.provider, start, bytes};
@@ -270,7 +197,7 @@ static void tell(const part_run *r, const char *what, uint64_t start, uint64_t b
 }
 
 static sn_status put_inputs(part_run *r) {
-    uint64_t start = is_watched(r) ? sni_now_ns() : 0, bytes = 0;
+    uint64_t start = is_watched(r, SNI_WATCHES_STEPS) ? sni_now_ns() : 0, bytes = 0;
     for (int32_t i = 0; i < r->part->n_in; i++) {
         SN_TRY(put_input(r, i));
         if (r->in_block[i]) bytes += r->in[i].bytes;
@@ -351,7 +278,7 @@ sn_status sni_ep_output(sn_ep_call *call, size_t index, int rank, const int64_t 
 }
 
 static sn_status get_outputs(part_run *r) {
-    uint64_t start = is_watched(r) ? sni_now_ns() : 0, bytes = 0;
+    uint64_t start = is_watched(r, SNI_WATCHES_STEPS) ? sni_now_ns() : 0, bytes = 0;
     for (int32_t i = 0; i < r->part->n_out; i++) {
         if (!r->ready[i])
             return sni_fail(r->k->err, SN_BAD_DATA, "it did not make output %d", (int)i);
@@ -433,6 +360,18 @@ static sn_status get_scratch(part_run *r) {
     return s->host ? SN_OK : SN_NO_MEMORY;
 }
 
+/* Keeps an output's block for the parts that read it. */
+static sn_status stay(part_run *r, int32_t i) {
+    sni_resident x = {.address = r->made[i].data,
+                      .bytes = sni_tensor_bytes(&r->made[i]),
+                      .engine = r->part->engine,
+                      .block = r->out_block[i],
+                      .left = r->part->readers[i]};
+    SN_TRY(sni_resident_add(r->k, &x));
+    r->out_block[i] = NULL;
+    return SN_OK;
+}
+
 static sn_status call_provider(part_run *r) {
     sn_error told = {0};
     const sn_ep_api *api = api_of(r);
@@ -445,13 +384,13 @@ static sn_status call_provider(part_run *r) {
     sn_status status =
         api->run(r->part->program, r->shapes ? r->shapes->ready : NULL, r->queue, &r->call, &told);
     if (status != SN_OK) return failed(r, status, &told, "running it");
-    if (is_watched(r)) SN_TRY(wait_queue(r));
+    if (is_watched(r, SNI_WATCHES_STEPS)) SN_TRY(wait_queue(r));
     SN_TRY(get_outputs(r));
     for (int32_t i = 0; i < r->part->n_out; i++)
         if (r->out_block[i] && r->part->readers[i] && r->made[i].count && sni_out(r->k, i))
             SN_TRY(stay(r, i));
     for (int32_t i = 0; i < r->part->n_in; i++)
-        if (r->read[i]) leave(r, r->read[i]);
+        if (r->read[i]) sni_resident_leave(r->k, r->read[i]);
     return SN_OK;
 }
 
@@ -472,12 +411,12 @@ static sn_status bring_here(sni_kernel *k, sni_provider_part *part) {
     SN_TRY(sni_engine_queue(part->engine, &r.queue, k->err));
     for (int32_t i = 0; i < part->n_in && status == SN_OK; i++) {
         const sni_tensor *t = sni_in(k, i);
-        resident *x = t ? find_resident(&r, t) : NULL;
+        sni_resident *x = t ? sni_resident_find(k, part->engine, t) : NULL;
         if (!x) continue;
         sn_ep_tensor from = device_tensor(t, x->block), to = host_tensor(t);
         status = copy(&r, &from, &to, "copying to the host");
         if (status == SN_OK) status = wait_queue(&r);
-        if (status == SN_OK) leave(&r, x);
+        if (status == SN_OK) sni_resident_leave(k, x);
     }
     close_run(&r, status == SN_OK);
     return status;

@@ -401,6 +401,11 @@ typedef struct sni_transfer {
     uint64_t start_ns, bytes;
 } sni_transfer;
 
+enum {
+    SNI_WATCHES_STEPS = 1, /* somebody is told of steps, transfers among them */
+    SNI_WATCHES_VALUES = 2 /* somebody is shown every value: it must be on the host */
+};
+
 /* What the engine does for a kernel; exec implements it. Kernels use the functions below instead.
  */
 typedef struct sni_host {
@@ -412,7 +417,7 @@ typedef struct sni_host {
                           sni_datum *out, int n_out);
     int (*prefetch)(const sni_kernel *k, sni_span *spans);
     sni_run_extra *(*extra)(const sni_kernel *k); /* of the run; NULL: there is no run */
-    bool (*watched)(const sni_kernel *k);         /* somebody wants to be told of transfers */
+    unsigned (*watched)(const sni_kernel *k);     /* who looks on: SNI_WATCHES_... */
     void (*transfer)(const sni_kernel *k, const sni_transfer *t); /* one is over */
 } sni_host;
 

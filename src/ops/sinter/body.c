@@ -54,7 +54,8 @@ static void set_inputs(const sni_graph *g, const sni_node *n, const facts *f, sn
     }
 }
 
-static sn_status infer_member(const sni_infer *c, const sni_graph *g, const sni_node *n, facts *f) {
+static sn_status infer_member(const sni_infer *c, const sni_graph *g, const sni_node *n,
+                              const char *what, facts *f) {
     sni_infer m = {.op = n->op,
                    .node = n,
                    .params = n->params,
@@ -68,7 +69,7 @@ static sn_status infer_member(const sni_infer *c, const sni_graph *g, const sni_
     if (!c->known) m.known = NULL;
     sn_status status = sni_infer_call(&m);
     if (status != SN_OK)
-        return sni_fail_context(c->err, status, "%.*s of the body", SNI_FMT(n->type));
+        return sni_fail_context(c->err, status, "%.*s of the %s", SNI_FMT(n->type), what);
     for (int32_t i = 0; i < n->n_out; i++) {
         if (n->out[i] == SNI_NO_ID) continue;
         f->types[n->out[i]] = m.out[i];
@@ -78,7 +79,8 @@ static sn_status infer_member(const sni_infer *c, const sni_graph *g, const sni_
     return SN_OK;
 }
 
-sn_status sni_infer_body(const sni_infer *c, const sni_graph *body, sni_type **out) {
+sn_status sni_infer_body(const sni_infer *c, const sni_graph *body, const char *what,
+                         sni_type **out) {
     facts f = {.types = SNI_NEW_ARRAY(c->arena, sni_type, body->value_count),
                .known = SNI_NEW_ARRAY(c->arena, const sni_tensor *, body->value_count),
                .dims = SNI_NEW_ARRAY(c->arena, const sni_dim *, body->value_count),
@@ -96,7 +98,7 @@ sn_status sni_infer_body(const sni_infer *c, const sni_graph *body, sni_type **o
     }
     for (const sni_node *n = sni_graph_first(body); n; n = sni_graph_next(body, n)) {
         if (n->op)
-            SN_TRY(infer_member(c, body, n, &f));
+            SN_TRY(infer_member(c, body, n, what, &f));
         else
             take_declared(body, n, &f);
     }

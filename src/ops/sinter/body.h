@@ -5,8 +5,10 @@
 #include "ops/core/op.h"
 
 /* Types of all values of a body by id, for the types of the node's inputs, in the context's arena.
- * Members have no subgraphs. Those of unknown operators keep the sizes that they are declared with.
+ * Members have no subgraphs. `what` is what messages call it. Those of unknown operators keep the
+ * sizes that they are declared with.
  */
-sn_status sni_infer_body(const sni_infer *c, const sni_graph *body, sni_type **out);
+sn_status sni_infer_body(const sni_infer *c, const sni_graph *body, const char *what,
+                         sni_type **out);
 
 #endif

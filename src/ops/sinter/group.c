@@ -41,7 +41,7 @@ static sn_status group_infer(sni_infer *c) {
     const sni_graph *g = NULL;
     sni_type *types = NULL;
     SN_TRY(check_body(c, &g));
-    SN_TRY(sni_infer_body(c, g, &types));
+    SN_TRY(sni_infer_body(c, g, "group", &types));
     for (int i = 0; i < c->n_out; i++) SN_TRY(sni_infer_set_full_type(c, i, &types[g->outputs[i]]));
     return SN_OK;
 }
@@ -78,7 +78,7 @@ static sn_status infer_call(group_call *c, sni_type **types) {
                        .symbols = c->symbols,
                        .arena = &c->arena,
                        .err = k->err};
-    return sni_infer_body(&infer, c->body, types);
+    return sni_infer_body(&infer, c->body, "group", types);
 }
 
 /* Gives every value of the body its shape, and those that members make memory. */

@@ -9,7 +9,7 @@ static sn_status part_infer(sni_infer *c) {
     const sni_graph *g = c->node->n_subgraphs ? c->node->subgraphs[0] : NULL;
     if (!g || g->n_inputs != c->n_in || g->n_outputs != c->n_out)
         return SNI_INFER_FAIL(c, "its body has other inputs or outputs");
-    SN_TRY(sni_infer_body(c, g, &types));
+    SN_TRY(sni_infer_body(c, g, "part", &types));
     for (int i = 0; i < c->n_out; i++) SN_TRY(sni_infer_set_full_type(c, i, &types[g->outputs[i]]));
     return SN_OK;
 }
