@@ -98,8 +98,10 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
         options.partition_ctx = &s->engines;
     }
     SN_TRY(sni_optimize(f->graph, &options, report, err));
-    SN_TRY(check_operators(f->graph, 0, err)); /* those that providers left */
-    sni_engines_connect(f->graph);
+    if (s->engines.count) {
+        SN_TRY(check_operators(f->graph, 0, err)); /* those that providers left */
+        sni_engines_connect(f->graph);
+    }
     if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);

@@ -4,11 +4,14 @@ what fails, and that a failure at any call is an error that names provider and p
 GUARDED is tests/provider/guarded.c, THRESHOLD examples/provider/threshold.c; RUN_OPS writes models
 as ONNX files."""
 
+import http.client
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM, GUARDED, THRESHOLD, RUN_OPS = sys.argv[1:5]
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -209,7 +212,68 @@ def test_example():
     check("Part by threshold 'c'" in out, "the example's setting", out)
 
 
-for test in (test_devices, test_names, test_libraries, test_claims, test_failures, test_cache, test_example):
+def test_types_and_shapes():
+    model = model_of("half", """half (float16[n] x) => (float16[n] y) { a = Sigmoid (x) b = Mul (a, x) y = Neg (b) }
+""")
+    code, out, err = sinter("inspect", "-s", "plan", model)
+    check("Cast" in out, "the CPU widens float16", out)
+    code, out, err = sinter("inspect", "-s", "plan", model, "--provider-library", GUARDED, "--provider", "guarded")
+    check("Cast" not in out and "1 steps" in out, "a provider gets float16 as it is", out)
+    code, out, err = sinter("bench", model, "--shapes", "n=1;n=50;n=9", "-n", "4", "--provider-library", GUARDED,
+                            "--provider", "guarded,sinter.shapes=1")
+    check(code == 0, "shapes in turn", err)
+    model = model_of("sizes", """sizes (float[n, 6] x) => (float[m, 3] y) <int64[1] three = {3}, int64[1] minus = {-1}> {
+    a = Sin (x)
+    s = Shape (a)
+    n = Gather (s, minus)
+    k = Concat <axis = 0> (minus, three)
+    b = Reshape (a, k)
+    y = Exp (b)
+}
+""")
+    code, out, err = sinter("inspect", "-s", "plan", model, "--provider-library", GUARDED, "--provider",
+                            "guarded,sinter.min_nodes=1", "--dim", "n=4")
+    check("1 steps" in out and "float32[8,3]" in out and "dynamic" not in out, "shapes behind a part are known", out)
+
+
+def test_server():
+    folder = os.path.join(WORK, "models", "digits")
+    os.makedirs(os.path.join(folder, "1"))
+    os.symlink(MODEL, os.path.join(folder, "1", "model.onnx"))
+    body = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8],
+                                   "data": [i / 64 for i in range(64)]}]})
+    answers = []
+    for config in ("{}", '{"parameters": {"sinter_providers": {"string_value": "guarded:0,claim=parts"}}}',
+                   '{"parameters": {"sinter_providers": {"string_value": "nobody"}}}'):
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            f.write(config)
+        server = subprocess.Popen([PROGRAM, "serve", os.path.dirname(folder), "--http", "0", "--metrics", "off",
+                                   "--provider-library", GUARDED], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        try:
+            port = re.search(r":(\d+)", server.stdout.readline()).group(1)
+            connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            for _ in range(200):
+                connection.request("GET", "/v2/health/ready")
+                ready = connection.getresponse()
+                ready.read()
+                if ready.status == 200:
+                    break
+                time.sleep(0.05)
+            connection.request("POST", "/v2/models/digits/infer", body)
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.read().decode()))
+        finally:
+            server.terminate()
+            errors = server.communicate()[1]
+    check(answers[0][0] == 200 and answers[1][0] == 200 and
+          same(*(re.search(r'"data":(\[.*?\])', a[1]).group(1) for a in answers[:2])), "a served model", *map(str, answers))
+    check(answers[2][0] != 200 and "no provider 'nobody'" in errors, "a served model without its provider",
+          str(answers[2]), errors)
+
+
+for test in (test_devices, test_names, test_libraries, test_claims, test_failures, test_cache, test_example, test_types_and_shapes,
+             test_server):
     test()
     print(test.__name__, flush=True)
 print("failures:", failures)
