@@ -17,12 +17,11 @@
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
-#define OPTIONS_PROVIDER                                                              \
-    {OPT_PROVIDER, 0, "provider", "NAME[:N]",                                         \
-     "let a provider run what it can, on its device N; ,key=value for its settings, " \
-     "? behind it: do without if need be"},                                           \
-    {                                                                                 \
-        OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider"        \
+#define OPTIONS_PROVIDER                                                       \
+    {OPT_PROVIDER, 0, "provider", "NAME[:N]",                                  \
+     "run what it can on a provider's device N; may be repeated"},             \
+    {                                                                          \
+        OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider" \
     }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
