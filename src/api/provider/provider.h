@@ -157,7 +157,7 @@ sn_status sni_ask(sni_engine *e, const sn_ep_graph *graph, sn_ep_claims *out, sn
 /* ---- Parts ---- */
 
 typedef struct sni_part_shapes { /* a program made ready for sets of input shapes */
-    int64_t *dims;               /* of all inputs, one after the other */
+    int64_t *dims;               /* rank and sizes of each input, one after the other */
     sn_ep_ready *ready;
     uint64_t scratch;
     int users;

@@ -88,9 +88,11 @@ static sn_status copy(part_run *r, const sn_ep_tensor *from, const sn_ep_tensor 
 
 static bool same_dims(const part_run *r, const sni_part_shapes *s) {
     size_t at = 0;
-    for (int32_t i = 0; i < r->part->n_in; i++)
+    for (int32_t i = 0; i < r->part->n_in; i++) {
+        if (s->dims[at++] != r->in[i].rank) return false;
         for (int a = 0; a < r->in[i].rank; a++)
             if (s->dims[at++] != r->in[i].dims[a]) return false;
+    }
     return true;
 }
 
@@ -118,7 +120,7 @@ static void drop_shapes(part_run *r) {
 static sn_status new_shapes(part_run *r, sni_part_shapes **out) {
     sn_error told = {0};
     size_t count = 1, at = 0;
-    for (int32_t i = 0; i < r->part->n_in; i++) count += (size_t)r->in[i].rank;
+    for (int32_t i = 0; i < r->part->n_in; i++) count += (size_t)r->in[i].rank + 1;
     sni_part_shapes *s = calloc(1, sizeof *s);
     int64_t *dims = calloc(count, sizeof *dims);
     if (!s || !dims) {
@@ -127,8 +129,10 @@ static sn_status new_shapes(part_run *r, sni_part_shapes **out) {
         return sni_fail_memory(r->k->err);
     }
     s->dims = dims;
-    for (int32_t i = 0; i < r->part->n_in; i++)
+    for (int32_t i = 0; i < r->part->n_in; i++) {
+        dims[at++] = r->in[i].rank;
         for (int a = 0; a < r->in[i].rank; a++) dims[at++] = r->in[i].dims[a];
+    }
     sn_status status =
         api_of(r)->prepare(r->part->program, &r->call, &s->scratch, &s->ready, &told);
     if (status != SN_OK) {
