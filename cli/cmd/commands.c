@@ -17,6 +17,8 @@
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTION_STRICT \
+    { OPT_STRICT, 0, "strict", NULL, "refuse what the specification forbids instead of warning" }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -81,6 +83,7 @@ static const cli_option run_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -108,6 +111,7 @@ static const cli_option inspect_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -134,6 +138,7 @@ static const cli_option bench_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -163,6 +168,7 @@ static const cli_option profile_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -269,6 +275,7 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 

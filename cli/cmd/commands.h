@@ -14,6 +14,7 @@ enum {
     OPT_OPTIMIZE,
     OPT_DISABLE_RULE,
     OPT_OP_LIBRARY,
+    OPT_STRICT,
     OPT_VERBOSE,
     OPT_RTOL,
     OPT_ATOL,

@@ -62,6 +62,14 @@ static int64_t newest_opset(sni_str domain) {
     return sni_str_is(domain, "ai.onnx.ml") ? SNI_NEWEST_ML_OPSET : INT16_MAX;
 }
 
+/* Opset 0 has no operators. Some exporters import it beside the one they mean, or for domains that
+ * the graph does not use. */
+static sn_status tolerate_zero(sni_importer *imp, const sni_opset *o) {
+    return sni_store_tolerate(imp->store, (sni_str){0}, imp->err,
+                              "opset 0 of domain '%.*s' is imported, which has no operators",
+                              SNI_FMT(o->domain));
+}
+
 sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size_t *n) {
     sni_opset o = {.domain = {"", 0}};
     sni_field f;
@@ -71,6 +79,7 @@ sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size
     }
     SN_TRY(w->status);
     o.domain = sni_import_domain(o.domain);
+    if (o.version == 0) return tolerate_zero(imp, &o);
     if (o.version < 1 || o.version > newest_opset(o.domain))
         return sni_fail(imp->err, SN_UNSUPPORTED,
                         "opset %" PRId64 " of domain '%.*s' is not supported (1 to %" PRId64
@@ -212,6 +221,7 @@ sn_status sni_model_import(const unsigned char *bytes, size_t size, sni_store *s
                            const sni_import_options *options, sni_model **out, sn_error *err) {
     sni_importer imp = {.store = store, .err = err};
     if (options) imp.options = *options;
+    store->strict = imp.options.strict;
     imp.grows = imp.options.memory_limit == 0;
     store->arena.limit = imp.grows ? heap_limit(size) : (size_t)imp.options.memory_limit;
     sni_wire w;
