@@ -127,12 +127,14 @@ OrtStatusPtr ort_ReadOpAttr(const OrtOpAttr *op_attr, OrtOpAttrType type, void *
     if (op_attr->type != type)
         return ort_fail(ORT_INVALID_ARGUMENT, "attribute '%s' is of type %d, not %d", op_attr->name,
                         (int)op_attr->type, (int)type);
-    *out = op_attr->size;
-    if (len < op_attr->size || !data)
+    /* A text is kept with its end, which does not count. */
+    size_t size = type == ORT_OP_ATTR_STRING ? op_attr->size - 1 : op_attr->size;
+    *out = size;
+    if (len < size || (!data && size))
         return ort_fail(ORT_INVALID_ARGUMENT,
                         "attribute '%s' takes %zu bytes and there is room for %zu", op_attr->name,
-                        op_attr->size, data ? len : 0);
-    if (op_attr->size) memcpy(data, op_attr->data, op_attr->size);
+                        size, data ? len : 0);
+    if (size) memcpy(data, op_attr->data, size);
     return NULL;
 }
 
@@ -210,9 +212,9 @@ OrtStatusPtr ort_ShapeInferContext_SetOutputTypeShape(const OrtShapeInferContext
     NEED(info);
     sn_error err;
     int rank = info->has_shape ? info->rank : -1;
-    if (sn_operators_api()->infer_output(context->call, index, ort_dtype_in(info->type), rank,
-                                         info->dims, (const char *const *)info->symbols,
-                                         &err) != SN_OK)
+    /* The element type stays what the operator declares. */
+    if (sn_operators_api()->infer_output(context->call, index, SN_UNDEFINED, rank, info->dims,
+                                         (const char *const *)info->symbols, &err) != SN_OK)
         return ort_fail_sn(&err);
     return NULL;
 }

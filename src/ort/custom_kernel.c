@@ -196,6 +196,21 @@ OrtStatusPtr ort_KernelContext_GetAllocator(const OrtKernelContext *context,
     return NULL;
 }
 
+/* Kernels on the CPU have no stream. */
+OrtStatusPtr ort_KernelContext_GetGPUComputeStream(const OrtKernelContext *context, void **out) {
+    NEED(context);
+    NEED(out);
+    *out = NULL;
+    return NULL;
+}
+
+OrtStatusPtr ort_KernelContext_GetSyncStream(const OrtKernelContext *context, OrtSyncStream **out) {
+    NEED(context);
+    NEED(out);
+    *out = NULL;
+    return NULL;
+}
+
 OrtStatusPtr ort_KernelContext_GetLogger(const OrtKernelContext *context,
                                          const OrtLogger **logger) {
     NEED(context);

@@ -31,11 +31,6 @@ void ort_ReleaseCustomOpDomain(OrtCustomOpDomain *input) {
 OrtStatusPtr ort_CustomOpDomain_Add(OrtCustomOpDomain *custom_op_domain, const OrtCustomOp *op) {
     NEED(custom_op_domain);
     NEED(op);
-    if (op->version > ORT_API_VERSION)
-        return ort_fail(ORT_INVALID_ARGUMENT,
-                        "a custom operator is written for version %u of the interface, and %d is "
-                        "the newest here",
-                        op->version, ORT_API_VERSION);
     if (!op->GetName || !op->GetInputTypeCount || !op->GetOutputTypeCount || !op->GetInputType ||
         !op->GetOutputType)
         return ort_fail(ORT_INVALID_ARGUMENT, "a custom operator lacks a function it must have");
@@ -58,7 +53,10 @@ OrtStatusPtr ort_AddCustomOpDomain(OrtSessionOptions *options,
 static OrtStatus *call_register(void *symbol, const char *what, OrtSessionOptions *options) {
     OrtRegisterCustomOpsFn add;
     memcpy(&add, &symbol, sizeof add);
-    if (!add) return ort_fail(ORT_FAIL, "%s does not export RegisterCustomOps", what);
+    if (!add)
+        return ort_fail(ORT_FAIL,
+                        "Failed to get symbol RegisterCustomOps with error: %s does not export it",
+                        what);
     return add(options, &ort_api_base);
 }
 

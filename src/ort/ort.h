@@ -211,6 +211,12 @@ struct OrtSessionOptions {
 void *ort_append(void **list, size_t *count, size_t size);
 bool ort_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
 
+/* A tensor of its own with the same contents. */
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out);
+
+/* Refuses entries of configurations that are empty or too long. */
+OrtStatus *ort_check_entry(const char *key, const char *value);
+
 struct OrtRunOptions {
     sn_cancel *cancel;
     char *tag;
@@ -270,6 +276,7 @@ struct OrtSession {
     size_t input_count;       /* that must be given; those with a default come after them */
     size_t initializer_count; /* inputs with a default */
     size_t output_count;
+    int threads;          /* of one run; 0: all that there are */
     ort_maker *maker;     /* NULL: the engine's own threads */
     ort_profile *profile; /* NULL: none */
     uint64_t profile_start;

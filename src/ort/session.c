@@ -25,7 +25,12 @@ static void load_clear(load *l) {
 static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     *l = (load){0};
     sn_load_options_init(&l->options, sizeof l->options);
+    l->options.allow_hard_links = true; /* as ONNX Runtime; the session's log warns */
     if (!o) return NULL;
+    const char *links = ort_pairs_get(&o->config, "sinter.allow_hard_links");
+    const char *strict = ort_pairs_get(&o->config, "sinter.strict");
+    l->options.allow_hard_links = !links || strcmp(links, "0") != 0;
+    l->options.strict = strict && strcmp(strict, "1") == 0;
     l->dimensions = calloc(o->dimension_count + 1, sizeof *l->dimensions);
     l->weights = calloc(o->weight_count + 1, sizeof *l->weights);
     l->files = calloc(o->file_count + 1, sizeof *l->files);
@@ -112,6 +117,7 @@ static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_ses
     out->log_ctx = s;
     if (!o) return NULL;
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
+    s->threads = out->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
     out->cache_folder = ort_pairs_get(&o->config, "sinter.cache_folder");
     return read_bytes(o, "sinter.cache_limit", &out->cache_limit);
@@ -205,6 +211,10 @@ OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_dat
     NEED(env);
     NEED(model_data);
     NEED(out);
+    if (model_data_length > INT32_MAX)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Model data size exceeds maximum supported size (2GB): %zu bytes",
+                        model_data_length);
     return make(NULL, model_data, model_data_length, options, out);
 }
 

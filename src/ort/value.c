@@ -387,10 +387,10 @@ OrtStatusPtr ort_GetValueCount(const OrtValue *value, size_t *out) {
     return NULL;
 }
 
-/* An element of a sequence, or a map's keys (0) or values (1): one more holder of it. */
+/* An element of a sequence, or a map's keys (0) or values (1). Tensors are copied: a sequence may
+ * hold memory of the caller's, which is free to change. */
 OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *allocator,
                           OrtValue **out) {
-    (void)allocator;
     NEED(value);
     NEED(out);
     size_t count = 0;
@@ -402,6 +402,8 @@ OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *alloca
                                   ? sn_sequence_at(v, (size_t)index)
                               : index == 0 ? sn_map_keys(v)
                                            : sn_map_values(v);
+    if (allocator && sn_value_kind(element) == SN_KIND_TENSOR)
+        return ort_copy_tensor(element, allocator, out);
     *out = ort_of_sn(sn_value_retain((sn_value *)element));
     return NULL;
 }
