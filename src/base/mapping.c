@@ -246,14 +246,18 @@ static sni_str next_component(const char **p) {
 
 static sn_status check_relative(const char *relative, sn_error *err) {
     if (relative[0] == '/')
-        return sni_fail(err, SN_INVALID_MODEL, "external data path '%.200s' is absolute", relative);
+        return sni_fail(err, SN_INVALID_MODEL,
+                        "External data path '%.200s' escapes model directory: it is absolute",
+                        relative);
     const char *p = relative;
     bool any = false;
     for (sni_str c = next_component(&p); c.n; c = next_component(&p)) {
         any = true;
         if (sni_str_is(c, ".."))
-            return sni_fail(err, SN_INVALID_MODEL, "external data path '%.200s' goes up a folder",
-                            relative);
+            return sni_fail(
+                err, SN_INVALID_MODEL,
+                "External data path '%.200s' escapes model directory: it goes up a folder",
+                relative);
         if (c.n > 255)
             return sni_fail(err, SN_INVALID_MODEL,
                             "external data path has a component of %zu bytes", c.n);
@@ -302,8 +306,8 @@ sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int
     int fd = links ? openat(dir, relative, FILE_FLAGS) : open_without_links(dir, relative);
     sn_status status = SN_OK;
     if (fd < 0 && errno == ELOOP)
-        status =
-            sni_fail(err, SN_IO, "external data '%.200s' passes through a symbolic link", relative);
+        status = sni_fail(err, SN_IO, "External data path '%.200s' passes through a symbolic link",
+                          relative);
     else if (fd < 0)
         status = fail_errno(err, "cannot open external data", relative);
     close(dir);

@@ -301,5 +301,7 @@ void ort_profile_run(ort_profile *profile, const char *what, uint64_t start_ns, 
 const char *ort_profile_close(ort_profile *profile);
 void ort_profile_free(ort_profile *profile);
 uint64_t ort_now_ns(void);
+/* The time since 1970 of an earlier ort_now_ns(): what clients compare with their own clocks. */
+uint64_t ort_wall_clock(uint64_t at_ns);
 
 #endif

@@ -68,9 +68,15 @@ static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
     OrtStatus *failed = ort_custom_set(o, log, &operators);
     if (!failed) {
         l.options.operators = operators;
+        bool here = !path && !l.options.base_path; /* external data is in the working directory */
+        if (here) l.options.base_path = ".";
         sn_status status = path ? sn_model_load(path, &l.options, out, &err)
                                 : sn_model_load_memory(bytes, size, &l.options, out, &err);
-        if (status != SN_OK) failed = ort_fail_sn(&err);
+        if (status != SN_OK && here && strstr(err.message, "escapes model directory"))
+            failed =
+                ort_fail(ORT_FAIL, "External data path escapes working directory: %s", err.message);
+        else if (status != SN_OK)
+            failed = ort_fail_sn(&err);
     }
     sn_operators_destroy(operators);
     load_clear(&l);
@@ -116,6 +122,8 @@ static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_ses
     out->log = log_line;
     out->log_ctx = s;
     if (!o) return NULL;
+    const char *affinities = ort_pairs_get(&o->config, "session.intra_op_thread_affinities");
+    if (affinities && !*affinities) return ort_fail(ORT_FAIL, "Affinity string must not be empty");
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
     s->threads = out->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
@@ -394,6 +402,6 @@ OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocato
 OrtStatusPtr ort_SessionGetProfilingStartTimeNs(const OrtSession *session, uint64_t *out) {
     NEED(session);
     NEED(out);
-    *out = session->profile_start;
+    *out = ort_wall_clock(session->profile_start);
     return NULL;
 }

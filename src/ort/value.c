@@ -387,6 +387,11 @@ OrtStatusPtr ort_GetValueCount(const OrtValue *value, size_t *out) {
     return NULL;
 }
 
+static bool holds_maps(const sn_value *v) {
+    const sn_value *first = sn_value_kind(v) == SN_KIND_SEQUENCE ? sn_sequence_at(v, 0) : NULL;
+    return first && sn_value_kind(first) == SN_KIND_MAP;
+}
+
 /* An element of a sequence, or a map's keys (0) or values (1). Tensors are copied: a sequence may
  * hold memory of the caller's, which is free to change. */
 OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *allocator,
@@ -396,7 +401,8 @@ OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *alloca
     size_t count = 0;
     ORT_TRY(ort_GetValueCount(value, &count));
     if (index < 0 || (size_t)index >= count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "GetValue: element %d of %zu", index, count);
+        return ort_fail(holds_maps(ort_sn(value)) ? ORT_RUNTIME_EXCEPTION : ORT_FAIL,
+                        "GetValue: element %d of %zu", index, count);
     const sn_value *v = ort_sn(value);
     const sn_value *element = sn_value_kind(v) == SN_KIND_SEQUENCE
                                   ? sn_sequence_at(v, (size_t)index)

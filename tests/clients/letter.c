@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include <stdint.h>
+#include <time.h>
 
 static OrtEnv *env;
 static OrtMemoryInfo *cpu;
@@ -84,7 +85,41 @@ static void test_settings(void) {
     void *handle = NULL;
     says("a library without operators", ort->RegisterCustomOpsLibrary(o, "libm.so.6", &handle),
          "Failed to get symbol RegisterCustomOps");
+    says("a library that is not there",
+         ort->RegisterCustomOpsLibrary(o, "no_such_library.so", &handle), "Failed to load library");
     ort->ReleaseRunOptions(r);
+    ort->ReleaseSessionOptions(o);
+    o = options_with("session.intra_op_thread_affinities", "", 2);
+    char path[1024];
+    snprintf(path, sizeof path, "%s/mlp.onnx", models);
+    OrtSession *s = NULL;
+    says("empty affinities", ort->CreateSession(env, path, o, &s),
+         "Affinity string must not be empty");
+    ort->ReleaseSessionOptions(o);
+    code("an allocator", ort->CreateAndRegisterAllocator(env, cpu, NULL));
+    code("another in its place", ort->CreateAndRegisterAllocator(env, cpu, NULL));
+    code("taken back", ort->UnregisterAllocator(env, cpu));
+}
+
+/* When profiling began is told by the clock that dates are made of. */
+static void test_profile_clock(void) {
+    char path[1024], prefix[1024];
+    struct timespec t;
+    uint64_t start = 0;
+    snprintf(path, sizeof path, "%s/mlp.onnx", models);
+    snprintf(prefix, sizeof prefix, "%s/letter", models);
+    OrtSessionOptions *o = options_with(NULL, NULL, 1);
+    OrtSession *s = NULL;
+    MUST(EnableProfiling(o, prefix));
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t before = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    MUST(CreateSession(env, path, o, &s));
+    MUST(SessionGetProfilingStartTimeNs(s, &start));
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t after = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    printf("profiling began %s the call that began it\n",
+           before <= start && start <= after ? "within" : "outside");
+    ort->ReleaseSession(s);
     ort->ReleaseSessionOptions(o);
 }
 
@@ -168,6 +203,7 @@ static void test_values(void) {
     OrtValue *sequence = NULL, *element = NULL, *scalar = NULL;
     MUST(CreateValue((const OrtValue *const *)in, 2, ONNX_TYPE_SEQUENCE, &sequence));
     MUST(GetValue(sequence, 1, heap, &element));
+    code("an element that is not there", ort->GetValue(sequence, 9, heap, &scalar));
     b[0] = 30;
     print_floats("an element taken before a change", element, 2);
     ort->ReleaseValue(element);
@@ -194,6 +230,137 @@ static void test_attributes(void) {
     ort->ReleaseOpAttr(attr);
 }
 
+/* ---- Custom operators ---- */
+
+typedef struct variadic {
+    OrtCustomOp op;
+    size_t ports;
+    int least_in, least_out, alike;
+    bool open; /* inputs of any type */
+} variadic;
+
+static const variadic *of(const OrtCustomOp *op) {
+    return (const variadic *)(const void *)op;
+}
+static const char *its_name(const OrtCustomOp *op) {
+    (void)op;
+    return "VariadicNode";
+}
+static const char *its_provider(const OrtCustomOp *op) {
+    (void)op;
+    return NULL;
+}
+static size_t its_ports(const OrtCustomOp *op) {
+    return of(op)->ports;
+}
+static size_t one_port(const OrtCustomOp *op) {
+    (void)op;
+    return 1;
+}
+static ONNXTensorElementDataType its_input(const OrtCustomOp *op, size_t i) {
+    (void)i;
+    return of(op)->open ? ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED : F;
+}
+static ONNXTensorElementDataType its_output(const OrtCustomOp *op, size_t i) {
+    (void)op, (void)i;
+    return F;
+}
+static OrtCustomOpInputOutputCharacteristic any_number(const OrtCustomOp *op, size_t i) {
+    (void)op, (void)i;
+    return INPUT_OUTPUT_VARIADIC;
+}
+static OrtMemType in_memory(const OrtCustomOp *op, size_t i) {
+    (void)op, (void)i;
+    return OrtMemTypeDefault;
+}
+static int least_inputs(const OrtCustomOp *op) {
+    return of(op)->least_in;
+}
+static int least_outputs(const OrtCustomOp *op) {
+    return of(op)->least_out;
+}
+static int are_alike(const OrtCustomOp *op) {
+    return of(op)->alike;
+}
+static int no(const OrtCustomOp *op) {
+    (void)op;
+    return 0;
+}
+static void *make_kernel(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *info) {
+    (void)api, (void)info;
+    return (void *)(uintptr_t)op;
+}
+static void run_kernel(void *kernel, OrtKernelContext *context) {
+    (void)kernel, (void)context;
+}
+static void drop_kernel(void *kernel) {
+    (void)kernel;
+}
+
+static void test_variadic(const char *what, const char *model, variadic v, const char *words) {
+    v.op = (OrtCustomOp){.version = 14,
+                         .CreateKernel = make_kernel,
+                         .GetName = its_name,
+                         .GetExecutionProviderType = its_provider,
+                         .GetInputType = its_input,
+                         .GetInputTypeCount = its_ports,
+                         .GetOutputType = its_output,
+                         .GetOutputTypeCount = one_port,
+                         .KernelCompute = run_kernel,
+                         .KernelDestroy = drop_kernel,
+                         .GetInputCharacteristic = any_number,
+                         .GetOutputCharacteristic = any_number,
+                         .GetInputMemoryType = in_memory,
+                         .GetVariadicInputMinArity = least_inputs,
+                         .GetVariadicInputHomogeneity = are_alike,
+                         .GetVariadicOutputMinArity = least_outputs,
+                         .GetVariadicOutputHomogeneity = no};
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.onnx", models, model);
+    OrtSessionOptions *o = options_with(NULL, NULL, 1);
+    OrtCustomOpDomain *d = NULL;
+    OrtSession *s = NULL;
+    MUST(CreateCustomOpDomain("test", &d));
+    MUST(CustomOpDomain_Add(d, &v.op));
+    MUST(AddCustomOpDomain(o, d));
+    OrtStatus *status = ort->CreateSession(env, path, o, &s);
+    bool found = status && strstr(ort->GetErrorMessage(status), words);
+    printf("%s: %s, %s '%s'\n", what, status ? "refused" : "taken", found ? "with" : "without",
+           words);
+    if (status)
+        printf("#   %.*s\n", (int)strcspn(ort->GetErrorMessage(status), "\n"),
+               ort->GetErrorMessage(status));
+    ort->ReleaseStatus(status);
+    ort->ReleaseSession(s);
+    ort->ReleaseSessionOptions(o);
+    ort->ReleaseCustomOpDomain(d);
+}
+
+static void test_custom(void) {
+    test_variadic("any number of values", "variadic", (variadic){.ports = 1, .least_in = 1}, "");
+    test_variadic("not the last", "variadic", (variadic){.ports = 2, .least_in = 1},
+                  "Only the last input to a custom op may be marked variadic.");
+    test_variadic("too few inputs", "variadic", (variadic){.ports = 1, .least_in = 4},
+                  "has input size 3 not in range [min=4,");
+    test_variadic("too few outputs", "variadic",
+                  (variadic){.ports = 1, .least_in = 1, .least_out = 4},
+                  "has output size 2 not in range [min=4,");
+    test_variadic("unlike inputs", "variadic_unlike",
+                  (variadic){.ports = 1, .least_in = 1, .alike = 1, .open = true},
+                  "Type Error: Type parameter (Input0) of Optype (VariadicNode) bound to different "
+                  "types");
+    variadic newer = {.ports = 1, .least_in = 1};
+    newer.op.version = ORT_API_VERSION + 1;
+    newer.op.GetName = its_name;
+    newer.op.GetInputTypeCount = newer.op.GetOutputTypeCount = one_port;
+    newer.op.GetInputType = its_input;
+    newer.op.GetOutputType = its_output;
+    OrtCustomOpDomain *d = NULL;
+    MUST(CreateCustomOpDomain("test", &d));
+    code("an operator of a newer version", ort->CustomOpDomain_Add(d, &newer.op));
+    ort->ReleaseCustomOpDomain(d);
+}
+
 /* ---- Models ---- */
 
 /* Runs a model of one input x (2, 3) and one output y. */
@@ -202,7 +369,8 @@ static void test_model(const char *name) {
     OrtSession *s = NULL;
     OrtStatus *status = try_open(name, 1, &s);
     if (status) { /* the two do not always agree on its code */
-        printf("%s: refused\n#   %s\n", name, ort->GetErrorMessage(status));
+        const char *text = ort->GetErrorMessage(status);
+        printf("%s: refused\n#   %.*s\n", name, (int)strcspn(text, "\n"), text);
         ort->ReleaseStatus(status);
         return;
     }
@@ -240,6 +408,8 @@ int main(int argc, char **argv) {
     MUST(CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &cpu));
     MUST(GetAllocatorWithDefaultOptions(&heap));
     test_settings();
+    test_profile_clock();
+    test_custom();
     test_words();
     test_outputs();
     test_async();

@@ -119,3 +119,16 @@ linked.external_data.add(key="location", value="hard.bin")
 odd("hard_link", [add], [linked])
 np.array([7], np.float32).tofile(f"{folder}/hard_source.bin")
 os.link(f"{folder}/hard_source.bin", f"{folder}/hard.bin")
+
+
+def variadic(name, second):
+    node = helper.make_node("VariadicNode", ["a", "b", "c"], ["y", "z"], name="VariadicNode0", domain="test")
+    graph = helper.make_graph([node], name, [info("a", F, [2]), info("b", second, [2]), info("c", F, [2])],
+                              [info("y", F, None), info("z", F, None)])
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+    m.ir_version = 8
+    save(m, f"{folder}/{name}.onnx")
+
+
+variadic("variadic", F)
+variadic("variadic_unlike", I)
