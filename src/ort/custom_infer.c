@@ -1,4 +1,5 @@
 /* custom_infer.c - shape inference of custom operators, and attributes as objects. */
+#include "ort/guard.h"
 #include "ort/ort.h"
 
 #include <stdlib.h>
@@ -301,6 +302,18 @@ static sn_status check_node(const OrtCustomOp *op, const sn_op_node *node, sn_er
     return ort_to_sn(status, err);
 }
 
+/* One call of a function that infers shapes. */
+typedef struct inferring {
+    const OrtCustomOp *op;
+    OrtShapeInferContext *context;
+    OrtStatus *status;
+} inferring;
+
+static void infer_guarded(void *arg) {
+    inferring *i = arg;
+    i->status = i->op->InferOutputShapeFn(i->op, i->context);
+}
+
 sn_status ort_custom_infer(void *ctx, sn_op_infer *call, sn_error *err) {
     const ort_custom *c = ctx;
     const sn_op_api *api = sn_operators_api();
@@ -313,7 +326,11 @@ sn_status ort_custom_infer(void *ctx, sn_op_infer *call, sn_error *err) {
     context.input_count = api->node_input_count(api->infer_node(call));
     context.inputs = calloc(context.input_count + 1, sizeof *context.inputs);
     if (!context.inputs) return ort_to_sn(ort_fail_memory(), err);
-    status = ort_to_sn(op->InferOutputShapeFn(op, &context), err);
+    inferring asked = {.op = op, .context = &context};
+    if (!ort_guarded(infer_guarded, &asked))
+        asked.status = ort_fail(ORT_RUNTIME_EXCEPTION,
+                                "the shape inference of '%s' threw an exception", op->GetName(op));
+    status = ort_to_sn(asked.status, err);
     for (size_t i = 0; i < context.input_count; i++) ort_shape_clear(&context.inputs[i]);
     for (size_t i = 0; i < context.attr_count; i++) ort_ReleaseOpAttr(context.attrs[i]);
     free(context.inputs);

@@ -132,3 +132,9 @@ def variadic(name, second):
 
 variadic("variadic", F)
 variadic("variadic_unlike", I)
+
+graph = helper.make_graph([helper.make_node("Thrower", ["x"], ["y"], domain="test")], "thrower",
+                          [info("x", F, [2])], [info("y", F, [2])])
+m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+m.ir_version = 8
+save(m, f"{folder}/thrower.onnx")
