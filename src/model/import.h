@@ -96,6 +96,7 @@ typedef struct sni_importer {
     int told;         /* nodes and functions around a failure that its message names */
     bool takes_given; /* initialisers are the main graph's: options.given counts */
     bool skip_shapes; /* sni_import_info: kinds and element types only */
+    bool zero_opset;  /* the file imports opset 0 of ai.onnx */
     bool grows;       /* the arena's limit rises with expanded nodes */
     sn_error *err;
 } sni_importer;
