@@ -431,6 +431,9 @@ static OrtStatus *make_map(const OrtValue *const *in, size_t count, OrtValue **o
 }
 
 static OrtStatus *make_sequence(const OrtValue *const *in, size_t count, OrtValue **out) {
+    sn_kind kind = sn_value_kind(ort_sn(in[0]));
+    if (kind != SN_KIND_TENSOR && kind != SN_KIND_MAP)
+        return ort_fail(ORT_FAIL, "CreateValue: a sequence is of tensors or of maps");
     for (size_t i = 1; i < count; i++)
         if (sn_value_kind(ort_sn(in[i])) != sn_value_kind(ort_sn(in[0])) ||
             sn_tensor_dtype(ort_sn(in[i])) != sn_tensor_dtype(ort_sn(in[0])))

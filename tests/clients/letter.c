@@ -202,6 +202,8 @@ static void test_values(void) {
     OrtValue *in[2] = {wrap(a, 8, (int64_t[]){2}, 1, F), wrap(b, 8, (int64_t[]){2}, 1, F)};
     OrtValue *sequence = NULL, *element = NULL, *scalar = NULL;
     MUST(CreateValue((const OrtValue *const *)in, 2, ONNX_TYPE_SEQUENCE, &sequence));
+    code("a sequence of sequences",
+         ort->CreateValue((const OrtValue *const[]){sequence}, 1, ONNX_TYPE_SEQUENCE, &element));
     MUST(GetValue(sequence, 1, heap, &element));
     code("an element that is not there", ort->GetValue(sequence, 9, heap, &scalar));
     b[0] = 30;
