@@ -429,7 +429,7 @@ SN_API void sn_run_options_init(sn_run_options *options, size_t size);
  * `value` is NULL receives a new value, owned by the caller; one that is not NULL is a tensor that
  * is filled in place and must have the output's type and shape. An input that is declared as a
  * scalar takes a tensor of any shape, as it does in ONNX Runtime; a compiled model takes a scalar.
- * `options` may be NULL. Safe from many threads at once. */
+ * `options` may be NULL. Safe from many threads. A tensor may be past and present of a cache. */
 SN_API sn_status sn_session_run(sn_session *session, const sn_run_options *options,
                                 const sn_binding *inputs, size_t input_count, sn_binding *outputs,
                                 size_t output_count, sn_error *err);

@@ -4,6 +4,7 @@
 # finding comes again when the same commit is run again, and another commit looks elsewhere. The last
 # lines tell every finding: what the fuzzer said of it and, if it is small, the input itself.
 cd "$(dirname "$0")/.." || exit 1
+tools/install-deps.sh build && tools/install-deps.sh test || exit 1
 seconds=${FUZZ_SECONDS:-60}
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)
 seed=${FUZZ_SEED:-$((0x$commit))}

@@ -4,7 +4,8 @@
 #   test    what the tests need besides, with the rest of what ImageDecoder decodes with
 #   export  PyTorch, to export models for tests and to train the demonstration's
 #   clients compilers of the other languages that examples are written in, Node.js, a browser
-#   bench   a quick BLAS for PyTorch, so that it is measured at its best; Debian's default is the plain one
+#   bench   npm, which brings ONNX Runtime, and a quick BLAS for PyTorch, so that it is measured at its best;
+#           Debian's default is the plain one
 # Tools that come from elsewhere (Go, Cargo, Node.js) are not installed again. Needs root (or sudo) only
 # when something is missing.
 set -e
@@ -28,7 +29,10 @@ clients)
     from_elsewhere node nodejs
     from_elsewhere npm npm
     ;;
-bench) packages="libopenblas0-openmp" ;;
+bench)
+    packages="libopenblas0-openmp ca-certificates"
+    from_elsewhere npm npm
+    ;;
 *) echo "usage: $0 build|test|export|clients|bench" >&2; exit 2 ;;
 esac
 

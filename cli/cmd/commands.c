@@ -288,6 +288,71 @@ static const char reduce_notes[] =
     "\n"
     "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
 
+#define OPTIONS_COMPRESS                                                                        \
+    {OPT_DATA, 0, "data", "DIR", "samples to calibrate and measure with"},                      \
+        {OPT_SAMPLES, 0, "samples", "N", "use N of them, evenly spread (default: all)"},        \
+        {OPT_MAX_LOSS, 0, "max-loss", "PART", "the most that may be lost, such as 1% or 0.01"}, \
+        {OPT_METRIC, 0, "metric", "NAME", "loss: cosine (default), top1 or kl"},                \
+        {OPT_TASK, 0, "task", "COMMAND", "loss: of the score that it prints of $SINTER_MODEL"}, \
+        {OPT_TEACHER, 0, "teacher", "FILE", "compare with this model instead of MODEL"},        \
+        {OPT_KEEP, 0, "keep", "NAME", "leave a layer as it is; repeated"},                      \
+        {OPT_HTML, 0, "html", "FILE", "write the report as a page"},                            \
+        {OPT_JSON, 0, "json", NULL, "print the report as JSON"}, {                              \
+        OPT_STATE, 0, "state", "FILE",                                                          \
+            "keep what was measured (default: FILE.state, removed in the end)"                  \
+    }
+
+static const cli_option quantize_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the quantised model"},
+    {OPT_TO, 0, "to", "PRECISION", "int8 (default), int8-dynamic, int4, int2, fp16, bf16 or mixed"},
+    {OPT_TARGET, 0, "target", "CPU", "this (default), any, avx2, vnni, amx or neon"},
+    OPTIONS_COMPRESS,
+    {OPT_CALIBRATION, 0, "calibration", "WAY",
+     "auto (default), minmax, percentile, entropy or mse"},
+    {OPT_BLOCK, 0, "block", "N", "weights that share a scale: 16, 32 (default), 64, 128 or 256"},
+    {OPT_SLOWER, 0, "may-be-slower", NULL, "choose for size; the result may be slower than MODEL"},
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char quantize_notes[] =
+    "DIR holds a sample in each file (of the one input that MODEL needs, read as by sinter run), "
+    "in\n"
+    "each .npz (a member for each input), or in each folder (NAME.npy for each input, or "
+    "input_0.pb,\n"
+    "input_1.pb, ...). Without samples int8 measures ranges in every run, and nothing is "
+    "compared.\n"
+    "\n"
+    "Losses are those against MODEL: 1 - cosine of the outputs, the part of rows whose largest\n"
+    "number stands elsewhere (top1), or the divergence of their softmax (kl). Where all layers\n"
+    "together lose too much, each layer's loss and time alone are measured, and the quickest "
+    "choice\n"
+    "within the loss is searched. What was measured is kept beside the output until the work is\n"
+    "done: the same command goes on from there. docs/COMPRESSION.md tells the rest.";
+
+static const cli_option prune_options[] = {
+    {OPT_OUTPUT, 'o', "output", "FILE", "the pruned model"},
+    {OPT_SPARSITY, 0, "sparsity", "PART", "of each layer's weights that becomes 0 (default: 50%)"},
+    {OPT_PATTERN, 0, "pattern", "NAME", "unstructured (default) or 2:4"},
+    OPTIONS_COMPRESS,
+    OPTION_SHAPE,
+    OPTION_DIM,
+    OPTION_CONVERT,
+    OPTION_THREADS("all CPUs"),
+    OPTIONS_IMAGE,
+    END_OF_OPTIONS,
+};
+
+static const char prune_notes[] =
+    "Samples are read and losses measured as by sinter quantize. With samples, second moments of\n"
+    "the inputs say which weights matter, and in matrix products the weights that stay make up "
+    "for\n"
+    "those that go. Without, the smallest weights go. Layers that lose too much stay as they are.";
+
 static const cli_option ops_options[] = {
     {OPT_MARKDOWN, 0, "markdown", NULL, "print a Markdown table"},
     END_OF_OPTIONS,
@@ -384,6 +449,10 @@ const cli_command cli_commands[] = {
      diff_options, diff_notes, cli_cmd_diff},
     {"reduce", "Make a model smaller as long as a command still ends in the same way.",
      "MODEL -o FILE -- COMMAND...", reduce_options, reduce_notes, cli_cmd_reduce},
+    {"quantize", "Make a model smaller and faster by storing it in fewer bits.", "MODEL -o FILE",
+     quantize_options, quantize_notes, cli_cmd_quantize},
+    {"prune", "Set the weights of a model to 0 that matter least.", "MODEL -o FILE", prune_options,
+     prune_notes, cli_cmd_prune},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},

@@ -86,7 +86,22 @@ enum {
     OPT_RAMP,
     OPT_OPEN,
     OPT_TOKEN,
-    OPT_JSON_TENSORS
+    OPT_JSON_TENSORS,
+    OPT_DATA,
+    OPT_MAX_LOSS,
+    OPT_METRIC,
+    OPT_TASK,
+    OPT_TEACHER,
+    OPT_SAMPLES,
+    OPT_KEEP,
+    OPT_STATE,
+    OPT_TO,
+    OPT_TARGET,
+    OPT_CALIBRATION,
+    OPT_BLOCK,
+    OPT_SLOWER,
+    OPT_SPARSITY,
+    OPT_PATTERN
 };
 
 /* Ends with a NULL name. */
@@ -103,6 +118,8 @@ int cli_cmd_optimize(cli_args *args);
 int cli_cmd_graph(cli_args *args);
 int cli_cmd_diff(cli_args *args);
 int cli_cmd_reduce(cli_args *args);
+int cli_cmd_quantize(cli_args *args);
+int cli_cmd_prune(cli_args *args);
 int cli_cmd_serve(cli_args *args);
 int cli_cmd_load(cli_args *args);
 

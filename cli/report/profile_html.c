@@ -1,44 +1,10 @@
 /* profile_html.c - a profile as one page: bars, a roofline and a table, nothing from elsewhere. */
+#include "cli/report/html.h"
 #include "cli/report/profile.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void add_escaped(cli_text *out, const char *text) {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            cli_text_addf(out, "&lt;");
-            break;
-        case '>':
-            cli_text_addf(out, "&gt;");
-            break;
-        case '&':
-            cli_text_addf(out, "&amp;");
-            break;
-        case '"':
-            cli_text_addf(out, "&quot;");
-            break;
-        default:
-            if ((unsigned char)*text >= 32) cli_text_add(out, text, 1);
-        }
-    }
-}
-
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Profile</title>\n"
-    "<style>\n"
-    "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;padding:0 1em;"
-    "color:#222;background:#fff}\n"
-    "h1{font-size:20px}h2{font-size:16px;margin-top:2em}\n"
-    "table{border-collapse:collapse;width:100%;font-size:13px}\n"
-    "td,th{padding:2px 8px;text-align:right;border-bottom:1px solid #e4e4e4;white-space:nowrap}\n"
-    "td.l,th.l{text-align:left}td.n{max-width:28em;overflow:hidden;text-overflow:ellipsis}\n"
-    ".bar{background:#d9e6f5;height:1em;display:inline-block;vertical-align:middle}\n"
-    ".bar b{background:#2f6db3;height:1em;display:block}\n"
-    "svg text{font:11px system-ui,sans-serif;fill:#444}\n"
-    "</style></head><body>\n";
 
 static void add_bar(cli_text *out, double part) {
     double width = part < 0 ? 0 : part > 1 ? 1 : part;
@@ -58,9 +24,9 @@ static void add_groups(const cli_profile *p, cli_text *out) {
         const cli_group *g = &groups[i];
         double rate = g->us > 0 ? 2e6 * (double)g->macs / g->us : 0;
         cli_text_addf(out, "<tr><td class=\"l\">");
-        add_escaped(out, g->op);
+        cli_html_text(out, g->op);
         cli_text_addf(out, "<td class=\"l\">");
-        add_escaped(out, g->impl);
+        cli_html_text(out, g->impl);
         cli_text_addf(out, "<td>%zu<td>%.1f<td>%.1f %%", g->steps, g->us,
                       total > 0 ? 100 * g->us / total : 0);
         add_bar(out, longest > 0 ? g->us / longest : 0);
@@ -138,9 +104,9 @@ static void add_roofline(const cli_profile *p, cli_text *out) {
                       "fill-opacity=\"0.35\"><title>",
                       place_x(&a, fmin(fmax(intensity, 0.01), 1e4)), place_y(&a, fmax(rate, 1e7)),
                       2 + 14 * sqrt(s->us / longest));
-        add_escaped(out, s->op);
+        cli_html_text(out, s->op);
         cli_text_addf(out, " ");
-        add_escaped(out, s->node);
+        cli_html_text(out, s->node);
         cli_text_addf(out, ": %.1f us, %.1f GFLOP/s</title></circle>\n", s->us, rate * 1e-9);
     }
     cli_text_addf(out, "</svg>\n");
@@ -159,9 +125,9 @@ static void add_steps(const cli_profile *p, cli_text *out) {
         double rate = s->us > 0 ? 2e6 * (double)s->macs / s->us : 0;
         cli_text_addf(out, "<tr><td>%zu<td class=\"l\" style=\"padding-left:%dpx\">", i,
                       8 + 12 * s->depth);
-        add_escaped(out, s->op);
+        cli_html_text(out, s->op);
         cli_text_addf(out, "<td class=\"l\">");
-        add_escaped(out, s->impl);
+        cli_html_text(out, s->impl);
         cli_text_addf(out, "<td>%.1f", s->us);
         add_bar(out, s->us / longest);
         cli_text_addf(out, "<td>%llu", (unsigned long long)s->calls);
@@ -173,9 +139,9 @@ static void add_steps(const cli_profile *p, cli_text *out) {
         cli_text_addf(out, "<td>%.1f<td>%.0f %%", s->us > 0 ? (double)moved / s->us * 1e-3 : 0,
                       s->us > 0 ? 100 * cli_roof_us(&p->machine, s->macs, moved) / s->us : 0);
         cli_text_addf(out, "<td class=\"l n\">");
-        add_escaped(out, s->shapes);
+        cli_html_text(out, s->shapes);
         cli_text_addf(out, "<td class=\"l n\">");
-        add_escaped(out, s->node);
+        cli_html_text(out, s->node);
         cli_text_addf(out, "</tr>\n");
     }
     cli_text_addf(out, "</table>\n");
@@ -183,10 +149,9 @@ static void add_steps(const cli_profile *p, cli_text *out) {
 
 void cli_profile_html(const cli_profile *p, cli_text *out) {
     const sn_machine *m = &p->machine;
-    cli_text_addf(out, "%s<h1>", head);
-    add_escaped(out, p->model);
+    cli_html_begin(out, "Profile", p->model);
     cli_text_addf(out,
-                  "</h1>\n<p>One run takes %.1f us, %.1f us while it is watched (best of %zu); its "
+                  "<p>One run takes %.1f us, %.1f us while it is watched (best of %zu); its "
                   "%zu steps take %.1f us.<br>%s, %d thread%s: %.1f GFLOP/s at best, reads %.1f "
                   "GB/s from memory.</p>\n",
                   p->plain_us, p->best_us, p->runs, p->step_count, cli_profile_total(p), m->isa,

@@ -6,6 +6,7 @@ As ONNX Runtime: session = sinter.InferenceSession("model.onnx"); y, = session.r
 
 from ._lib import (BadData, Cancelled, Error, InvalidArgument, InvalidGraph, InvalidProtobuf,
                    IOFailure, LimitReached, NoMemory, NoSuchFile, NotImplemented, TimedOut, lib, text)
+from .compress import Report, prune, quantize
 from .ort import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
                   ModelMetadata, NodeArg, OrtDevice, OrtValue, RunOptions, SessionOptions,
                   disable_telemetry_events, enable_telemetry_events, get_all_providers,
@@ -20,9 +21,9 @@ __all__ = [
     "BadData", "Cancel", "Cancelled", "Error", "ExecutionMode", "ExecutionOrder",
     "GraphOptimizationLevel", "IOBinding", "IOFailure", "InferenceSession", "Info",
     "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "LimitReached", "Model", "ModelMetadata",
-    "NoMemory", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "RunOptions",
-    "Session", "SessionOptions", "TimedOut", "Value", "bfloat16_bits", "bfloat16_values",
+    "NoMemory", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "Report",
+    "RunOptions", "Session", "SessionOptions", "TimedOut", "Value", "bfloat16_bits", "bfloat16_values",
     "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
     "get_available_providers", "get_device", "set_default_logger_severity",
-    "set_default_logger_verbosity", "set_seed"
+    "set_default_logger_verbosity", "set_seed", "prune", "quantize"
 ]

@@ -107,6 +107,17 @@ class Model:
             self.handle = create(lib.sn_model_load_memory, raw, len(raw), ctypes.byref(options))
         else:
             self.handle = create(lib.sn_model_load, os.fsencode(source), ctypes.byref(options))
+        self._read_ports()
+
+    @classmethod
+    def _of(cls, handle):
+        """The model of a handle, which it takes over."""
+        self = cls.__new__(cls)
+        self.handle = handle
+        self._read_ports()
+        return self
+
+    def _read_ports(self):
         self.inputs = _infos(self.handle, lib.sn_model_input_count, lib.sn_model_input,
                              lib.sn_model_input_is_optional)
         self.outputs = _infos(self.handle, lib.sn_model_output_count, lib.sn_model_output)

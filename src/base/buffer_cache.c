@@ -12,9 +12,9 @@
 enum {
     ALIGN = 64,
     SLOTS = 64,
-    PATIENCE = 256,             /* pieces handed back until one that nobody wanted is freed */
-    LEAST = 128 << 10,          /* bytes of a piece from which on heaps ask the system */
-    MOST = 64 << 20,            /* bytes of all pieces */
+    PATIENCE = 256,             /* buffers handed back until one that nobody wanted is freed */
+    LEAST = 128 << 10,          /* bytes of a buffer from which on heaps ask the system */
+    MOST = 64 << 20,            /* bytes of all buffers */
     LARGE = 2 * SNI_LARGE_PAGE, /* bytes from which on large pages are worth a call */
     SMALL_PAGE = 4 << 10,
     STEPS = 16 /* sizes come in steps of a sixteenth to an eighth: a tensor that grows a little
@@ -34,44 +34,44 @@ static const bool keeps = true;
 static const bool keeps = true;
 #endif
 
-typedef struct piece {
+typedef struct buffer {
     void *p;
     size_t size;
     uint64_t put; /* when */
-} piece;
+} buffer;
 
 /* The oldest come first. Who finds it locked does without: so does the child of a fork. */
 static struct {
     pthread_mutex_t lock;
-    piece pieces[SLOTS];
+    buffer buffers[SLOTS];
     size_t count, bytes;
     uint64_t puts;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void remove_at(size_t i) {
-    kept.bytes -= kept.pieces[i].size;
+    kept.bytes -= kept.buffers[i].size;
     kept.count--;
-    memmove(kept.pieces + i, kept.pieces + i + 1, (kept.count - i) * sizeof *kept.pieces);
+    memmove(kept.buffers + i, kept.buffers + i + 1, (kept.count - i) * sizeof *kept.buffers);
 }
 
 static void free_oldest(void) {
-    free(kept.pieces[0].p);
+    free(kept.buffers[0].p);
     remove_at(0);
 }
 
-/* The smallest piece of *size bytes or up to twice as many, which it becomes; NULL: none. */
+/* The smallest buffer of *size bytes or up to twice as many, which it becomes; NULL: none. */
 static void *find(size_t *size) {
     void *p = NULL;
     size_t best = SLOTS;
     if (pthread_mutex_trylock(&kept.lock) != 0) return NULL;
     for (size_t i = 0; i < kept.count; i++) {
-        size_t has = kept.pieces[i].size;
+        size_t has = kept.buffers[i].size;
         if (has < *size || has / 2 > *size) continue;
-        if (best == SLOTS || has <= kept.pieces[best].size) best = i; /* of equals the newest */
+        if (best == SLOTS || has <= kept.buffers[best].size) best = i; /* of equals the newest */
     }
     if (best < SLOTS) {
-        p = kept.pieces[best].p;
-        *size = kept.pieces[best].size;
+        p = kept.buffers[best].p;
+        *size = kept.buffers[best].size;
         remove_at(best);
     }
     pthread_mutex_unlock(&kept.lock);
@@ -99,9 +99,9 @@ void sni_buffer_cache_put(void *p, size_t size) {
     }
     kept.puts++;
     while (kept.count && (kept.count == SLOTS || kept.bytes + size > MOST ||
-                          kept.pieces[0].put + PATIENCE < kept.puts))
+                          kept.buffers[0].put + PATIENCE < kept.puts))
         free_oldest();
-    kept.pieces[kept.count++] = (piece){p, size, kept.puts};
+    kept.buffers[kept.count++] = (buffer){p, size, kept.puts};
     kept.bytes += size;
     pthread_mutex_unlock(&kept.lock);
 }

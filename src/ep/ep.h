@@ -24,7 +24,7 @@ typedef struct sni_choice {
 } sni_choice;
 
 /* Constants that one prepare has borrowed. */
-enum { SNI_MAX_BORROWS = 8 };
+enum { SNI_MAX_BORROWS = 12 };
 typedef struct sni_borrows {
     sni_borrow of[SNI_MAX_BORROWS];
     int count;
@@ -87,16 +87,16 @@ enum { SNI_PACK_VERSION = 14 };
  * pointers, and nothing that a kernel uses as a size or an index without bounding it, because a
  * compiled model brings the finished contents from a file. *filled says that it did: they must not
  * be written then, and the constants they are made of need not be read. One prepare asks for its
- * pieces in the same order every time. */
+ * blobs in the same order every time. */
 sn_status sni_pack_alloc(const sni_choice *c, size_t bytes, void **data, bool *filled,
                          sn_error *err);
 
-/* The same for `n` pieces that are written together: a file that lacks one of them, or has it in
+/* The same for `n` blobs that are written together: a file that lacks one of them, or has it in
  * another size, brings none. */
 sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, void **data,
                              bool *filled, sn_error *err);
 
-/* Bytes of the finished piece that the next sni_pack_alloc() can hand out; 0: there is none. Where
+/* Bytes of the finished blob that the next sni_pack_alloc() can hand out; 0: there is none. Where
  * constants decide between layouts this tells which one was chosen when the file was made. */
 size_t sni_pack_given(const sni_choice *c);
 
@@ -111,29 +111,29 @@ typedef struct sni_packed_blob {
     bool in_slab; /* part of a slab: freed with it */
 } sni_packed_blob;
 
-/* Memory on large pages in which pieces of many nodes stand side by side: those that are no
+/* Memory on large pages in which blobs of many nodes stand side by side: those that are no
  * multiple of such a page would end in small ones, which take three times as long to come into
  * being. A graph with few weights in all leaves it empty. */
 typedef struct sni_slab {
     unsigned char **spaces;
     int32_t count, capacity;
     size_t used;  /* bytes of the last space */
-    size_t asked; /* bytes of all pieces so far */
+    size_t asked; /* bytes of all blobs so far */
 } sni_slab;
 
 void sni_slab_free(sni_slab *slab);
 
 /* The packed data of one node. */
 typedef struct sni_pack {
-    sni_packed_blob *pieces; /* in the order in which prepare asked for them */
+    sni_packed_blob *blobs; /* in the order in which prepare asked for them */
     int32_t count, capacity;
-    const sni_packed_blob *given; /* finished pieces of a compiled file; NULL: none */
+    const sni_packed_blob *given; /* finished blobs of a compiled file; NULL: none */
     int32_t n_given;
-    sni_budget *budget; /* charged for pieces that are not mapped; NULL: no limit */
-    sni_slab *slab;     /* NULL: each piece has memory of its own */
+    sni_budget *budget; /* charged for blobs that are not mapped; NULL: no limit */
+    sni_slab *slab;     /* NULL: each blob has memory of its own */
 } sni_pack;
 
-/* Frees the pieces; those in a slab give their memory back if they were the last to be put there.
+/* Frees the blobs; those in a slab give their memory back if they were the last to be put there.
  */
 void sni_pack_clear(sni_pack *pack);
 

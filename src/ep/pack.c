@@ -11,15 +11,15 @@ enum {
     LARGE = 1 << 20,
     HUGE_PAGE = SNI_LARGE_PAGE,
     SPACE = 16 * HUGE_PAGE,       /* of a slab; in memory as far as it is used */
-    MOST_SHELVED = 4 * HUGE_PAGE, /* larger pieces have few bytes in small pages */
-    FEW = LARGE                   /* bytes of a graph's pieces that need no slab */
+    MOST_IN_SLAB = 4 * HUGE_PAGE, /* larger blobs have few bytes in small pages */
+    FEW = LARGE                   /* bytes of a graph's blobs that need no slab */
 };
 
 /* ---- Memory ---- */
 
-/* What is mapped for a piece. An end of a little less than a large page takes a whole one: small
- * pages would be spread over the cache's sets by chance, so that not all of a piece stays there,
- * and each has to be looked up when a piece is read from memory. */
+/* What is mapped for a blob. An end of a little less than a large page takes a whole one: small
+ * pages would be spread over the cache's sets by chance, so that not all of a blob stays there,
+ * and each has to be looked up when a blob is read from memory. */
 static size_t mapped_size(size_t bytes) {
     size_t end = bytes % HUGE_PAGE;
     if (end >= HUGE_PAGE / 4 * 3) return bytes - end + HUGE_PAGE;
@@ -32,11 +32,11 @@ static void *zeros(size_t bytes) {
     return p;
 }
 
-static void piece_free(const sni_packed_blob *piece) {
-    if (piece->bytes >= LARGE)
-        sni_pages_unmap(piece->data, mapped_size(piece->bytes));
+static void blob_free(const sni_packed_blob *blob) {
+    if (blob->bytes >= LARGE)
+        sni_pages_unmap(blob->data, mapped_size(blob->bytes));
     else
-        free(piece->data);
+        free(blob->data);
 }
 
 /* ---- Shelves ---- */
@@ -60,9 +60,9 @@ static bool new_space(sni_slab *s) {
     return true;
 }
 
-/* Zeros in the slab; NULL: the piece gets memory of its own. */
+/* Zeros in the slab; NULL: the blob gets memory of its own. */
 static void *put_on_slab(sni_slab *s, size_t bytes) {
-    if (!s || bytes > MOST_SHELVED) return NULL;
+    if (!s || bytes > MOST_IN_SLAB) return NULL;
     s->asked += bytes;
     if (s->asked <= FEW) return NULL;
     size_t rounded = round_up(bytes);
@@ -72,11 +72,11 @@ static void *put_on_slab(sni_slab *s, size_t bytes) {
     return p;
 }
 
-static void take_from_slab(sni_slab *s, const sni_packed_blob *piece) {
-    size_t rounded = round_up(piece->bytes);
+static void take_from_slab(sni_slab *s, const sni_packed_blob *blob) {
+    size_t rounded = round_up(blob->bytes);
     unsigned char *end = s && s->count ? s->spaces[s->count - 1] + s->used : NULL;
-    if (!end || (unsigned char *)piece->data + rounded != end) return;
-    memset(piece->data, 0, rounded);
+    if (!end || (unsigned char *)blob->data + rounded != end) return;
+    memset(blob->data, 0, rounded);
     s->used -= rounded;
 }
 
@@ -91,30 +91,30 @@ void sni_slab_free(sni_slab *slab) {
 static sn_status make_room(sni_pack *pack, sn_error *err) {
     if (pack->count < pack->capacity) return SN_OK;
     int32_t more = pack->capacity ? pack->capacity * 2 : 2;
-    sni_packed_blob *bigger = realloc(pack->pieces, (size_t)more * sizeof *bigger);
+    sni_packed_blob *bigger = realloc(pack->blobs, (size_t)more * sizeof *bigger);
     if (!bigger) return sni_fail_memory(err);
-    pack->pieces = bigger;
+    pack->blobs = bigger;
     pack->capacity = more;
     return SN_OK;
 }
 
-static sn_status allocate(sni_pack *pack, sni_packed_blob *piece, sn_error *err) {
-    size_t bytes = piece->bytes;
+static sn_status allocate(sni_pack *pack, sni_packed_blob *blob, sn_error *err) {
+    size_t bytes = blob->bytes;
     if (bytes > SIZE_MAX / 2)
         return sni_fail(err, SN_LIMIT, "packed weights of %zu bytes are too large", bytes);
     SN_TRY(sni_budget_take(pack->budget, bytes, err));
     void *p = put_on_slab(pack->slab, bytes);
-    piece->in_slab = p != NULL;
+    blob->in_slab = p != NULL;
     if (!p) p = bytes >= LARGE ? sni_pages_map(mapped_size(bytes)) : zeros(round_up(bytes));
     if (!p) {
         sni_budget_give(pack->budget, bytes);
         return sni_fail_memory(err);
     }
-    piece->data = p;
+    blob->data = p;
     return SN_OK;
 }
 
-/* Whether a file has brought the next `n` pieces. */
+/* Whether a file has brought the next `n` blobs. */
 static bool are_given(const sni_pack *pack, int n, const size_t *bytes) {
     if (pack->n_given - pack->count < n) return false;
     for (int i = 0; i < n; i++)
@@ -127,15 +127,15 @@ sn_status sni_pack_alloc_all(const sni_choice *c, int n, const size_t *bytes, vo
     sni_pack *pack = c->pack;
     bool given = are_given(pack, n, bytes);
     for (int i = 0; i < n; i++) {
-        sni_packed_blob piece = {.bytes = bytes[i], .mapped = given};
+        sni_packed_blob blob = {.bytes = bytes[i], .mapped = given};
         if (bytes[i] == 0) return sni_fail(err, SN_INTERNAL, "packed weights of 0 bytes");
         SN_TRY(make_room(pack, err));
         if (given)
-            piece.data = pack->given[pack->count].data;
+            blob.data = pack->given[pack->count].data;
         else
-            SN_TRY(allocate(pack, &piece, err));
-        pack->pieces[pack->count++] = piece;
-        data[i] = piece.data;
+            SN_TRY(allocate(pack, &blob, err));
+        pack->blobs[pack->count++] = blob;
+        data[i] = blob.data;
     }
     *filled = given;
     return SN_OK;
@@ -214,15 +214,15 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_
 
 void sni_pack_clear(sni_pack *pack) {
     for (int32_t i = pack->count - 1; i >= 0; i--) {
-        const sni_packed_blob *piece = &pack->pieces[i];
-        if (piece->mapped) continue;
-        sni_budget_give(pack->budget, piece->bytes);
-        if (piece->in_slab)
-            take_from_slab(pack->slab, piece);
+        const sni_packed_blob *blob = &pack->blobs[i];
+        if (blob->mapped) continue;
+        sni_budget_give(pack->budget, blob->bytes);
+        if (blob->in_slab)
+            take_from_slab(pack->slab, blob);
         else
-            piece_free(piece);
+            blob_free(blob);
     }
-    free(pack->pieces);
-    pack->pieces = NULL;
+    free(pack->blobs);
+    pack->blobs = NULL;
     pack->count = pack->capacity = 0;
 }

@@ -11,7 +11,7 @@
 
 enum {
     PAGE = 4096,                      /* sections begin at a multiple of it, */
-    LARGE_BYTES = 2 * SNI_LARGE_PAGE, /* and packed pieces of so many at one of SNI_LARGE_PAGE */
+    LARGE_BYTES = 2 * SNI_LARGE_PAGE, /* and packed blobs of so many at one of SNI_LARGE_PAGE */
     LEAST_BYTES = 256,                /* smaller constants stay in the graph */
     FORMAT = SNI_COMPILED_FORMAT
 };
@@ -73,30 +73,30 @@ static int by_place(const sni_finished_key *a, const sni_finished_key *b) {
     return (a->node > b->node) - (a->node < b->node);
 }
 
-static sn_status read_pieces(const unsigned char *bytes, const header *h, sni_compiled *c,
-                             sn_error *err) {
+static sn_status read_blobs(const unsigned char *bytes, const header *h, sni_compiled *c,
+                            sn_error *err) {
     const sni_section *table = &h->parts[SNI_PART_TABLE], *packed = &h->parts[SNI_PART_PACKED];
     size_t count = (size_t)table->size / sizeof(entry);
     if (table->size % sizeof(entry))
         return sni_fail(err, SN_MALFORMED, "the table of the compiled model has a broken entry");
     c->keys = calloc(count + 1, sizeof *c->keys);
-    c->pieces = calloc(count + 1, sizeof *c->pieces);
-    if (!c->keys || !c->pieces) return sni_fail_memory(err);
+    c->blobs = calloc(count + 1, sizeof *c->blobs);
+    if (!c->keys || !c->blobs) return sni_fail_memory(err);
     for (size_t i = 0; i < count; i++) {
         entry e;
         memcpy(&e, bytes + table->offset + i * sizeof e, sizeof e);
         if (e.offset > packed->size || e.bytes > packed->size - e.offset || e.offset % SNI_ALIGN)
-            return sni_fail(err, SN_MALFORMED, "packed piece %zu lies outside its section", i);
+            return sni_fail(err, SN_MALFORMED, "packed blob %zu lies outside its section", i);
         if (i && by_place(&c->keys[i - 1], &e.key) > 0)
-            return sni_fail(err, SN_MALFORMED, "packed piece %zu is out of order", i);
+            return sni_fail(err, SN_MALFORMED, "packed blob %zu is out of order", i);
         c->keys[i] = e.key;
         c->keys[i].impl[SNI_IMPL_NAME - 1] = 0;
-        c->pieces[i] = (sni_packed_blob){.data = (void *)(bytes + packed->offset + e.offset),
-                                         .bytes = (size_t)e.bytes,
-                                         .mapped = true};
+        c->blobs[i] = (sni_packed_blob){.data = (void *)(bytes + packed->offset + e.offset),
+                                        .bytes = (size_t)e.bytes,
+                                        .mapped = true};
     }
     c->finished = (sni_finished){.keys = c->keys,
-                                 .pieces = c->pieces,
+                                 .blobs = c->blobs,
                                  .count = count,
                                  .data = bytes + packed->offset,
                                  .bytes = (size_t)packed->size};
@@ -117,12 +117,12 @@ static sn_status read_tuned(const unsigned char *bytes, const header *h, sni_com
     return SN_OK;
 }
 
-/* Packed pieces are used where they stand: memory of a caller that is not aligned has none. */
+/* Packed blobs are used where they stand: memory of a caller that is not aligned has none. */
 static sn_status read_rest(const unsigned char *bytes, const header *h, bool fits, sni_compiled *c,
                            sn_error *err) {
     c->numerics = h->numerics;
     SN_TRY(read_tuned(bytes, h, c, err));
-    return fits && (uintptr_t)bytes % SNI_ALIGN == 0 ? read_pieces(bytes, h, c, err) : SN_OK;
+    return fits && (uintptr_t)bytes % SNI_ALIGN == 0 ? read_blobs(bytes, h, c, err) : SN_OK;
 }
 
 sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify, bool repack,
@@ -157,7 +157,7 @@ sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify
 void sni_compiled_free(sni_compiled *compiled) {
     free(compiled->tuned);
     free(compiled->keys);
-    free(compiled->pieces);
+    free(compiled->blobs);
     *compiled = (sni_compiled){0};
 }
 
@@ -170,8 +170,8 @@ typedef struct writer {
     unsigned char *onnx;
     size_t onnx_size, onnx_capacity;
     entry *entries;
-    const sni_packed_blob **pieces;
-    size_t n_pieces, pieces_capacity;
+    const sni_packed_blob **blobs;
+    size_t n_blobs, blobs_capacity;
     sn_error *err;
 } writer;
 
@@ -257,17 +257,17 @@ static int keep_onnx(void *ctx, const void *bytes, size_t size) {
     return 0;
 }
 
-static sn_status add_piece(void *ctx, const sni_finished_key *key, const sni_packed_blob *piece) {
+static sn_status add_blob(void *ctx, const sni_finished_key *key, const sni_packed_blob *blob) {
     writer *w = ctx;
-    void *a = w->entries, *b = w->pieces;
-    sn_status status = grow(&a, sizeof(entry), &b, sizeof(sni_packed_blob *), w->n_pieces,
-                            &w->pieces_capacity, w->err);
+    void *a = w->entries, *b = w->blobs;
+    sn_status status = grow(&a, sizeof(entry), &b, sizeof(sni_packed_blob *), w->n_blobs,
+                            &w->blobs_capacity, w->err);
     w->entries = a;
-    w->pieces = b;
+    w->blobs = b;
     if (status != SN_OK) return status;
     /* The offset is that in the list until all are known. */
-    w->entries[w->n_pieces] = (entry){.key = *key, .offset = w->n_pieces, .bytes = piece->bytes};
-    w->pieces[w->n_pieces++] = piece;
+    w->entries[w->n_blobs] = (entry){.key = *key, .offset = w->n_blobs, .bytes = blob->bytes};
+    w->blobs[w->n_blobs++] = blob;
     return SN_OK;
 }
 
@@ -277,19 +277,19 @@ static int by_entry(const void *a, const void *b) {
     return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Puts the pieces in order and gives them their places. */
-static sn_status place_pieces(writer *w) {
-    const sni_packed_blob **ordered = calloc(w->n_pieces + 1, sizeof *ordered);
+/* Puts the blobs in order and gives them their places. */
+static sn_status place_blobs(writer *w) {
+    const sni_packed_blob **ordered = calloc(w->n_blobs + 1, sizeof *ordered);
     if (!ordered) return sni_fail_memory(w->err);
-    if (w->n_pieces) qsort(w->entries, w->n_pieces, sizeof *w->entries, by_entry);
+    if (w->n_blobs) qsort(w->entries, w->n_blobs, sizeof *w->entries, by_entry);
     uint64_t at = 0;
-    for (size_t i = 0; i < w->n_pieces; i++) {
-        ordered[i] = w->pieces[w->entries[i].offset];
+    for (size_t i = 0; i < w->n_blobs; i++) {
+        ordered[i] = w->blobs[w->entries[i].offset];
         w->entries[i].offset = at;
         at = aligned(at + w->entries[i].bytes, SNI_ALIGN);
     }
-    free(w->pieces);
-    w->pieces = ordered;
+    free(w->blobs);
+    w->blobs = ordered;
     return SN_OK;
 }
 
@@ -330,7 +330,7 @@ static void pad(const sink *s, int *failed, uint64_t *position, uint64_t at) {
 static sn_status put_part(const writer *w, part which, sink *s) {
     switch (which) {
     case SNI_PART_TABLE:
-        put(s, w->entries, w->n_pieces * sizeof(entry));
+        put(s, w->entries, w->n_blobs * sizeof(entry));
         break;
     case SNI_PART_GRAPH:
         put(s, w->onnx, w->onnx_size);
@@ -347,7 +347,7 @@ static sn_status put_part(const writer *w, part which, sink *s) {
         put(s, w->choosing->tuned, w->choosing->n_tuned * sizeof *w->choosing->tuned);
         break;
     default:
-        for (size_t i = 0; i < w->n_pieces; i++) put(s, w->pieces[i]->data, w->pieces[i]->bytes);
+        for (size_t i = 0; i < w->n_blobs; i++) put(s, w->blobs[i]->data, w->blobs[i]->bytes);
         break;
     }
     return SN_OK;
@@ -355,7 +355,7 @@ static sn_status put_part(const writer *w, part which, sink *s) {
 
 /* The header: where each section stands and what its checksum is. The size of a section is that of
  * its contents; what fills it up to the alignment is part of the checksum only where it lies
- * between pieces. */
+ * between blobs. */
 static sn_status make_header(const writer *w, header *h, sn_error *err) {
     const sni_choosing *choosing = w->choosing;
     size_t tuned = choosing->n_tuned * sizeof *choosing->tuned;
@@ -375,9 +375,9 @@ static sn_status make_header(const writer *w, header *h, sn_error *err) {
         h->parts[i] = (sni_section){.offset = at, .size = s.at, .checksum = s.sum};
         at = aligned(at + s.at, PAGE);
     }
-    h->parts[SNI_PART_TABLE].size = w->n_pieces * sizeof(entry);
+    h->parts[SNI_PART_TABLE].size = w->n_blobs * sizeof(entry);
     h->parts[SNI_PART_GRAPH].size = w->onnx_size;
-    h->parts[SNI_PART_TABLE].checksum = sni_checksum(0, w->entries, w->n_pieces * sizeof(entry));
+    h->parts[SNI_PART_TABLE].checksum = sni_checksum(0, w->entries, w->n_blobs * sizeof(entry));
     h->parts[SNI_PART_GRAPH].checksum = sni_checksum(0, w->onnx, w->onnx_size);
     h->parts[SNI_PART_TUNED].size = tuned;
     h->parts[SNI_PART_TUNED].checksum = sni_checksum(0, choosing->tuned, tuned);
@@ -450,13 +450,13 @@ sn_status sni_compiled_write(const sni_model *model, sni_program *program, sn_wr
         place_consts(&w.places);
         status = sni_write_onnx_beside(g, model, &w.places, keep_onnx, &w, err);
     }
-    if (status == SN_OK) status = sni_program_packed(program, add_piece, &w);
-    if (status == SN_OK) status = place_pieces(&w);
+    if (status == SN_OK) status = sni_program_packed(program, add_blob, &w);
+    if (status == SN_OK) status = place_blobs(&w);
     if (status == SN_OK) status = write_file(&w, write, ctx, err);
     free(w.places.constants);
     free(w.places.offsets);
     free(w.onnx);
     free(w.entries);
-    free(w.pieces);
+    free(w.blobs);
     return status;
 }

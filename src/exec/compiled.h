@@ -2,17 +2,17 @@
  * weights, laid out so that a mapping of the file is ready to run and its pages are shared by all
  * processes.
  *
- *     header | table | graph (ONNX, weights external) | weights | packed pieces | tuned choices
+ *     header | table | graph (ONNX, weights external) | weights | packed blobs | tuned choices
  *
  * Numbers are little-endian. Header and table have checksums that are always verified, graph too;
- * weights and packed pieces have ones that are verified when asked for. */
+ * weights and packed blobs have ones that are verified when asked for. */
 #ifndef SNI_EXEC_COMPILED_H
 #define SNI_EXEC_COMPILED_H
 
 #include "exec/program.h"
 #include "model/model.h"
 
-/* What a file holds; everything points into it but `tuned`, `keys` and `pieces`, which are owned.
+/* What a file holds; everything points into it but `tuned`, `keys` and `blobs`, which are owned.
  */
 typedef struct sni_compiled {
     const unsigned char *graph;
@@ -23,7 +23,7 @@ typedef struct sni_compiled {
     sni_finished_key *tuned;
     size_t n_tuned;
     sni_finished_key *keys;
-    sni_packed_blob *pieces;
+    sni_packed_blob *blobs;
 } sni_compiled;
 
 /* True if the bytes begin like a compiled model. */
@@ -31,7 +31,7 @@ bool sni_compiled_is(const unsigned char *bytes, size_t size);
 
 /* Reads a file that is in memory for as long as `out` is used. SN_MALFORMED: damaged;
  * SN_UNSUPPORTED: of another version or CPU, unless `repack` is set: it then comes without packed
- * pieces. `verify` reads all of it. sni_compiled_free() after success. */
+ * blobs. `verify` reads all of it. sni_compiled_free() after success. */
 sn_status sni_compiled_read(const unsigned char *bytes, size_t size, bool verify, bool repack,
                             sni_compiled *out, sn_error *err);
 void sni_compiled_free(sni_compiled *compiled); /* one that is all zeros is fine */

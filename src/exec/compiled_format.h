@@ -33,7 +33,7 @@ typedef struct sni_compiled_header {
     uint64_t checksum; /* of all the above */
 } sni_compiled_header;
 
-/* An element of the table: a packed piece. They are ordered by graph and node; those of one
+/* An element of the table: a packed blob. They are ordered by graph and node; those of one
  * implementation stand in a row. */
 typedef struct sni_compiled_entry {
     sni_finished_key key;

@@ -407,7 +407,7 @@ static sn_status tell_packed(const sni_common *c, sni_packed_fn fn, void *ctx) {
         for (const sni_prepared *p = c->prepared[n->id]; p; p = p->next) {
             sni_finished_key key = {.graph = c->number, .node = c->positions[n->id]};
             sni_candidate_name(p->impl, p->variant, key.impl);
-            for (int32_t i = 0; i < p->pack.count; i++) SN_TRY(fn(ctx, &key, &p->pack.pieces[i]));
+            for (int32_t i = 0; i < p->pack.count; i++) SN_TRY(fn(ctx, &key, &p->pack.blobs[i]));
         }
     }
     return SN_OK;

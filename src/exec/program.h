@@ -52,10 +52,10 @@ sni_pool *sni_program_pool(const sni_program *program);
 /* Forgets all plans that no run uses, those of subgraphs included. Thread-safe. */
 void sni_program_trim(sni_program *program);
 
-/* Calls fn with every piece of packed data made so far, those of subgraphs included; stops when it
- * fails. The pieces stay as long as the program. Thread-safe. */
+/* Calls fn with every blob of packed data made so far, those of subgraphs included; stops when it
+ * fails. The blobs stay as long as the program. Thread-safe. */
 typedef sn_status (*sni_packed_fn)(void *ctx, const sni_finished_key *key,
-                                   const sni_packed_blob *piece);
+                                   const sni_packed_blob *blob);
 sn_status sni_program_packed(sni_program *program, sni_packed_fn fn, void *ctx);
 
 /* Calls fn with the plan that was used last; false if there is none yet. */

@@ -28,6 +28,7 @@ typedef struct activation {
     int depth;
     sni_symbols *symbols;             /* made when the first dynamic step needs it */
     const sni_impl *impl;             /* who ran the step */
+    const sni_datum *given;           /* (outputs): tensors of the caller, where they are any */
     size_t scratch_used;              /* of the workspace's scratch, by the step under way */
     size_t scratch_asked;             /* all that the step asked for */
     size_t scratch_charged;           /* to the budget, until the step is over */
@@ -165,12 +166,33 @@ static sn_status choose_dynamic(sni_kernel *k, const sni_type *const *in,
     return SN_OK;
 }
 
+/* Lets outputs of the step that are outputs of the graph be made in the caller's tensors. */
+static sn_status offer_outputs(const activation *a, const sni_kernel *k, sni_arena *arena,
+                               sni_call_options *options) {
+    const sni_plan *p = a->plan;
+    const sni_tensor **offered = NULL;
+    for (int32_t i = 0; i < p->graph->n_outputs; i++) {
+        if (p->outputs[i] < 0 || a->given[i].kind != SN_KIND_TENSOR) continue;
+        const sni_datum *slot = &a->frame->slots[p->outputs[i]];
+        for (int o = 0; o < k->n_out; o++) {
+            if (k->out[o] != slot) continue;
+            if (!offered) offered = SNI_NEW_ARRAY(arena, const sni_tensor *, k->n_out);
+            if (!offered) return sni_fail_memory(a->err);
+            offered[o] = &a->given[i].tensor;
+        }
+    }
+    options->offered = offered;
+    return SN_OK;
+}
+
 static sn_status call_dynamic(activation *a, sni_kernel *k) {
     if (!a->symbols) a->symbols = sni_symbols_new();
     if (!a->symbols) return sni_fail_memory(a->err);
     sni_arena *types = &a->frame->workspace->types;
     sni_arena_reset(types);
-    return sni_call(k, a->symbols, types, choose_dynamic);
+    sni_call_options options = {.choose = choose_dynamic};
+    SN_TRY(offer_outputs(a, k, types, &options));
+    return sni_call(k, a->symbols, types, &options);
 }
 
 static sn_status run_step(activation *a, const sni_step *s) {
@@ -381,6 +403,7 @@ static void unbind(activation *a) {
 
 static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_in,
                            sni_datum *out) {
+    a->given = out;
     bind_inputs(a, in, n_in);
     sn_status status = bind_outputs(a, out);
     if (status == SN_OK) status = run_steps(a);

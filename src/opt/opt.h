@@ -103,6 +103,8 @@ sn_status sni_pass_depthwise_means(sni_rewrite *r);
 sn_status sni_pass_squeeze_excite(sni_rewrite *r);
 sn_status sni_pass_indirect(sni_rewrite *r);
 sn_status sni_pass_layout_last(sni_rewrite *r);
+sn_status sni_pass_layout_bytes(sni_rewrite *r);
+sn_status sni_pass_byte_tables(sni_rewrite *r);
 sn_status sni_pass_group(sni_rewrite *r);
 sn_status sni_pass_shape_values(sni_rewrite *r);
 sn_status sni_pass_duplicate_constants(sni_rewrite *r);

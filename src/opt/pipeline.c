@@ -24,6 +24,8 @@ static const sni_pass passes[] = {
     {"duplicate-constants", 1, sni_pass_duplicate_constants},
     {"common-subexpressions", 1, sni_pass_common_subexpressions},
     {"blocked-layout", 3, sni_pass_layout, SNI_STAGE_LAYOUT},
+    {"byte-tables", 3, sni_pass_byte_tables, SNI_STAGE_LAYOUT},
+    {"bytes-channels-last", 3, sni_pass_layout_bytes, SNI_STAGE_LAYOUT},
     {"expand-depthwise", 3, sni_pass_expand, SNI_STAGE_LAYOUT},
     {"conv-factors", 3, sni_pass_conv_factors, SNI_STAGE_LAYOUT},
     {"depthwise-means", 3, sni_pass_depthwise_means, SNI_STAGE_LAYOUT},

@@ -76,6 +76,7 @@ static const OrtApi traced_api = {
 static const char *trace_file;
 static pthread_once_t trace_once = PTHREAD_ONCE_INIT;
 
+/* Called when the process ends: number, name and calls of every slot that was called. */
 static void write_trace(void) {
     FILE *f = fopen(trace_file, "a");
     if (!f) return;
@@ -86,6 +87,7 @@ static void write_trace(void) {
     fclose(f);
 }
 
+/* Called once, before the first table is handed out. */
 static void start_trace(void) {
     const char *name = getenv("SINTER_ORT_TRACE");
     if (!name || !*name) return;
@@ -95,6 +97,8 @@ static void start_trace(void) {
 
 /* ---- The entry point ---- */
 
+/* The table, or NULL with a word on stderr for a version that does not exist yet. Older versions
+ * are beginnings of the same table. */
 static const OrtApi *get_api(uint32_t version) {
     if (version > ORT_API_VERSION) {
         fprintf(stderr,

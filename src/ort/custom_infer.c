@@ -16,6 +16,7 @@ struct OrtShapeInferContext {
 
 /* ---- Attributes ---- */
 
+/* An attribute with a copy of `size` bytes as ReadOpAttr gives them; NULL when memory runs out. */
 static OrtOpAttr *new_attr(const char *name, OrtOpAttrType type, const void *data, size_t size) {
     OrtOpAttr *a = calloc(1, sizeof *a + size + 1);
     if (!a || !ort_replace_text(&a->name, name)) {
@@ -50,6 +51,7 @@ static OrtOpAttr *texts_attr(const char *name, const char *const *texts, size_t 
     return a;
 }
 
+/* The attribute of strings of a node. */
 static OrtOpAttr *node_texts(const sn_op_node *node, const char *name, size_t count) {
     const char **texts = calloc(count + 1, sizeof *texts);
     if (!texts) return NULL;
@@ -80,6 +82,7 @@ OrtOpAttr *ort_attr_of_node(const sn_op_node *node, const char *name) {
     return NULL;
 }
 
+/* Whether `data` can hold so many elements. */
 static OrtStatus *check_length(const void *data, int len) {
     if (len < 0 || (len && !data))
         return ort_fail(ORT_INVALID_ARGUMENT, "CreateOpAttr: %d elements, or data is NULL", len);
@@ -162,6 +165,7 @@ OrtStatusPtr ort_ShapeInferContext_GetInputCount(const OrtShapeInferContext *con
     return NULL;
 }
 
+/* A copy of an input's type and shape; `out` is clear before. */
 static OrtStatus *read_input(const sn_value_info *info, OrtTensorTypeAndShapeInfo *out) {
     OrtTypeInfo *type = NULL;
     ORT_TRY(ort_type_of_info(info, &type));
@@ -234,6 +238,7 @@ static sn_dtype open_type(const OrtCustomOp *op, const sn_op_infer *call) {
     return SN_UNDEFINED;
 }
 
+/* Gives outputs the element types that the operator's description names. Shapes are left open. */
 static sn_status set_types(const OrtCustomOp *op, sn_op_infer *call, sn_error *err) {
     const sn_op_api *api = sn_operators_api();
     size_t formals = op->GetOutputTypeCount(op);

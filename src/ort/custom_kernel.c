@@ -193,6 +193,7 @@ typedef struct batch {
     void *data;
 } batch;
 
+/* An sn_op_range_fn over items of a ParallelFor. */
 static void run_range(void *ctx, int64_t begin, int64_t end) {
     const batch *b = ctx;
     for (int64_t i = begin; i < end; i++) b->fn(b->data, (size_t)i);

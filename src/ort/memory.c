@@ -28,6 +28,7 @@ static const struct device {
     {"Cann", OrtMemoryInfoDeviceType_NPU},         {"OpenVINO_RT_NPU", OrtMemoryInfoDeviceType_NPU},
 };
 
+/* A copy of a description, with a name that must fit. The caller releases it. */
 static OrtStatus *new_info(const OrtMemoryInfo *info, const char *name, OrtMemoryInfo **out) {
     if (strlen(name) >= sizeof info->name)
         return ort_fail(ORT_INVALID_ARGUMENT, "the name '%s' of a device has more than %zu letters",
@@ -140,6 +141,7 @@ uint32_t ort_MemoryInfoGetVendorId(const OrtMemoryInfo *ptr) {
 
 static atomic_size_t allocations, releases;
 
+/* The allocator's members. A request for nothing gives NULL, which is no failure. */
 static void *alloc(OrtAllocator *self, size_t size) {
     (void)self;
     if (size == 0) return NULL;
@@ -149,6 +151,7 @@ static void *alloc(OrtAllocator *self, size_t size) {
     return p;
 }
 
+/* Takes memory of alloc(), or NULL. */
 static void release(OrtAllocator *self, void *p) {
     (void)self;
     if (p) atomic_fetch_add_explicit(&releases, 1, memory_order_relaxed);
@@ -160,6 +163,7 @@ static const OrtMemoryInfo *info_of(const OrtAllocator *self) {
     return &ort_cpu_memory;
 }
 
+/* Calls of alloc() and release() since the process began. The caller releases the pairs. */
 static OrtStatusPtr stats_of(const OrtAllocator *self, OrtKeyValuePairs **out) {
     (void)self;
     NEED(out);
@@ -179,11 +183,13 @@ static OrtStatusPtr stats_of(const OrtAllocator *self, OrtKeyValuePairs **out) {
     return NULL;
 }
 
+/* There are no streams: the same as alloc(). */
 static void *alloc_on_stream(OrtAllocator *self, size_t size, OrtSyncStream *stream) {
     (void)stream;
     return alloc(self, size);
 }
 
+/* Nothing is kept back that could be given up. */
 static OrtStatusPtr shrink(OrtAllocator *self) {
     (void)self;
     return NULL;
@@ -235,6 +241,7 @@ OrtStatusPtr ort_AllocatorGetStats(const OrtAllocator *ort_allocator, OrtKeyValu
     return *out ? NULL : ort_fail_memory();
 }
 
+/* Only the CPU has memory here. */
 static OrtStatus *refuse_device(const char *function, const OrtMemoryInfo *info) {
     return ort_fail(ORT_INVALID_ARGUMENT, "%s: there is no memory '%s' here, only 'Cpu'", function,
                     info->name);
@@ -261,6 +268,7 @@ void ort_ReleaseAllocator(OrtAllocator *input) {
 static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool registered;
 
+/* Remembers that one is registered. A second one is refused. */
 static OrtStatus *add_allocator(const OrtMemoryInfo *info) {
     if (info->device != OrtMemoryInfoDeviceType_CPU)
         return refuse_device("RegisterAllocator", info);

@@ -30,7 +30,9 @@ OrtStatus *ort_fail(OrtErrorCode code, const char *format, ...)
 OrtStatus *ort_fail_sn(const sn_error *err);
 /* "Run: session is NULL"; `function` is a __func__ of ort_*. */
 OrtStatus *ort_fail_null(const char *function, const char *argument);
+/* One status for everybody, which takes no memory and is never freed. */
 OrtStatus *ort_fail_memory(void);
+/* "X is not implemented by this library"; `function` is a __func__ of ort_*. */
 OrtStatus *ort_not_implemented(const char *function);
 
 /* Returns from a slot when a required pointer is NULL. */
@@ -61,6 +63,7 @@ const char *ort_pairs_get(const OrtKeyValuePairs *pairs, const char *key); /* NU
 /* Sets or replaces; false when memory runs out. */
 bool ort_pairs_set(OrtKeyValuePairs *pairs, const char *key, const char *value);
 bool ort_pairs_copy(OrtKeyValuePairs *to, const OrtKeyValuePairs *from); /* `to` is empty */
+/* Frees keys and values; the list is empty then and can be used again. */
 void ort_pairs_clear(OrtKeyValuePairs *pairs);
 /* Replaces a text that is owned with a copy of another; NULL stays NULL. */
 bool ort_replace_text(char **text, const char *by);
@@ -95,10 +98,14 @@ struct OrtTypeInfo {
     OrtTypeInfo *element;             /* of a sequence or optional, or a map's value; owned */
 };
 
+/* New types, which the caller releases (ort_ReleaseTypeInfo). Dimensions that a model leaves open
+ * are -1, with their names where they have one. */
 OrtStatus *ort_type_of_info(const sn_value_info *info, OrtTypeInfo **out);
 OrtStatus *ort_type_of_value(const sn_value *value, OrtTypeInfo **out);
 OrtStatus *ort_type_copy(const OrtTypeInfo *type, OrtTypeInfo **out);
+/* `to` is overwritten without being freed; a failure leaves it as it was. */
 OrtStatus *ort_shape_copy(const OrtTensorTypeAndShapeInfo *from, OrtTensorTypeAndShapeInfo *to);
+/* Frees the names, not the struct, which is all zeros then. */
 void ort_shape_clear(OrtTensorTypeAndShapeInfo *shape);
 
 /* ---- Memory (memory.c) ---- */
@@ -118,6 +125,7 @@ extern const OrtMemoryInfo ort_cpu_memory;
 
 /* Puts `entry` into all of an array of `room` pointers, which must be `count`. */
 OrtStatus *ort_fill_all(size_t count, const void *entry, void *out, size_t room);
+/* The only allocator: 64-byte aligned memory, from any thread. */
 extern OrtAllocator ort_cpu_allocator;
 
 /* ---- The environment (env.c): one for the process, never destroyed ---- */
@@ -133,6 +141,8 @@ struct OrtLogger {
     ort_log log;
 };
 
+/* Writes a line where the level is high enough. `where` says which part speaks. Any thread may
+ * call. */
 void ort_log_write(const ort_log *log, OrtLoggingLevel level, const char *where, const char *text);
 ort_log ort_env_log(void); /* of the environment, as it is set now */
 int ort_env_threads(void); /* of its thread pool; 0: all that the process may use */
@@ -209,6 +219,7 @@ struct OrtSessionOptions {
 /* Room for one more zeroed entry of `size` bytes at the end of a list; NULL when memory runs out.
  */
 void *ort_append(void **list, size_t *count, size_t size);
+/* Holds a domain for the options; false when memory runs out. */
 bool ort_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
 
 /* A tensor of its own with the same contents. */
@@ -293,13 +304,16 @@ OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
                    size_t input_count, const char *const *output_names, size_t output_count,
                    OrtValue **outputs);
 
-/* A file for events of runs, named after a prefix and the time. */
+/* A file for events of runs, named after a prefix and the time. Any thread may add events;
+ * ort_profile_free() closes it and takes NULL. */
 OrtStatus *ort_profile_open(const char *prefix, ort_profile **out);
 void ort_profile_step(void *profile, const sn_step_event *event); /* an sn_step_fn */
+/* An event of a session: `what` from start to end, by ort_now_ns(). */
 void ort_profile_run(ort_profile *profile, const char *what, uint64_t start_ns, uint64_t end_ns);
 /* Ends the file; the name is valid until ort_profile_free. */
 const char *ort_profile_close(ort_profile *profile);
 void ort_profile_free(ort_profile *profile);
+/* A clock that only goes forward. */
 uint64_t ort_now_ns(void);
 /* The time since 1970 of an earlier ort_now_ns(): what clients compare with their own clocks. */
 uint64_t ort_wall_clock(uint64_t at_ns);

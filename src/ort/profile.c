@@ -64,6 +64,7 @@ OrtStatus *ort_profile_open(const char *prefix, ort_profile **out) {
     return NULL;
 }
 
+/* A string of JSON. Bytes above 127 go out as they are. */
 static void put_text(FILE *f, const char *text) {
     fputc('"', f);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -91,6 +92,8 @@ static void put_memory(ort_profile *p, uint64_t made) {
             p->in_use, p->in_use, made, made, p->peak, p->peak, grown);
 }
 
+/* One complete event ("ph":"X") with times in microseconds since the file began; `op` NULL: not of
+ * a node. Any thread may call. A closed file gets nothing. */
 static void put_event(ort_profile *p, const char *category, const char *name, const char *op,
                       uint64_t start_ns, uint64_t end_ns, uint64_t bytes) {
     pthread_mutex_lock(&p->lock);

@@ -8,6 +8,8 @@ enum { FEW = 16 }; /* bindings that need no memory from the heap */
 
 /* ---- At once ---- */
 
+/* Names and values side by side. Inputs need a value; outputs without one (NULL) get theirs from
+ * the run. */
 static OrtStatus *fill_bindings(const char *const *names, const OrtValue *const *values,
                                 size_t count, bool inputs, sn_binding *out) {
     for (size_t i = 0; i < count; i++) {
@@ -21,6 +23,8 @@ static OrtStatus *fill_bindings(const char *const *names, const OrtValue *const 
     return NULL;
 }
 
+/* One run. Without options or a profile the engine's own options by default are used, which costs
+ * nothing. */
 static OrtStatus *run_bindings(OrtSession *s, const OrtRunOptions *options, const sn_binding *in,
                                size_t n_in, sn_binding *out, size_t n_out) {
     sn_error err;
@@ -74,6 +78,7 @@ OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
     return status;
 }
 
+/* Whether what a caller gives for a run can be read at all. */
 static OrtStatus *check_lists(size_t input_len, const void *input_names, const void *inputs,
                               size_t output_len, const void *output_names, const void *outputs) {
     if (input_len && (!input_names || !inputs))
@@ -107,6 +112,7 @@ typedef struct job {
     void *user_data;
 } job;
 
+/* Frees a job and gives its inputs back. */
 static void job_free(job *j) {
     for (size_t i = 0; j->names && i < j->n_in + j->n_out; i++) free(j->names[i]);
     for (size_t i = 0; j->inputs && i < j->n_in; i++) sn_value_destroy(j->inputs[i]);
@@ -115,6 +121,8 @@ static void job_free(job *j) {
     free(j);
 }
 
+/* The thread of an asynchronous run. The session is not touched once its lock is released: the
+ * callback may release it. */
 static void *work(void *arg) {
     job *j = arg;
     OrtSession *s = j->session;
@@ -129,6 +137,8 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* A job with copies of the names and a hold on the inputs, since the caller may free both when
+ * RunAsync returns; NULL when memory runs out. */
 static job *job_new(const char *const *input_names, const OrtValue *const *inputs, size_t n_in,
                     const char *const *output_names, size_t n_out) {
     job *j = calloc(1, sizeof *j);
@@ -149,6 +159,8 @@ static job *job_new(const char *const *input_names, const OrtValue *const *input
     return NULL;
 }
 
+/* Starts the thread, detached. On failure the job is still the caller's. ReleaseSession waits for
+ * `running` to be 0. */
 static OrtStatus *start(job *j) {
     OrtSession *s = j->session;
     pthread_mutex_lock(&s->lock);

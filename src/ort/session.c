@@ -16,12 +16,15 @@ typedef struct load {
     sn_file *files;
 } load;
 
+/* Frees the arrays. What they point to belongs to the session options. */
 static void load_clear(load *l) {
     free(l->dimensions);
     free(l->weights);
     free(l->files);
 }
 
+/* Makes `l` of the options, NULL being those by default. It borrows from them until load_clear(),
+ * which only success asks for. */
 static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     *l = (load){0};
     sn_load_options_init(&l->options, sizeof l->options);
@@ -85,6 +88,7 @@ static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
 
 /* ---- Making ---- */
 
+/* An sn_log_fn: what the engine says goes to the log of the session that loads. */
 static void log_line(void *ctx, sn_log_level level, const char *text) {
     static const OrtLoggingLevel levels[] = {[SN_LOG_ERROR] = ORT_LOGGING_LEVEL_ERROR,
                                              [SN_LOG_WARNING] = ORT_LOGGING_LEVEL_WARNING,
@@ -93,6 +97,7 @@ static void log_line(void *ctx, sn_log_level level, const char *text) {
     ort_log_write(&s->log, levels[level], "session", text);
 }
 
+/* The session's log: the environment's, where the options say nothing else. */
 static OrtStatus *set_log(OrtSession *s, const OrtSessionOptions *o) {
     s->log = ort_env_log();
     if (o && o->log_function) {
@@ -117,6 +122,7 @@ static OrtStatus *read_bytes(const OrtSessionOptions *o, const char *key, uint64
     return ort_fail(ORT_INVALID_ARGUMENT, "%s is '%s', which is no number of bytes", key, text);
 }
 
+/* What options say about a session, as sinter.h wants it. `out` borrows from both. */
 static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_session_options *out) {
     sn_session_options_init(out, sizeof *out);
     out->log = log_line;
@@ -131,10 +137,13 @@ static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_ses
     return read_bytes(o, "sinter.cache_limit", &out->cache_limit);
 }
 
+/* An sn_write_fn over a FILE. */
 static int write_file(void *file, const void *bytes, size_t size) {
     return fwrite(bytes, 1, size, file) == size ? 0 : 1;
 }
 
+/* Writes the optimised model (SetOptimizedModelFilePath). A file that could not be finished stays
+ * where it is. */
 static OrtStatus *write_optimized(const OrtSession *s, const char *path) {
     FILE *f = fopen(path, "wb");
     if (!f) return ort_fail(ORT_FAIL, "the optimised model cannot be written to '%s'", path);
@@ -146,6 +155,7 @@ static OrtStatus *write_optimized(const OrtSession *s, const char *path) {
     return closed ? NULL : ort_fail(ORT_FAIL, "the optimised model did not fit into '%s'", path);
 }
 
+/* Inputs that must be given come first; initialisers that an input overrides come after them. */
 static void count_ports(OrtSession *s) {
     size_t all = sn_model_input_count(s->model);
     while (s->input_count < all && !sn_model_input_is_optional(s->model, s->input_count))
@@ -154,6 +164,7 @@ static void count_ports(OrtSession *s) {
     s->output_count = sn_model_output_count(s->model);
 }
 
+/* All of making a session. On failure the caller releases what is there so far. */
 static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, size_t size,
                           const OrtSessionOptions *o) {
     ORT_TRY(set_log(s, o));
@@ -174,6 +185,7 @@ static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, si
     return o && o->optimized_path ? write_optimized(s, o->optimized_path) : NULL;
 }
 
+/* A session of a file (path set) or of memory. *out is set on success only. */
 static OrtStatus *make(const char *path, const void *bytes, size_t size,
                        const OrtSessionOptions *options, OrtSession **out) {
     if (options && options->cancelled)
@@ -263,6 +275,7 @@ OrtStatusPtr ort_CreateSessionFromArrayWithPrepackedWeightsContainer(
 
 typedef enum port { INPUT, INITIALIZER, OUTPUT } port;
 
+/* What the model says of a port; `out` borrows from the model. */
 static OrtStatus *port_info(const OrtSession *s, port which, size_t index, sn_value_info *out) {
     static const char *const names[] = {"input", "overridable initialiser", "output"};
     size_t count = which == INPUT         ? s->input_count
@@ -299,6 +312,7 @@ OrtStatusPtr ort_SessionGetOverridableInitializerCount(const OrtSession *session
     return NULL;
 }
 
+/* The type of a port. The caller releases it. */
 static OrtStatus *port_type(const OrtSession *s, port which, size_t index, OrtTypeInfo **out) {
     sn_value_info info;
     ORT_TRY(port_info(s, which, index, &info));
@@ -326,6 +340,7 @@ OrtStatusPtr ort_SessionGetOverridableInitializerTypeInfo(const OrtSession *sess
     return port_type(session, INITIALIZER, index, type_info);
 }
 
+/* The name of a port, in memory of the caller's allocator. */
 static OrtStatus *port_name(const OrtSession *s, port which, size_t index, OrtAllocator *allocator,
                             char **out) {
     sn_value_info info;

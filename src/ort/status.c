@@ -17,6 +17,7 @@ static struct {
     char message[32];
 } no_memory = {ORT_RUNTIME_EXCEPTION, "out of memory"};
 
+/* A status with a copy of the text. Without memory it is the one that is never freed. */
 static OrtStatus *make(OrtErrorCode code, const char *text, size_t length) {
     OrtStatus *s = malloc(sizeof *s + length + 1);
     if (!s) return (OrtStatus *)&no_memory;
@@ -42,6 +43,7 @@ void ort_ReleaseStatus(OrtStatus *input) {
     if (input != (OrtStatus *)&no_memory) free(input);
 }
 
+/* Texts longer than the buffer are cut. */
 OrtStatus *ort_fail(OrtErrorCode code, const char *format, ...) {
     char text[1024];
     va_list args;

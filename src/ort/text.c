@@ -35,6 +35,7 @@ bool ort_replace_text(char **text, const char *by) {
 
 /* ---- Lists ---- */
 
+/* The position of a key, or `count`. */
 static size_t find(const OrtKeyValuePairs *pairs, const char *key) {
     size_t i = 0;
     while (i < pairs->count && strcmp(pairs->keys[i], key) != 0) i++;
@@ -46,6 +47,7 @@ const char *ort_pairs_get(const OrtKeyValuePairs *pairs, const char *key) {
     return i < pairs->count ? pairs->values[i] : NULL;
 }
 
+/* Makes place for one more pair; false when memory runs out, and the list is as it was. */
 static bool grow(OrtKeyValuePairs *pairs) {
     if (pairs->count < pairs->capacity) return true;
     size_t capacity = pairs->capacity ? pairs->capacity * 2 : 8;

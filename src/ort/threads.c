@@ -21,12 +21,14 @@ typedef union handle {
     void *ours;
 } handle;
 
+/* An sn_thread_functions.create: a thread of the program that runs work(arg). */
 static void *create(void *ctx, void (*work)(void *arg), void *arg) {
     const ort_maker *m = ctx;
     handle h = {.theirs = m->fns.create(m->fns.options, work, arg)};
     return h.ours;
 }
 
+/* Waits for a thread of create(). */
 static void join(void *ctx, void *thread) {
     const ort_maker *m = ctx;
     handle h = {.ours = thread};
@@ -40,10 +42,13 @@ static OrtStatus *install(ort_maker *m) {
     return sn_use_thread_functions(m ? &functions : NULL, &err) == SN_OK ? NULL : ort_fail_sn(&err);
 }
 
+/* Sessions with the same functions and options share a maker. */
 static bool same(const ort_thread_fns *a, const ort_thread_fns *b) {
     return a->create == b->create && a->join == b->join && a->options == b->options;
 }
 
+/* A new maker with one holder, which becomes the newest and makes the threads from now on. With the
+ * lock held. */
 static OrtStatus *add(const ort_thread_fns *fns, ort_maker **out) {
     ort_maker *m = calloc(1, sizeof *m);
     if (!m) return ort_fail_memory();

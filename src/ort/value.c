@@ -35,6 +35,8 @@ ONNXTensorElementDataType ort_dtype_out(sn_dtype dtype) {
 
 /* ---- Tensors ---- */
 
+/* Whether a tensor may have this shape and element type. Sizes are multiplied where memory is made.
+ * */
 static OrtStatus *check_shape(const int64_t *shape, size_t rank, ONNXTensorElementDataType type) {
     if (rank > SN_MAX_RANK)
         return ort_fail(ORT_INVALID_ARGUMENT, "a tensor of rank %zu: at most %d is supported", rank,
@@ -49,11 +51,13 @@ static OrtStatus *check_shape(const int64_t *shape, size_t rank, ONNXTensorEleme
     return NULL;
 }
 
+/* Says that tensors can be in memory of the CPU only. */
 static OrtStatus *refuse_memory(const OrtMemoryInfo *info) {
     return ort_fail(ORT_INVALID_ARGUMENT, "tensors can be in 'Cpu' memory, not in '%s'",
                     info->name);
 }
 
+/* An sn_release_fn: the allocator that memory came from takes it back. */
 static void free_with(void *allocator, void *data) {
     OrtAllocator *a = allocator;
     if (data) a->Free(a, data);
@@ -124,6 +128,7 @@ void ort_ReleaseValue(OrtValue *input) {
     sn_value_destroy(ort_sn(input));
 }
 
+/* Sequences and maps have no elements. `function` is a __func__ of ort_*. */
 static OrtStatus *check_tensor(const OrtValue *value, const char *function) {
     if (sn_value_kind(ort_sn(value)) == SN_KIND_TENSOR) return NULL;
     return ort_fail(ORT_INVALID_ARGUMENT, "%s: the value is not a tensor", function + 4);
@@ -239,6 +244,7 @@ OrtStatusPtr ort_GetTensorMemoryInfo(const OrtValue *value, const OrtMemoryInfo 
 
 /* ---- Strings ---- */
 
+/* The same for functions that take tensors of strings. */
 static OrtStatus *check_strings(const OrtValue *value, const char *function) {
     if (sn_tensor_dtype(ort_sn(value)) == SN_STRING) return NULL;
     return ort_fail(ORT_INVALID_ARGUMENT, "%s: the value is not a tensor of strings", function + 4);
@@ -285,6 +291,7 @@ OrtStatusPtr ort_GetResizedStringTensorElementBuffer(OrtValue *value, size_t ind
     return NULL;
 }
 
+/* Text of an element, borrowed until the element changes. Fails beyond the last one. */
 static OrtStatus *string_at(const OrtValue *value, size_t index, const char **text,
                             size_t *length) {
     sn_error err;

@@ -6,7 +6,7 @@
 
 enum { MOST_INPUTS = 32 }; /* nodes with more run on their reference kernels */
 
-/* Gives a node the finished pieces of a compiled model, if there are any for it. */
+/* Gives a node the finished blobs of a compiled model, if there are any for it. */
 static void find_finished(const sni_common *common, const sni_node *n, const char *impl,
                           sni_pack *pack) {
     const sni_finished *f = common->finished;
@@ -22,8 +22,8 @@ static void find_finished(const sni_common *common, const sni_node *n, const cha
         const sni_finished_key *k = &f->keys[i];
         if (k->graph != common->number || k->node != position) return;
         if (strncmp(k->impl, impl, SNI_IMPL_NAME - 1) != 0) continue;
-        if (!pack->given) pack->given = &f->pieces[i];
-        if (pack->given + pack->n_given != &f->pieces[i]) return;
+        if (!pack->given) pack->given = &f->blobs[i];
+        if (pack->given + pack->n_given != &f->blobs[i]) return;
         pack->n_given++;
     }
 }

@@ -96,7 +96,7 @@ typedef struct sni_prepared {
     struct sni_prepared *next;
 } sni_prepared;
 
-/* Packed data that a compiled model brings: keys and pieces side by side, by rising graph and node,
+/* Packed data that a compiled model brings: keys and blobs side by side, by rising graph and node,
  * those of one implementation in a row, in the order in which they were asked for. */
 typedef struct sni_finished_key {
     uint32_t graph; /* number of the graph, the main one 0, subgraphs in order of their nodes */
@@ -106,9 +106,9 @@ typedef struct sni_finished_key {
 
 typedef struct sni_finished {
     const sni_finished_key *keys;
-    const sni_packed_blob *pieces;
+    const sni_packed_blob *blobs;
     size_t count;
-    const unsigned char *data; /* what the pieces are parts of */
+    const unsigned char *data; /* what the blobs are parts of */
     size_t bytes;
 } sni_finished;
 

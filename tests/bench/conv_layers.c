@@ -8,6 +8,8 @@
  * Expected times are in cycles of one thread; "x" columns are ratios to the direct way, expected
  * and measured, so that both can be read side by side. --costs measures cold layers and prints the
  * coefficients (cpu/costs) whose estimates come closest to that. */
+#include "layers.h"
+
 #include "cpu/conv/blocked.h"
 #include "cpu/conv/conv_algorithms.h"
 #include "cpu/conv/conv_costs.h"
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct layer {
     const char *network;
@@ -73,19 +74,6 @@ static const layer layers[] = {
     {"yolov8n strided", 128, 256, 20, 3, 3, 2},
     {"yolov8n strided", 128, 128, 20, 3, 3, 2},
 };
-
-static double now(void) { /* milliseconds */
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static float *floats(int64_t count) {
-    float *p = aligned_alloc(64, ((size_t)count * sizeof *p + 127) / 64 * 64);
-    if (!p) exit(1);
-    for (int64_t i = 0; i < count; i++) p[i] = (float)(rand() % 2001) / 1000.0f - 1.0f;
-    return p;
-}
 
 static bool cold;
 

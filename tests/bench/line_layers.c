@@ -5,6 +5,8 @@
  *     bench_line [threads] [milliseconds per measurement] [images] [network]
  *
  * "*" marks the row that is chosen for a node by itself, outside of a region in blocked layout. */
+#include "layers.h"
+
 #include "cpu/conv/conv_algorithms.h"
 #include "cpu/core/kernels.h"
 #include "cpu/core/cpu_ep.h"
@@ -14,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct layer {
     const char *network;
@@ -67,19 +68,6 @@ static const layer layers[] = {
     {"ecg", 12, 32, 1000, 7, 1, 1, 1},
     {"ecg", 8, 8, 5000, 15, 1, 1, 1},
 };
-
-static double now(void) { /* milliseconds */
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static float *floats(int64_t count) {
-    float *p = aligned_alloc(64, ((size_t)count * sizeof *p + 127) / 64 * 64);
-    if (!p) exit(1);
-    for (int64_t i = 0; i < count; i++) p[i] = (float)(rand() % 2001) / 1000.0f - 1.0f;
-    return p;
-}
 
 static void quit(const char *text) {
     fprintf(stderr, "%s\n", text);

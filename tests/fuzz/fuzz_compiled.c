@@ -43,7 +43,7 @@ static void try_out(const unsigned char *bytes, size_t size, bool verify) {
     sn_model_destroy(model);
 }
 
-/* As a mapped file is: pages that can be read and not written, aligned, so that its packed pieces
+/* As a mapped file is: pages that can be read and not written, aligned, so that its packed blobs
  * are used where they stand. */
 static void try_sealed(const uint8_t *data, size_t size) {
     enum { PAGE = 4096 };

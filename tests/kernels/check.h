@@ -57,9 +57,6 @@ void fail(check *c, const char *what);
 void call_begin(check *c, double flops, double bytes);
 bool call_more(check *c);
 
-/* What follows sums: an activation in double precision. */
-double plain_act(const sni_epilogue *e, double x);
-
 /* Where element p of row i stands in a packed left operand, and elements of one of k columns. */
 int64_t left_at(const check *c, int64_t i, int64_t p);
 int64_t left_size(const check *c, int64_t k);

@@ -131,10 +131,10 @@ static void conv_strip(check *c) {
     if (indirect) t.channels = channels;
     t.list = list;
     CALL(c, 2 * (double)(width * lanes * all * channels), 0)
-    k->strip[indirect][width][pixels](&t, tiles);
+    k->strips->strip[indirect][width][pixels](&t, tiles);
     expect(c, "y", y, want, count, 1e-4);
-    if (indirect || width > 1 || !k->half || c->bench || e.act == SNI_ACT_CLIP) return;
-    k->half[pixels](&t, tiles);
+    if (indirect || width > 1 || !k->strips->half || c->bench || e.act == SNI_ACT_CLIP) return;
+    k->strips->half[pixels](&t, tiles);
     for (int64_t i = 0; i < all * lanes; i++)
         if (i % lanes >= lanes / 2) want[i] = e.act == SNI_ACT_AFFINE ? 2 : 0;
     expect(c, "y of half a block", y, want, count, 1e-4);
@@ -187,7 +187,7 @@ static void conv_indirect(check *c) {
         if (t.finish) *sum = fmax(*sum + (double)e.bias[o * lanes + l], 0);
     }
     CALL(c, 2 * (double)(width * lanes * pixels * rows * taps * channels), 0)
-    k->tile[SNI_CONV_LISTED][width][pixels](&t);
+    k->tile[SNI_CONV_INDIRECT][width][pixels](&t);
     expect(c, "y", y, want, count, 1e-4);
 }
 

@@ -1,38 +1,14 @@
 /* gemm.c - kernels of matrix products, packing, and what follows a product. */
+#include "../plain_act.h"
 #include "check.h"
 
 #include "cpu/gemm/gemm.h"
 #include "cpu/gemm/inner_product.h"
 #include "cpu/gemm/matmul_algorithms.h"
+#include "cpu/gemm/strassen.h"
 
 #include <math.h>
 #include <string.h>
-
-double plain_act(const sni_epilogue *e, double x) {
-    double p0 = (double)e->p0, p1 = (double)e->p1;
-    switch (e->act) {
-    case SNI_ACT_RELU:
-        return fmax(x, 0);
-    case SNI_ACT_CLIP:
-        return fmin(fmax(x, p0), p1);
-    case SNI_ACT_LEAKY_RELU:
-        return x < 0 ? x * p0 : x;
-    case SNI_ACT_HARD_SIGMOID:
-        return fmin(fmax(x * p0 + p1, 0), 1);
-    case SNI_ACT_HARD_SWISH:
-        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    case SNI_ACT_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case SNI_ACT_SILU:
-        return x / (1 + exp(-x));
-    case SNI_ACT_TANH:
-        return tanh(x);
-    case SNI_ACT_GELU:
-        return 0.5 * x * (1 + erf(x * 0.70710678118654752));
-    default:
-        return x;
-    }
-}
 
 /* Activations that plain_act knows. */
 static const sni_act acts[] = {
@@ -219,7 +195,8 @@ static void strassen_left(check *c) {
     int32_t sizes[2 * SNI_MAX_MR], want_sizes[2 * SNI_MAX_MR] = {0};
     double *want = zero_doubles(c, 7 * quarter);
     if (odd) from[below(c, (rows + lower) * step)] = below(c, 2) ? NAN : -INFINITY;
-    CALL(c, 0, 4 * 11 * quarter) c->k->strassen_left(from, step, rows, lower, half, to, sizes);
+    CALL(c, 0, 4 * 11 * quarter)
+    c->k->strassen->left_sums(from, step, rows, lower, half, to, sizes);
     for (int64_t i = 0; i < mr; i++)
         for (int64_t p = 0; p < half; p++) {
             int64_t at = left_at(c, i, p), second = i < lower ? rows + i : i;
@@ -247,7 +224,7 @@ static void column_sizes(check *c) {
     if (!c->bench && k && below(c, 3) == 0) b[below(c, k * nr)] = NAN;
     for (int j = 0; j < nr; j++) sizes[j] = want[j] = (int32_t)below(c, 1 << 30);
     for (int64_t i = 0; i < k * nr; i++) want[i % nr] = size_bits(want[i % nr], b[i]);
-    CALL(c, 0, 4 * k * nr) c->k->column_sizes(k, b, sizes);
+    CALL(c, 0, 4 * k * nr) c->k->strassen->column_sizes(k, b, sizes);
     for (int j = 0; j < nr; j++)
         if (sizes[j] != want[j]) fail(c, "the sizes");
 }
@@ -335,7 +312,7 @@ static void finish_with(check *c, sni_act act) {
         float x = y[i] + bias;
         if (columns) x += columns[i];
         if (more) x += more[i];
-        want[i] = plain_act(&e, (double)x);
+        want[i] = plain_act(e.act, e.p0, e.p1, (double)x);
     }
     CALL(c, 0, 8 * n) c->k->finish_row(&e, y, bias, columns, more, n);
     expect(c, "y", y, want, n, 2e-6);
@@ -381,7 +358,7 @@ static void finish_tile(check *c) {
         if (e.row_bias) x += bias[i + r];
         if (e.column_bias) x += columns[j + (q < n ? q : 0)];
         if (e.residual) x += more[(i + r) * row + j + (q < n ? q : 0)];
-        want[at] = q < n ? plain_act(&e, (double)x) : (double)y[at];
+        want[at] = q < n ? plain_act(e.act, e.p0, e.p1, (double)x) : (double)y[at];
     }
     CALL(c, 0, 12 * rows * n)
     c->k->finish_tile(&e, apart ? sums : NULL, add, y, row, i, rows, j, n);

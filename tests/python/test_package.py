@@ -430,5 +430,54 @@ class Export(unittest.TestCase):
             self.assertEqual(export.main(["torch.nn:Identity", "-i", "2xx3"]), 1)
 
 
+class Compression(unittest.TestCase):
+    def setUp(self):
+        self.model = sinter.Model(DIGITS)
+        shape = [d if isinstance(d, int) else 4 for d in self.model.inputs[0].shape]
+        random = np.random.default_rng(1)
+        self.samples = [random.random(shape, np.float32) for _ in range(4)]
+
+    def test_quantize(self):
+        for to in ("int8", "fp16"):
+            phases = set()
+            model, report = sinter.quantize(self.model, self.samples, to=to, may_be_slower=True,
+                                            progress=lambda phase, done, total: phases.add(phase))
+            self.assertLess(report.summary["loss"], 0.01)
+            self.assertLess(report.summary["bytes_after"], report.summary["bytes_before"])
+            self.assertIn(to, [layer["precision"] for layer in report.layers])
+            self.assertTrue(phases)
+            want = sinter.Session(self.model)(self.samples[0])
+            got = sinter.Session(model.to_onnx())(self.samples[0])
+            np.testing.assert_allclose(got, want, atol=0.1)
+
+    def test_dicts_scores_and_limits(self):
+        name = self.model.inputs[0].name
+        samples = [{name: x} for x in self.samples]
+        _, report = sinter.quantize(self.model, samples, to="fp16", max_loss=0, score=lambda s: 7)
+        self.assertEqual(report.summary["loss"], 0)
+        with self.assertRaises(sinter.LimitReached) as caught:
+            sinter.quantize(self.model, samples, may_be_slower=True, max_loss=0)
+        self.assertTrue(any(layer["loss"] > 0 for layer in caught.exception.report.layers))
+
+    def test_prune(self):
+        model, report = sinter.prune(self.model, self.samples, pattern="2:4")
+        self.assertGreater(report.summary["sparsity"], 0.4)
+        self.assertEqual(len(model.outputs), len(self.model.outputs))
+
+    def test_what_callbacks_raise_comes_out(self):
+        def fail(*_):
+            raise KeyError("mine")
+
+        for options in ({"progress": fail}, {"score": fail}):
+            with self.assertRaises(KeyError):
+                sinter.quantize(self.model, self.samples, **options)
+        with self.assertRaises(sinter.InvalidArgument):
+            sinter.quantize(self.model, [])
+        with self.assertRaises(sinter.InvalidArgument):
+            sinter.quantize(self.model, self.samples, to="int5")
+        with self.assertRaises(sinter.Error):
+            sinter.quantize(self.model, [np.zeros((2, 3), np.float32)])
+
+
 if __name__ == "__main__":
     unittest.main()

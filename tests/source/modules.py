@@ -1,7 +1,7 @@
 """modules.py - the modules and which ones each may include.
 
 In src: base <- graph <- ops <- {model, opt, ep <- plan} <- exec <- api. cpu, the engine behind ep, sees
-ep and below; plan and api see it, too. codecs see base only; ort sees the public headers only, and its
+ep and below; plan and api see it, too. quantize stands above api. codecs see base only; ort sees the public headers only, and its
 one header that others may see is ort_abi.h, which stands alone. The program (cli) sees the public
 headers, its own, common and two headers of the server. The server sees the public headers, its own,
 common, base, and the protobuf reader and writer. common sees itself alone."""
@@ -24,6 +24,7 @@ IN_SRC = {
     "plan": "base graph ops ep cpu plan",
     "exec": "base graph ops ep model opt plan exec",
     "api": "base cpu graph ops ep model opt plan exec api",
+    "quantize": "base graph ops model opt exec api quantize",
     "ort": "ort",
 }
 

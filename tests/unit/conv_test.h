@@ -3,6 +3,7 @@
 #ifndef CONV_TEST_H
 #define CONV_TEST_H
 
+#include "../plain_act.h"
 #include "unit.h"
 
 #include "cpu/conv/conv.h"
@@ -94,22 +95,6 @@ static inline void conv_case_free(conv_case *c) {
     free(c->reference);
 }
 
-static inline double conv_activate(const sni_conv_epilogue *e, double x) {
-    double p0 = (double)e->p0, p1 = (double)e->p1;
-    switch (e->act) {
-    case SNI_ACT_RELU:
-        return x < 0 ? 0 : x;
-    case SNI_ACT_CLIP:
-        return x < p0 ? p0 : x > p1 ? p1 : x;
-    case SNI_ACT_HARD_SWISH:
-        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    case SNI_ACT_SILU:
-        return x / (1 + exp(-x));
-    default:
-        return x;
-    }
-}
-
 /* Where element (image, channel, row, column) of a blocked tensor is. */
 static inline int64_t blocked_at(int64_t image, int64_t channel, int64_t row, int64_t column,
                                  int64_t channels, int64_t h, int64_t w, int64_t block) {
@@ -172,7 +157,8 @@ static inline double conv_error(conv_case *c) {
                                 g->out_h, g->out_w, c->block);
         for (int64_t p = 0; p < pixels; p++) {
             double sum = c->reference[i * pixels + p];
-            double error = fabs((double)c->y[at + p * c->block] - conv_activate(&c->e, sum));
+            double error =
+                fabs((double)c->y[at + p * c->block] - plain_act(c->e.act, c->e.p0, c->e.p1, sum));
             if (!(error <= worst)) worst = error;
             if (fabs(sum) > scale) scale = fabs(sum);
         }

@@ -15,7 +15,7 @@
 
 #include "ops/core/call.h"
 
-enum { EVAL_MOST = 12, EVAL_MOST_ATTRS = 16 };
+enum { EVAL_MOST = 18, EVAL_MOST_ATTRS = 16 };
 
 typedef struct eval {
     sni_store *store;

@@ -11,6 +11,7 @@
 #ifndef VERSUS_H
 #define VERSUS_H
 
+#include "base/floats.h"
 #include "eval.h"
 
 #include "ep/ep.h"
@@ -60,6 +61,10 @@ static inline void versus_fill(versus *v, sn_dtype dtype, int64_t n, void *data)
             ((float *)data)[i] = versus_float(v);
         else if (dtype == SN_FLOAT64)
             ((double *)data)[i] = (double)versus_float(v);
+        else if (dtype == SN_FLOAT16)
+            ((uint16_t *)data)[i] = sni_f32_to_f16(versus_float(v));
+        else if (dtype == SN_BFLOAT16)
+            ((uint16_t *)data)[i] = sni_f32_to_bf16(versus_float(v));
         else if (dtype == SN_BOOL)
             ((unsigned char *)data)[i] = unit_random(&v->seed) & 1;
         else if (dtype == SN_UINT8 || dtype == SN_INT8)
@@ -203,16 +208,25 @@ static inline void versus_run_impl(versus *v, const sni_impl *impl, const void *
         versus_check_guard(out[i].tensor.data, sni_tensor_bytes(&out[i].tensor), impl->name);
 }
 
+/* Element i of a tensor of floats. */
+static inline double versus_number(const sni_tensor *t, int64_t i) {
+    if (t->dtype == SN_FLOAT64) return ((double *)t->data)[i];
+    if (t->dtype == SN_FLOAT32) return (double)((float *)t->data)[i];
+    uint16_t half = ((uint16_t *)t->data)[i];
+    return (double)(t->dtype == SN_FLOAT16 ? sni_f16_to_f32(half) : sni_bf16_to_f32(half));
+}
+
+/* Narrow floats may differ by a unit in their last place more. */
 static inline void versus_compare(const versus *v, const char *impl, int o, const sni_tensor *got,
                                   const sni_tensor *want, double tolerance) {
-    bool single = want->dtype == SN_FLOAT32, twice = want->dtype == SN_FLOAT64;
-    if (!single && !twice) {
+    if (!(SNI_T(want->dtype) & SNI_T_FLOATS)) {
         assert_memory_equal(got->data, want->data, sni_tensor_bytes(want));
         return;
     }
+    if (want->dtype == SN_FLOAT16) tolerance += 0x1p-10;
+    if (want->dtype == SN_BFLOAT16) tolerance += 0x1p-7;
     for (int64_t i = 0; i < want->count; i++) {
-        double a = single ? (double)((float *)got->data)[i] : ((double *)got->data)[i];
-        double b = single ? (double)((float *)want->data)[i] : ((double *)want->data)[i];
+        double a = versus_number(got, i), b = versus_number(want, i);
         if (isnan(b) ? isnan(a) : a == b || fabs(a - b) <= tolerance * fmax(1, fabs(b))) continue;
         char shapes[256] = "";
         for (int t = 0; t < v->e.n_in; t++)

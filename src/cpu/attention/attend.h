@@ -3,6 +3,8 @@
 #ifndef SNI_CPU_ATTENTION_ATTEND_H
 #define SNI_CPU_ATTENTION_ATTEND_H
 
+#include "base/dtype.h"
+
 #include <stdint.h>
 
 /* How a block of scores becomes weights: x = scale * score; with cap > 0, x = cap * tanh(x / cap);
@@ -34,6 +36,9 @@ struct sni_attend_kernels {
      * A leaf kernel that a tile calls once per block: its parameters stay in registers. */
     void (*attend_sum)(int rows, int vectors, int64_t keys, const float *p, const float *v,
                        float *y, int64_t y_row, const float *fade);
+    /* A row of n elements as a cache stores them (ops/attention/heads.h) as floats: float16,
+     * bfloat16, or integers times scale[i]. */
+    void (*load_stored)(sn_dtype stored, const void *row, const float *scale, int64_t n, float *y);
 };
 
 #endif

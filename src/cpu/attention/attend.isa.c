@@ -231,10 +231,105 @@ static void weigh_rows(const float *p, const float *v, int64_t step, int64_t key
     }
 }
 
+/* ---- Rows of a cache ---- */
+
+#if LANES >= 8
+/* LANES elements of a row from number i on, as integers or as floats. */
+static inline vf load_bytes(const int8_t *row, int64_t i) {
+#if LANES == 16
+    return (vf)_mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i_u *)(row + i))));
+#else
+    return (vf)_mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i_u *)(row + i))));
+#endif
+}
+
+/* Each pair goes to two lanes; the odd ones take its upper half. */
+static inline vf load_pairs(const uint8_t *row, int64_t i) {
+    const uint8_t *at = row + i / 2;
+    const __m128i low = _mm_set1_epi8(15);
+    __m128i pairs, numbers;
+#if LANES == 16
+    pairs = _mm_loadl_epi64((const __m128i_u *)at);
+#else
+    pairs = _mm_loadu_si32(at);
+#endif
+    numbers =
+        _mm_unpacklo_epi8(_mm_and_si128(pairs, low), _mm_and_si128(_mm_srli_epi16(pairs, 4), low));
+#if LANES == 16
+    return (vf)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(numbers)) - 8;
+#else
+    return (vf)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(numbers)) - 8;
+#endif
+}
+
+static inline vf load_halves(const uint16_t *row, int64_t i) {
+#if LANES == 16
+    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)(row + i)));
+#else
+    return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)(row + i)));
+#endif
+}
+
+static inline vf load_brains(const uint16_t *row, int64_t i) {
+#if LANES == 16
+    __m512i v = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i_u *)(row + i)));
+#else
+    __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(row + i)));
+#endif
+    return (vf)((vu)v << 16);
+}
+
+/* Whole vectors of a row; returns how many elements they are. */
+static int64_t load_vectors(sn_dtype stored, const void *row, const float *scale, int64_t n,
+                            float *y) {
+    const int64_t whole = n / LANES * LANES;
+    switch (stored) {
+    case SN_INT8:
+        for (int64_t i = 0; i < whole; i += LANES)
+            store(y + i, load_bytes(row, i) * load(scale + i));
+        return whole;
+    case SN_UINT8:
+        for (int64_t i = 0; i < whole; i += LANES)
+            store(y + i, load_pairs(row, i) * load(scale + i));
+        return whole;
+    case SN_FLOAT16:
+        for (int64_t i = 0; i < whole; i += LANES) store(y + i, load_halves(row, i));
+        return whole;
+    case SN_BFLOAT16:
+        for (int64_t i = 0; i < whole; i += LANES) store(y + i, load_brains(row, i));
+        return whole;
+    default:
+        return 0;
+    }
+}
+#else
+static int64_t load_vectors(sn_dtype stored, const void *row, const float *scale, int64_t n,
+                            float *y) {
+    (void)stored, (void)row, (void)scale, (void)n, (void)y;
+    return 0;
+}
+#endif
+
+static void load_stored(sn_dtype stored, const void *row, const float *scale, int64_t n, float *y) {
+    for (int64_t i = load_vectors(stored, row, scale, n, y); i < n; i++) {
+        if (stored == SN_INT8)
+            y[i] = (float)((const int8_t *)row)[i] * scale[i];
+        else if (stored == SN_UINT8)
+            y[i] = (float)((((const uint8_t *)row)[i / 2] >> i % 2 * 4 & 15) - 8) * scale[i];
+        else if (stored == SN_FLOAT16)
+            y[i] = sni_f16_to_f32(((const uint16_t *)row)[i]);
+        else
+            y[i] = sni_bf16_to_f32(((const uint16_t *)row)[i]);
+    }
+}
+
 SNI_DEFINE_TABLE(sni_attend_kernels) = {
     .attend_weigh = attend_weigh,
     .attend_row = attend_row,
     .dot_rows = dot_rows,
     .weigh_rows = weigh_rows,
     .attend_sum = attend_sum,
+    .load_stored = load_stored,
 };

@@ -1,4 +1,4 @@
-/* blocked.isa.c - pools, scales and picked channels in blocked layout, for one instruction-set
+/* blocked.isa.c - pools, scales and indirect channels in blocked layout, for one instruction-set
  * tier; see tier.isa.c. */
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/core/simd.h"
@@ -192,12 +192,7 @@ static void gather(const float *const *from, const int32_t *lanes, float *y, int
 }
 #endif
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER);
-
-const sni_blocked_kernels PASTE(sni_blocked_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_blocked_kernels) = {
     .pool_row = pool_row,
     .mean = mean,
     .max = max,

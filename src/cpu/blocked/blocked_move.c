@@ -1,4 +1,4 @@
-/* blocked_move.c - moving channels: picked ones of blocked tensors, and the conversions between
+/* blocked_move.c - moving channels: indirect ones of blocked tensors, and the conversions between
  * blocked and plain layout. */
 #include "base/threadpool.h"
 #include "cpu/blocked/blocked_kernels.h"

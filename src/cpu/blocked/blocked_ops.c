@@ -1,5 +1,5 @@
 /* blocked_ops.c - what stands between convolutions, in blocked layout: pools, means of pictures,
- * scales by channel, picked channels, and the conversions at the borders. */
+ * scales by channel, indirect channels, and the conversions at the borders. */
 #include "base/threadpool.h"
 #include "cpu/blocked/blocked_kernels.h"
 #include "cpu/conv/blocked.h"
@@ -82,9 +82,9 @@ static void pool_parts(void *ctx, int64_t begin, int64_t end) {
 static sn_status count_elements(sni_kernel *k, pool_job *j) {
     const sni_window *w = &j->window;
     bool padding = ((const sni_pool_params *)k->params)->count_include_pad != 0;
-    void *room;
-    SN_TRY(sni_scratch_matrix(k, 1, w->out[0] + w->out[1], sizeof(float), &room));
-    float *columns = room, *rows = columns + w->out[1];
+    void *buffer;
+    SN_TRY(sni_scratch_matrix(k, 1, w->out[0] + w->out[1], sizeof(float), &buffer));
+    float *columns = buffer, *rows = columns + w->out[1];
     for (int64_t o = 0; o < w->out[1]; o++) columns[o] = (float)sni_window_taps(w, 1, o, padding);
     for (int64_t o = 0; o < w->out[0]; o++) rows[o] = (float)sni_window_taps(w, 0, o, padding);
     j->columns = columns;

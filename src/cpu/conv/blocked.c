@@ -143,7 +143,7 @@ sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn
         sni_cpu_floats(c, (size_t)(sni_blocks(m, block) * block * depth), &panels, &filled, err));
     if (!filled) {
         SN_TRY(sni_cpu_unaligned(c, i, &w, err));
-        sni_conv_pack_filters(w, m, in, 1, block, false, panels, 0);
+        sni_conv_pack_filters(w, m, in, 1, block, false, panels);
     }
     *out = panels;
     return SN_OK;
@@ -151,12 +151,12 @@ sn_status sni_blocked_pack_pointwise(const sni_choice *c, int i, float **out, sn
 
 sn_status sni_blocked_extra_init(sni_kernel *k, sni_blocked_extra *out) {
     const sni_tensor *y = sni_out(k, 0), *means = sni_out(k, 1);
-    void *room;
+    void *buffer;
     *out = (sni_blocked_extra){.planes = y->dims[0] * y->dims[1], .height = y->dims[2]};
     if (!means) return SN_OK;
-    SN_TRY(sni_scratch_matrix(k, out->planes * out->height, y->dims[4], sizeof(float), &room));
+    SN_TRY(sni_scratch_matrix(k, out->planes * out->height, y->dims[4], sizeof(float), &buffer));
     out->means = means->data;
-    out->rows = room;
+    out->rows = buffer;
     return SN_OK;
 }
 

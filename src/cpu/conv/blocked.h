@@ -10,9 +10,9 @@
 /* The geometry as far as a choice tells it; sizes that are not known yet (n, in_h, in_w, out_h,
  * out_w, and pads of auto_pad) are -1. False if it is no blocked convolution that vector kernels
  * can run: float32, constant weights and bias, the block of the tier in force, an activation that
- * they know. *plain tells that the input is not blocked. Channels are not picked ones. */
+ * they know. *plain tells that the input is not blocked. No channels are indirect. */
 bool sni_blocked_geometry(const sni_choice *c, sni_conv_geometry *g, bool *plain);
-/* The same of a blocked input whose channels may be picked. */
+/* The same of a blocked input whose channels may be indirect. */
 bool sni_blocked_any_geometry(const sni_choice *c, sni_conv_geometry *g);
 
 /* Where the channels of an input are in memory: all that a state keeps of sni_indirect. */
@@ -65,7 +65,7 @@ int64_t sni_conv_width(const sni_conv_kernels *k, int64_t blocks, int64_t span, 
 
 /* What a depthwise convolution of blocked tensors writes besides its result. */
 typedef struct sni_blocked_extra {
-    float *means, *rows; /* output 1, and room for the means of rows; NULL: not wanted */
+    float *means, *rows; /* output 1, and a buffer for the means of rows; NULL: not wanted */
     int64_t planes, height;
 } sni_blocked_extra;
 /* Reads output 1. */

@@ -51,7 +51,7 @@ typedef struct sni_conv_epilogue {
  * of a row take the place of the channels of a block. In a kernel of one tap the input blocks are
  * the taps, and the last one may have fewer channels.
  *
- * A listed kernel (SNI_CONV_LISTED) finds its channels anywhere: channel i of the first pixel's
+ * A listed kernel (SNI_CONV_INDIRECT) finds its channels anywhere: channel i of the first pixel's
  * first tap is list[i][x_at], and there is one "input block" of `channels` of them. */
 typedef struct sni_conv_tile {
     const float *x; /* of the first pixel's first tap */
@@ -87,7 +87,7 @@ typedef void (*sni_conv_strip_fn)(const sni_conv_tile *t, int64_t tiles);
 typedef enum sni_conv_step {
     SNI_CONV_BLOCKED_1, /* block */
     SNI_CONV_BLOCKED_2, /* 2 * block */
-    SNI_CONV_LISTED,    /* block; the channels are those of a list */
+    SNI_CONV_INDIRECT,  /* block; the channels are those of a list */
     SNI_CONV_PLAIN_1,   /* 1 */
     SNI_CONV_PLAIN_2,   /* 2 */
     SNI_CONV_ANY,
@@ -96,28 +96,32 @@ typedef enum sni_conv_step {
 
 enum { SNI_CONV_MOST_WIDTH = 4, SNI_CONV_MOST_PIXELS = 14 };
 
-struct sni_conv_kernels {
-    int pixels[SNI_CONV_MOST_WIDTH + 1]; /* most pixels of a tile by its output blocks; 0: none */
-    /* tile[step][output blocks][pixels]; NULL: none. From PLAIN_1 on 2 blocks are the most. */
-    const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
-    /* strip[listed][output blocks][pixels], for the same tiles as those of blocked input. */
+struct sni_conv_strips {
+    /* strip[indirect][output blocks][pixels], for the same tiles as those of blocked input. */
     const sni_conv_strip_fn (*strip[2])[SNI_CONV_MOST_PIXELS + 1];
     /* half[pixels]: strips of one output block of whose channels the upper half is padding, over
      * blocked input; NULL: such a block is as any other. */
     const sni_conv_strip_fn *half;
 };
 
-/* True if the last of these blocks is one that `half` is for, and is quicker with it. */
+struct sni_conv_kernels {
+    int pixels[SNI_CONV_MOST_WIDTH + 1]; /* most pixels of a tile by its output blocks; 0: none */
+    /* tile[step][output blocks][pixels]; NULL: none. From PLAIN_1 on 2 blocks are the most. */
+    const sni_conv_tile_fn (*tile[SNI_CONV_STEPS])[SNI_CONV_MOST_PIXELS + 1];
+    const sni_conv_strips *strips;
+};
+
+/* True if the last of these blocks is one that strips->half is for, and is quicker with it. */
 static inline bool sni_conv_ends_half(const sni_conv_kernels *k, int64_t channels, int64_t block) {
     int64_t last = channels % block;
-    return k->half && sni_cpu_halves_vectors() && last > 0 && last <= block / 2;
+    return k->strips->half && sni_cpu_halves_vectors() && last > 0 && last <= block / 2;
 }
 
 /* Packs filters (out, in, taps) as (output blocks, input blocks, taps, in_block, block), or if taps
  * are to lie apart as (output blocks, taps, input blocks, in_block, block), where an input block is
- * of 1 channel or a block of them (a block if taps lie apart), on so many threads. Places of
- * channels behind the last input channel are left as they are. */
+ * of 1 channel or a block of them (a block if taps lie apart). Places of channels behind the last
+ * input channel are left as they are. */
 void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, bool apart, float *to, int threads);
+                           int64_t in_block, bool apart, float *to);
 
 #endif

@@ -94,7 +94,7 @@ typedef struct expand_job {
     sni_conv_geometry g; /* of the depthwise convolution */
     sni_conv_epilogue first, second;
     const float *x;
-    const float **list; /* picked channels, image after image; NULL: those of x */
+    const float **list; /* indirect channels, image after image; NULL: those of x */
     float *y, *scratch;
     int64_t block, in_blocks, out_blocks;
     int64_t width; /* output blocks that are expanded at once */
@@ -184,11 +184,19 @@ static void fetch_with(fetching *f, sni_conv_tile *t, int64_t channels, int64_t 
 
 /* ---- Running ---- */
 
-/* Pixels [from, to) of image n in `width` output blocks from `first` on, to a band that begins with
- * pixel `start`. */
-static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t width,
-                          int64_t from, int64_t to, int64_t start, float *band, fetching *f) {
+/* `width` output blocks from `first` on of image n, the band that a thread expands them in, and
+ * what it fetches. */
+typedef struct part {
+    int64_t n, first, width;
+    float *band;
+    fetching *fetch;
+} part;
+
+/* Pixels [from, to), to a band that begins with pixel `start`. */
+static void expand_pixels(const expand_job *j, const part *p, int64_t from, int64_t to,
+                          int64_t start) {
     const sni_conv_kernels *k = j->kernels->conv;
+    const int64_t n = p->n, first = p->first, width = p->width;
     int64_t block = j->block, plane = j->g.in_h * j->g.in_w * block;
     int64_t depth = j->in_blocks * block * block;
     sni_conv_epilogue e = j->first;
@@ -211,15 +219,16 @@ static void expand_pixels(const expand_job *j, int64_t n, int64_t first, int64_t
     int64_t tiles = (to - from + k->pixels[width] - 1) / k->pixels[width];
     bool half = !j->list && width == 1 && first == j->out_blocks - 1 &&
                 sni_conv_ends_half(k, j->w->out, block);
-    const sni_conv_strip_fn *strip = half ? k->half : k->strip[j->list != NULL][width];
+    const sni_conv_strip_fn *strip =
+        half ? k->strips->half : k->strips->strip[j->list != NULL][width];
     int64_t least = (to - from) / tiles, larger = (to - from) % tiles;
     for (int64_t i = 0, at = from, some; i < tiles; i += some) {
         int64_t pixels = least + (i < larger);
         some = sni_min((i < larger ? larger : tiles) - i, STRIP);
         if (!j->list) t.x = x + at * block;
         t.x_at = at * block;
-        t.y = band + (at - start) * block;
-        fetch_with(f, &t, j->w->in, width, i, tiles, some);
+        t.y = p->band + (at - start) * block;
+        fetch_with(p->fetch, &t, j->w->in, width, i, tiles, some);
         strip[pixels](&t, some);
         at += some * pixels;
     }
@@ -242,27 +251,25 @@ static int64_t band_end(const expand_job *j, int64_t start, int64_t from, int64_
     return sni_min(sni_max(most, from + 1), to);
 }
 
-/* Rows [from, to) of `width` output blocks from `first` on of image n. */
-static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t width, int64_t from,
-                       int64_t to, float *band, fetching *f) {
+/* Rows [from, to) of the output. */
+static void run_blocks(const expand_job *j, const part *p, int64_t from, int64_t to) {
     const sni_conv_geometry *g = &j->g;
+    const int64_t n = p->n, first = p->first, width = p->width;
     int64_t out = g->out_h * g->out_w * j->block, have = 0, start = 0;
     for (int64_t row = from; row < to;) {
         int64_t top = sni_min(sni_max(row * g->stride_h - g->pad_top, 0), g->in_h);
         if (have > top)
-            keep_rows(j, width, top, have, start, band);
+            keep_rows(j, width, top, have, start, p->band);
         else
             have = top;
         start = top;
         int64_t end = band_end(j, start, row, to);
         int64_t need = (end - 1) * g->stride_h - g->pad_top + reach(g);
         need = sni_min(sni_max(need, have), g->in_h);
-        if (need > have)
-            expand_pixels(j, n, first, width, have * g->in_w, need * g->in_w, start * g->in_w, band,
-                          f);
+        if (need > have) expand_pixels(j, p, have * g->in_w, need * g->in_w, start * g->in_w);
         have = need;
         for (int64_t b = 0; b < width; b++) {
-            sni_depthwise_part part = {.x = band + b * j->lines * g->in_w * j->block,
+            sni_depthwise_part rows = {.x = p->band + b * j->lines * g->in_w * j->block,
                                        .x_first = start,
                                        .channels = first + b,
                                        .from = row,
@@ -270,7 +277,7 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
                                        .y = j->y + (n * j->out_blocks + first + b) * out};
             sni_conv_epilogue e = j->second;
             if (e.row_means) e.row_means += (n * j->out_blocks + first + b) * g->out_h * j->block;
-            sni_depthwise_run_part(g, j->w->taps, &e, &part);
+            sni_depthwise_run_part(g, j->w->taps, &e, &rows);
         }
         row = end;
     }
@@ -279,15 +286,15 @@ static void run_blocks(const expand_job *j, int64_t n, int64_t first, int64_t wi
 static void run_parts(void *ctx, int64_t begin, int64_t end) {
     const expand_job *j = ctx;
     for (int64_t i = begin; i < end; i++) {
-        int64_t n = i / j->parts, part = i % j->parts;
+        int64_t n = i / j->parts, nth = i % j->parts;
         int64_t rows = j->by_rows ? j->parts : 1, blocks = j->by_rows ? 1 : j->parts;
-        int64_t row = j->by_rows ? part : 0, some = j->by_rows ? 0 : part;
+        int64_t row = j->by_rows ? nth : 0, some = j->by_rows ? 0 : nth;
         float *band = j->scratch + (size_t)i * j->band;
-        fetching f = start_fetching(j, part);
+        fetching f = start_fetching(j, nth);
         int64_t last = (some + 1) * j->out_blocks / blocks;
         for (int64_t b = some * j->out_blocks / blocks; b < last; b += j->width)
-            run_blocks(j, n, b, sni_min(j->width, last - b), row * j->g.out_h / rows,
-                       (row + 1) * j->g.out_h / rows, band, &f);
+            run_blocks(j, &(part){n, b, sni_min(j->width, last - b), band, &f},
+                       row * j->g.out_h / rows, (row + 1) * j->g.out_h / rows);
     }
 }
 

@@ -47,17 +47,22 @@ static void fill_tap(const sni_plane *p, const float *x, int64_t tap_h, int64_t 
     }
 }
 
-/* Taps [tap_w, tap_w + count) of a row of the kernel at once, which are neighbours in the input, if
- * all of them are inside of it for every pixel; else false. */
-static bool fill_taps(const sni_plane *p, const float *x, int64_t tap_h, int64_t tap_w,
-                      int64_t count, int64_t n0, int64_t cols, int nr, float *to) {
+/* Taps [w, w + count) of row h of a kernel. */
+typedef struct taps {
+    int64_t h, w, count;
+} taps;
+
+/* Taps of a row at once, which are neighbours in the input, if all of them are inside of it for
+ * every pixel; else false. */
+static bool fill_taps(const sni_plane *p, const float *x, taps t, int64_t n0, int64_t cols, int nr,
+                      float *to) {
     int64_t out_h = n0 / p->out_w, out_w = n0 % p->out_w;
-    int64_t row = out_h * p->stride_h - p->pad_h + tap_h * p->dilation_h;
-    int64_t at = out_w * p->stride_w - p->pad_w + tap_w;
+    int64_t row = out_h * p->stride_h - p->pad_h + t.h * p->dilation_h;
+    int64_t at = out_w * p->stride_w - p->pad_w + t.w;
     if (out_w + cols > p->out_w || row < 0 || row >= p->h || at < 0 ||
-        at + (cols - 1) * p->stride_w + count > p->w)
+        at + (cols - 1) * p->stride_w + t.count > p->w)
         return false;
-    sni_cpu_kernels_get()->pack_transposed(x + row * p->w + at, p->stride_w, cols, nr, count, to);
+    sni_cpu_kernels_get()->pack_transposed(x + row * p->w + at, p->stride_w, cols, nr, t.count, to);
     return true;
 }
 
@@ -66,13 +71,13 @@ enum { TAPS = 8 }; /* from which on fill_taps is the quicker one */
 static void fill_patches(const void *ctx, int64_t k0, int64_t rows, int64_t n0, int64_t cols,
                          int nr, float *panel) {
     const sni_plane *p = ctx;
-    int64_t taps = p->kernel_h * p->kernel_w;
-    int64_t channel = k0 / taps, tap_h = k0 % taps / p->kernel_w, tap_w = k0 % p->kernel_w;
+    int64_t all = p->kernel_h * p->kernel_w;
+    int64_t channel = k0 / all, tap_h = k0 % all / p->kernel_w, tap_w = k0 % p->kernel_w;
     for (int64_t r = 0, count; r < rows; r += count, panel += count * nr) {
         const float *x = p->x + channel * p->h * p->w;
         count = p->kernel_w - tap_w < rows - r ? p->kernel_w - tap_w : rows - r;
         if (count < TAPS || p->stride_w == 1 || p->dilation_w > 1 ||
-            !fill_taps(p, x, tap_h, tap_w, count, n0, cols, nr, panel)) {
+            !fill_taps(p, x, (taps){tap_h, tap_w, count}, n0, cols, nr, panel)) {
             count = 1;
             fill_tap(p, x, tap_h, tap_w, n0, cols, panel);
             for (int64_t i = cols; i < nr; i++) panel[i] = 0;

@@ -1,5 +1,5 @@
 /* conv_indirect.c - blocked convolution of one tap whose input channels are found one by one,
- * wherever they lie: groups of channels that do not fill blocks, and channels picked from several
+ * wherever they lie: groups of channels that do not fill blocks, and channels taken from several
  * tensors. Outputs that share a block but not a group are sums over the channels of all their
  * groups, with zeros for those of the others; where that gives NaN, because 0 times infinity does,
  * each group's channels are summed apart. Every output is the same sum in the same order whatever
@@ -152,7 +152,7 @@ static void run_apart(const indirect_job *j, const stretch *s, int64_t pixels, s
         int64_t group = s->channel / w->group_in + i;
         int64_t to = sni_min((group + 1) * w->group_out - s->first * block, block);
         if (i == groups - 1) to = block;
-        j->kernels->tile[SNI_CONV_LISTED][1][pixels](&t);
+        j->kernels->tile[SNI_CONV_INDIRECT][1][pixels](&t);
         for (int64_t p = 0; p < pixels; p++)
             memcpy(y + p * block + from, sums + p * block + from, (size_t)(to - from) * sizeof *y);
         from = to;
@@ -197,9 +197,9 @@ static void run_item(const indirect_job *j, int64_t image, int64_t span, const t
         t.y = j->y + y + p * block;
         if (e.residual) e.residual = j->epilogue.residual + y + p * block;
         if (t.unclear)
-            j->kernels->tile[SNI_CONV_LISTED][at->width][pixels](&t);
+            j->kernels->tile[SNI_CONV_INDIRECT][at->width][pixels](&t);
         else
-            j->kernels->strip[1][at->width][pixels](&t, some);
+            j->kernels->strips->strip[1][at->width][pixels](&t, some);
         if (unclear) run_apart(j, s, pixels, t);
         unclear = false;
         p += some * pixels;

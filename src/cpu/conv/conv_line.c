@@ -242,9 +242,9 @@ static sn_status line_init(sni_kernel *k, line_job *j) {
     j->length = plain ? p->w : p->out_w + wide / p->stride_w + 1;
     j->height = plain ? p->h : (p->out_h - 1) * p->stride_h + high + 1;
     j->planes = plain ? j->d.in : deep + 1;
-    void *room = NULL;
-    SN_TRY(sni_scratch_matrix(k, j->groups * j->m, j->depth, sizeof(float), &room));
-    j->w = room;
+    void *buffer = NULL;
+    SN_TRY(sni_scratch_matrix(k, j->groups * j->m, j->depth, sizeof(float), &buffer));
+    j->w = buffer;
     SN_TRY(sni_scratch_i64(k, j->depth, &j->at));
     if (plain) return SN_OK;
     int64_t row = j->length * p->stride_w, channels = conv.batch * conv.in_channels, all;
@@ -252,8 +252,8 @@ static sn_status line_init(sni_kernel *k, line_job *j) {
         return sni_fail(k->err, SN_LIMIT,
                         "an input of %" PRId64 " by %" PRId64 " by %" PRId64 " is too large",
                         j->planes, j->height, row);
-    SN_TRY(sni_scratch_matrix(k, channels, all, sizeof(float), &room));
-    j->laid = room;
+    SN_TRY(sni_scratch_matrix(k, channels, all, sizeof(float), &buffer));
+    j->laid = buffer;
     return SN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* conv_product.c - blocked convolution as a matrix product by pairs of terms
- * (cpu/gemm/inner_product.h) or by digits (cpu/gemm/emulated.h): rows are pixels of the output, and
- * their terms are the channels of one tap after the other. */
+ * (cpu/gemm/inner_product.h) or emulated on int8 tiles (cpu/gemm/emulated.h): rows are pixels of
+ * the output, and their terms are the channels of one tap after the other. */
 #include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/conv/conv_algorithms.h"
@@ -21,7 +21,7 @@ typedef struct run {
 
 typedef struct product_weights {
     sni_inner_product_b b;   /* by pairs, or */
-    sni_emulated_b emulated; /* by digits */
+    sni_emulated_b emulated; /* on int8 tiles */
     float *bias, *slopes;    /* may be NULL */
     int64_t count;           /* of runs */
     run runs[];
@@ -149,20 +149,20 @@ static sn_status pack_inner_product(const sni_choice *c, const sni_conv_geometry
     size_t sizes[3] = {sni_gemm_packed_b_size(b->k, b->n) * sizeof(float),
                        sni_inner_product_numbers(b->k, b->n, true) * sizeof(float),
                        sni_inner_product_flags(b->n)};
-    void *pieces[3];
+    void *blobs[3];
     bool filled;
     filters f = {.in = g->in_channels, .taps = g->kernel_h * g->kernel_w};
-    SN_TRY(sni_pack_alloc_all(c, 3, sizes, pieces, &filled, err));
-    b->panels = pieces[0];
-    b->numbers = pieces[1];
-    b->tame = pieces[2];
+    SN_TRY(sni_pack_alloc_all(c, 3, sizes, blobs, &filled, err));
+    b->panels = blobs[0];
+    b->numbers = blobs[1];
+    b->tame = blobs[2];
     if (filled) return SN_OK;
     SN_TRY(sni_cpu_unaligned(c, 1, &f.w, err));
     if (f.taps == 1)
-        sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, pieces[0]);
+        sni_gemm_pack_b(f.w, 1, f.in, b->k, b->n, blobs[0]);
     else
-        sni_gemm_make_b(fill_filters, &f, b->k, b->n, pieces[0]);
-    sni_inner_product_measure(pieces[0], b->k, b->n, true, pieces[1], pieces[2]);
+        sni_gemm_make_b(fill_filters, &f, b->k, b->n, blobs[0]);
+    sni_inner_product_measure(blobs[0], b->k, b->n, true, blobs[1], blobs[2]);
     return SN_OK;
 }
 
@@ -272,16 +272,22 @@ static void place_rows(const conv_job *j, int64_t panel, int64_t tap,
     }
 }
 
+/* Where rows of a panel see the input; below 0: nowhere. */
+typedef struct sights {
+    int rows;
+    int64_t at[SNI_PRODUCT_ROWS];
+} sights;
+
 /* Blocks [b, b + count) of a run for rows at these places; rows that see nothing have zeros. */
 static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b, int64_t count,
-                      const int64_t *at, int rows, sni_product_part *part) {
+                      const sights *s, sni_product_part *part) {
     static const float zeros[SNI_LEFT_STEPS] = {0};
     const float *x = plane_of(j, r, image, b);
     part->lines = count;
     part->factors = NULL;
-    for (int i = 0; i < rows; i++) {
-        part->from[i] = at[i] < 0 ? zeros : x + at[i];
-        part->step[i] = at[i] < 0 ? 0 : j->x_plane;
+    for (int i = 0; i < s->rows; i++) {
+        part->from[i] = s->at[i] < 0 ? zeros : x + s->at[i];
+        part->step[i] = s->at[i] < 0 ? 0 : j->x_plane;
     }
     if (j->factors)
         part->factors = j->factors + image * j->image_factors + (r->block + b) * j->block;
@@ -291,14 +297,14 @@ static void place_run(const conv_job *j, int64_t image, const run *r, int64_t b,
 static int place_tap(const conv_job *j, int64_t panel, int64_t tap, int64_t from, int64_t to,
                      sni_product_part *parts) {
     const product_weights *w = j->weights;
-    int64_t at[SNI_PRODUCT_ROWS], begin = 0;
-    int count = 0, rows = rows_of(j, panel).count;
-    place_rows(j, panel, tap, at);
+    int64_t begin = 0;
+    int count = 0;
+    sights s = {.rows = rows_of(j, panel).count};
+    place_rows(j, panel, tap, s.at);
     for (const run *r = w->runs; r < w->runs + w->count; begin += r++->count) {
         int64_t first = sni_max(from, begin), last = sni_min(to, begin + r->count);
         if (first < last)
-            place_run(j, panel / j->panels, r, first - begin, last - first, at, rows,
-                      &parts[count++]);
+            place_run(j, panel / j->panels, r, first - begin, last - first, &s, &parts[count++]);
     }
     return count;
 }

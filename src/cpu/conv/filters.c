@@ -40,12 +40,12 @@ static void place(const job *j, const float *transposed, int64_t first, int64_t 
 static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
     const job *j = ctx;
     int64_t block = j->kernels->block, depth = j->in * j->taps;
-    int64_t room = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
+    int64_t size = sni_blocks(j->in, j->in_block) * j->in_block * j->taps * block;
     float transposed[AT_ONCE * MOST_BLOCK];
     for (int64_t b = begin; b < end; b++) {
         const sni_unaligned_float *from = j->w + b * block * depth;
         int64_t count = j->out - b * block < block ? j->out - b * block : block;
-        float *to = j->to + b * room;
+        float *to = j->to + b * size;
         if (j->taps == 1 || j->in_block == 1) { /* in order as they are */
             j->kernels->pack_transposed(from, depth, count, (int)block, depth, to);
             continue;
@@ -59,7 +59,7 @@ static void pack_blocks(void *ctx, int64_t begin, int64_t end) {
 }
 
 void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in, int64_t taps,
-                           int64_t in_block, bool apart, float *to, int threads) {
+                           int64_t in_block, bool apart, float *to) {
     job j = {.kernels = sni_cpu_kernels_get(),
              .w = w,
              .out = out,
@@ -69,6 +69,6 @@ void sni_conv_pack_filters(const sni_unaligned_float *w, int64_t out, int64_t in
              .apart = apart,
              .to = to};
     int64_t block = j.kernels->block, each = in * taps * block;
-    sni_parallel_for(threads, sni_blocks(out, block), each > GRAIN ? 1 : GRAIN / (each + 1) + 1,
+    sni_parallel_for(0, sni_blocks(out, block), each > GRAIN ? 1 : GRAIN / (each + 1) + 1,
                      pack_blocks, &j);
 }

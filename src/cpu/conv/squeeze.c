@@ -122,17 +122,17 @@ static sn_status squeeze_run(sni_kernel *k) {
     int64_t block = p->block, mid = sni_blocks(w->first.out, block) * block;
     int64_t pixels = x->dims[2] * x->dims[3];
     const float *means = x->data;
-    void *room;
+    void *buffer;
     if (y->count == 0) return SN_OK;
     if (pixels != 1) {
-        SN_TRY(sni_scratch_matrix(k, x->dims[0] * x->dims[1], block, sizeof(float), &room));
-        sni_blocked_means(k, x->data, room, x->dims[0] * x->dims[1], pixels);
-        means = room;
+        SN_TRY(sni_scratch_matrix(k, x->dims[0] * x->dims[1], block, sizeof(float), &buffer));
+        sni_blocked_means(k, x->data, buffer, x->dims[0] * x->dims[1], pixels);
+        means = buffer;
     }
-    SN_TRY(sni_scratch_matrix(k, 1, mid, sizeof(float), &room));
+    SN_TRY(sni_scratch_matrix(k, 1, mid, sizeof(float), &buffer));
     for (int64_t n = 0; n < x->dims[0]; n++) {
-        multiply(k, &w->first, &p->squeeze.activation, means + n * x->dims[1] * block, room);
-        multiply(k, &w->second, &p->excite.activation, room,
+        multiply(k, &w->first, &p->squeeze.activation, means + n * x->dims[1] * block, buffer);
+        multiply(k, &w->second, &p->excite.activation, buffer,
                  (float *)y->data + n * y->dims[1] * block);
     }
     return SN_OK;

@@ -25,9 +25,9 @@ sn_status sni_cpu_unaligned(const sni_choice *c, int i, const sni_unaligned_floa
 
 sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void **out, bool *filled,
                         sn_error *err) {
-    size_t bytes[SNI_MOST_PIECES] = {0};
-    void *data[SNI_MOST_PIECES] = {0};
-    if (n > SNI_MOST_PIECES) return sni_fail(err, SN_INTERNAL, "%d pieces at once", n);
+    size_t bytes[SNI_MOST_BLOBS] = {0};
+    void *data[SNI_MOST_BLOBS] = {0};
+    if (n > SNI_MOST_BLOBS) return sni_fail(err, SN_INTERNAL, "%d blobs at once", n);
     for (int i = 0; i < n; i++)
         if (!sni_mul_size(counts[i] ? counts[i] : 1, 4, &bytes[i]))
             return sni_fail(err, SN_LIMIT, "%zu packed elements are too many", counts[i]);

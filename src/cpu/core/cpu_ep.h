@@ -22,13 +22,15 @@ extern const sni_impl sni_cpu_blocked_mul, sni_cpu_blocked_add;
 extern const sni_impl sni_cpu_group;
 extern const sni_impl sni_cpu_gather_channels, sni_cpu_to_blocked, sni_cpu_from_blocked;
 extern const sni_impl sni_cpu_qlinear_conv, sni_cpu_conv_integer, sni_cpu_qlinear_matmul;
+extern const sni_impl sni_cpu_qlinear_conv_nhwc;
 extern const sni_impl sni_cpu_matmul_integer, sni_cpu_qgemm, sni_cpu_matmul_integer_to_float;
 extern const sni_impl sni_cpu_dynamic_quantize_matmul;
 extern const sni_impl sni_cpu_qlinear_matmul_stack, sni_cpu_matmul_integer_stack;
-extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4;
+extern const sni_impl sni_cpu_matmul_nbits, sni_cpu_matmul_bnb4, sni_cpu_qmoe;
 
 /* Lists that end with an entry without an operator. */
-extern const sni_impl sni_cpu_quantised[], sni_cpu_hooked[], sni_cpu_maps[], sni_cpu_loops[];
+extern const sni_impl sni_cpu_quantised[], sni_cpu_byte_tables[], sni_cpu_hooked[], sni_cpu_maps[],
+    sni_cpu_loops[];
 extern const sni_impl sni_cpu_moves[], sni_cpu_compare[];
 
 /* A weight for as long as prepare runs; SN_OK with *out NULL if the input is left out. */
@@ -37,12 +39,12 @@ sn_status sni_cpu_weight(const sni_choice *c, int i, const sni_tensor **out, sn_
 sn_status sni_cpu_unaligned(const sni_choice *c, int i, const sni_unaligned_float **out,
                             sn_error *err);
 
-/* `n` pieces of packed data that are written together, each of so many elements of 4 bytes; see
+/* `n` packed blobs that are written together, each of so many elements of 4 bytes; see
  * sni_pack_alloc_all(). At least one element of each is given. */
-enum { SNI_MOST_PIECES = 4 };
+enum { SNI_MOST_BLOBS = 4 };
 sn_status sni_cpu_words(const sni_choice *c, int n, const size_t *counts, void **out, bool *filled,
                         sn_error *err);
-/* One piece of floats. */
+/* One blob of floats. */
 sn_status sni_cpu_floats(const sni_choice *c, size_t count, float **out, bool *filled,
                          sn_error *err);
 

@@ -279,6 +279,7 @@ const sni_impl sni_cpu_hooked[] = {
     HOOKED("attention_f32", "MultiHeadAttention", "com.microsoft"),
     HOOKED("attention_f32", "GroupQueryAttention", "com.microsoft"),
     HOOKED("attention_f32", "PackedAttention", "ai.sinter"),
+    HOOKED("attention_f32", "PagedAttention", "com.microsoft"),
     HOOKED("conv_f32", "Conv", NULL),
     HOOKED("conv_f32", "FusedConv", "com.microsoft"),
     HOOKED("conv_f32", "ConvTranspose", NULL),

@@ -67,12 +67,14 @@ typedef struct sni_map_kernels sni_map_kernels;             /* cpu/elementwise/m
 typedef struct sni_row_kernels sni_row_kernels;             /* cpu/reduce/rows.h */
 typedef struct sni_attend_kernels sni_attend_kernels;       /* cpu/attention/attend.h */
 typedef struct sni_conv_kernels sni_conv_kernels;           /* cpu/conv/conv.h */
+typedef struct sni_conv_strips sni_conv_strips;             /* cpu/conv/conv.h */
 typedef struct sni_wino_kernels sni_wino_kernels;           /* cpu/conv/winograd/winograd.h */
 typedef struct sni_depthwise_kernels sni_depthwise_kernels; /* cpu/conv/depthwise/depthwise.h */
 typedef struct sni_rnn_kernels sni_rnn_kernels;             /* cpu/rnn/rnn.h */
 typedef struct sni_tree_kernels sni_tree_kernels;           /* cpu/ml/trees.h */
 typedef struct sni_nms_kernels sni_nms_kernels;             /* cpu/select/nms.h */
 typedef struct sni_inner_product_kernels sni_inner_product_kernels; /* cpu/gemm/inner_product.h */
+typedef struct sni_strassen_kernels sni_strassen_kernels;           /* cpu/gemm/strassen.h */
 typedef struct sni_blocked_kernels sni_blocked_kernels; /* cpu/blocked/blocked_kernels.h */
 
 /* Functions of two numbers: cpu/core/binary.def. */
@@ -111,16 +113,6 @@ typedef struct sni_cpu_kernels {
     void (*gemm_along)(const sni_unpacked_product *p);
     /* C = A B, or +=, for one unpacked row of A and a packed panel of B. */
     void (*gemm_row)(int64_t k, const float *a, const float *b, float *c, bool add);
-    /* Packs a pair of row panels for Strassen's method (cpu/gemm/strassen.c): rows i and rows + i
-     * of `from`, which are `step` elements apart and have 2 * half columns; where i is not below
-     * `lower` the second is the first again. Writes A11 and A22, then A11 + A22, A21 + A22,
-     * A11 + A12, A11 - A21 and A12 - A22, one after the other. sizes[i] and sizes[mr + i] become
-     * the bits of the largest magnitude in the two rows. */
-    void (*strassen_left)(const float *from, int64_t step, int64_t rows, int64_t lower,
-                          int64_t half, float *to, int32_t *sizes);
-    /* sizes[j] becomes the maximum of itself and the bits of the magnitudes in column j of a panel
-     * of B. */
-    void (*column_sizes)(int64_t k, const float *b, int32_t *sizes);
     /* Packs a panel of a left operand with `count` <= mr rows, element p of row i being
      * from[i * step + p] for p < k: SNI_LEFT_STEPS elements of each of mr rows, then the next ones.
      * Zeros fill it up. */
@@ -147,11 +139,6 @@ typedef struct sni_cpu_kernels {
     int lanes; /* floats of a vector */
     /* y[i] += w * x[i] for n elements. */
     void (*axpy)(float w, const float *x, float *y, int64_t n);
-    /* For measuring peak rates (cpu/core/machine.c): `rounds` times chain_flops operations in
-     * registers; the sum of n floats. The results are meaningless. */
-    int64_t chain_flops;
-    float (*fma_chain)(int64_t rounds);
-    float (*read_sum)(const float *x, int64_t n);
     const sni_map_kernels *maps;
     const sni_row_kernels *rows;
     const sni_attend_kernels *attend;
@@ -162,6 +149,7 @@ typedef struct sni_cpu_kernels {
     const sni_tree_kernels *trees;
     const sni_nms_kernels *nms;
     const sni_inner_product_kernels *inner_product;
+    const sni_strassen_kernels *strassen;
     const sni_blocked_kernels *blocked;
 } sni_cpu_kernels;
 

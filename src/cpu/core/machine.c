@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/threadpool.h"
-#include "cpu/core/kernels.h"
 
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@ enum {
 };
 
 typedef struct trial {
-    const sni_cpu_kernels *kernels;
+    const sni_peak_kernels *kernels;
     const float *memory; /* NULL: arithmetic is measured */
     int64_t piece;       /* floats that one thread reads */
     float sums[MOST_THREADS];
@@ -54,7 +53,7 @@ sn_status sni_machine_measure(int threads, sni_machine_peak *out, sn_error *err)
         free(memory);
         return sni_fail_memory(err);
     }
-    t->kernels = sni_cpu_kernels_get();
+    t->kernels = sni_peak_kernels_get();
     double arithmetic = best_time(t, threads);
     for (int64_t i = 0; i < READ_FLOATS; i++)
         memory[i] = 1; /* touches every page: untouched ones are the shared zero page */

@@ -46,6 +46,7 @@ static const sni_impl *const impls[] = {
     &sni_cpu_to_blocked,
     &sni_cpu_from_blocked,
     &sni_cpu_qlinear_conv,
+    &sni_cpu_qlinear_conv_nhwc,
     &sni_cpu_conv_integer,
     &sni_cpu_qlinear_matmul,
     &sni_cpu_matmul_integer,
@@ -56,13 +57,14 @@ static const sni_impl *const impls[] = {
     &sni_cpu_dynamic_quantize_matmul,
     &sni_cpu_matmul_nbits,
     &sni_cpu_matmul_bnb4,
+    &sni_cpu_qmoe,
     /* clang-format on */
 };
 
 /* Lists that end with an entry without an operator; asked after those above. */
-static const sni_impl *const lists[] = {sni_cpu_convolutions, sni_cpu_quantised, sni_cpu_maps,
-                                        sni_cpu_loops,        sni_cpu_hooked,    sni_cpu_moves,
-                                        sni_cpu_compare};
+static const sni_impl *const lists[] = {
+    sni_cpu_convolutions, sni_cpu_quantised, sni_cpu_byte_tables, sni_cpu_maps,
+    sni_cpu_loops,        sni_cpu_hooked,    sni_cpu_moves,       sni_cpu_compare};
 
 /* Steps whose shapes are known at run time only are asked for in each run: implementations stand
  * by the first letter of their operator, and keep their order. */

@@ -82,21 +82,21 @@ ROW(cube, v *v *v)
 #undef ROW
 
 /* Lanes with large angles or NaN are computed one by one; the others must not be affected. */
-static __attribute__((noinline)) vd far_circle(vd v, int shift) {
+static __attribute__((noinline)) vd far_sincos(vd v, int shift) {
     vl near = abs_vd(v) <= splat_vd(turns_limit);
-    vd r = circle_vd(select_vd(near, v, splat_vd(0)), shift);
+    vd r = sincos_vd(select_vd(near, v, splat_vd(0)), shift);
     for (int j = 0; j < DOUBLES; j++)
         if (!near[j]) r[j] = shift ? cos(v[j]) : sin(v[j]);
     return r;
 }
 
-static inline __attribute__((always_inline)) void circle_row(const double *x, double *y, int64_t n,
+static inline __attribute__((always_inline)) void sincos_row(const double *x, double *y, int64_t n,
                                                              int shift) {
     for (int64_t i = 0; i < n; i += DOUBLES) {
         int64_t count = n - i < DOUBLES ? n - i : DOUBLES;
         vd v = count < DOUBLES ? load_some_vd(x + i, count, 0) : load_vd(x + i);
-        vd r = all_below_vd(abs_vd(v), splat_vd(turns_limit)) ? circle_vd(v, shift)
-                                                              : far_circle(v, shift);
+        vd r = all_below_vd(abs_vd(v), splat_vd(turns_limit)) ? sincos_vd(v, shift)
+                                                              : far_sincos(v, shift);
         if (count < DOUBLES)
             store_some_vd(y + i, count, r);
         else
@@ -106,12 +106,12 @@ static inline __attribute__((always_inline)) void circle_row(const double *x, do
 
 static void sin_row(const void *x, void *y, int64_t n, const void *params) {
     (void)params;
-    circle_row(x, y, n, 0);
+    sincos_row(x, y, n, 0);
 }
 
 static void cos_row(const void *x, void *y, int64_t n, const void *params) {
     (void)params;
-    circle_row(x, y, n, 1);
+    sincos_row(x, y, n, 1);
 }
 
 /* ---- Softmax ---- */

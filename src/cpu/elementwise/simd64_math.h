@@ -255,7 +255,7 @@ static inline vd cosine_part_vd(vd r, vd low) {
 }
 
 /* sin(x + shift pi/2) within 1 ulp for |x| <= turns_limit; a zero keeps its sign. */
-static inline vd circle_vd(vd x, int shift) {
+static inline vd sincos_vd(vd x, int shift) {
     vl quadrant;
     vd low, r = quarter_turns_vd(x, &quadrant, &low);
     vul quarters = (vul)quadrant + (uint64_t)shift;

@@ -59,7 +59,7 @@ static inline vf cosine_part(vf r) {
 }
 
 /* sin(x + shift * pi / 2) for |x| <= TURNS_LIMIT. */
-static inline vf circle_vf(vf x, int shift) {
+static inline vf sincos_vf(vf x, int shift) {
     vi quadrant;
     vf r = quarter_turns(x, &quadrant);
     quadrant += shift;
@@ -67,7 +67,7 @@ static inline vf circle_vf(vf x, int shift) {
     return (vf)((vi)v ^ (quadrant & 2) << 30);
 }
 
-static inline __attribute__((always_inline)) void circle_row(const float *x, float *y, int64_t n,
+static inline __attribute__((always_inline)) void sincos_row(const float *x, float *y, int64_t n,
                                                              int shift) {
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t count = n - i < LANES ? n - i : LANES;
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) void circle_row(const float *x, flo
         /* Lanes with large angles or NaN are computed one by one; the others must not be affected.
          */
         vi near = (vf)((vi)v & 0x7fffffff) <= splat((float)TURNS_LIMIT);
-        vf r = circle_vf(select_vf(near, v, splat(0)), shift);
+        vf r = sincos_vf(select_vf(near, v, splat(0)), shift);
         int far = 0;
         for (int j = 0; j < LANES; j++) far |= ~near[j];
         for (int j = 0; far && j < LANES; j++)
@@ -89,12 +89,12 @@ static inline __attribute__((always_inline)) void circle_row(const float *x, flo
 
 static void sin_row(const void *x, void *y, int64_t n, const void *params) {
     (void)params;
-    circle_row(x, y, n, 0);
+    sincos_row(x, y, n, 0);
 }
 
 static void cos_row(const void *x, void *y, int64_t n, const void *params) {
     (void)params;
-    circle_row(x, y, n, 1);
+    sincos_row(x, y, n, 1);
 }
 
 /* Arc tangent: reduced to |t| <= tan(pi/8) by atan(x) = base + atan(t), then an odd polynomial. */

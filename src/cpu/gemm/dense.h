@@ -21,7 +21,8 @@ typedef struct sni_dense {
     sni_emulated_b emulated;           /* no k: there is none */
     sni_compressed_b compressed;
     const struct sni_gemm_algorithm *use; /* what tuning has chosen; NULL: estimates decide */
-    atomic_uint *row_passes; /* of single rows, which go through the columns to and fro */
+    atomic_uint *row_passes;       /* of single rows, which go through the columns to and fro */
+    atomic_uint_least64_t *chosen; /* sni_gemm_f32's, for rows that lie side by side */
 } sni_dense;
 
 /* True if input i is a float32 matrix that is part of the model. */

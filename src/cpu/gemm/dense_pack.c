@@ -25,12 +25,15 @@ static sn_status borrow_matrix(sni_dense_request *r, sn_error *err) {
     return r->borrow ? SN_OK : sni_pack_borrow(r->c, r->input, true, &r->borrow, err);
 }
 
-static int64_t row_step(const sni_dense_request *r) {
-    return r->transposed ? 1 : r->n;
-}
-
-static int64_t column_step(const sni_dense_request *r) {
-    return r->transposed ? r->k : 1;
+/* The borrowed weights, given back as they are read. */
+static sni_gemm_stream stream_of(const sni_dense_request *r) {
+    return (sni_gemm_stream){.b = r->borrow->tensor.data,
+                             .b_row = r->transposed ? 1 : r->n,
+                             .b_col = r->transposed ? r->k : 1,
+                             .k = r->k,
+                             .n = r->n,
+                             .done = drop_weights,
+                             .ctx = r->borrow};
 }
 
 /* ---- Panels of floats ---- */
@@ -50,8 +53,8 @@ sn_status sni_dense_pack_floats(sni_dense_request *r, sni_dense *out, sn_error *
     SN_TRY(sni_cpu_floats(r->c, size, &out->panels, &filled, err));
     if (filled) return SN_OK;
     SN_TRY(borrow_matrix(r, err));
-    sni_gemm_stream_b(r->borrow->tensor.data, row_step(r), column_step(r), r->k, r->n, out->panels,
-                      drop_weights, r->borrow);
+    sni_gemm_stream s = stream_of(r);
+    sni_gemm_stream_b(&s, out->panels);
     for (size_t at = 0; r->alpha != 1.0f && at < size; at++) out->panels[at] *= r->alpha;
     return SN_OK;
 }
@@ -71,13 +74,13 @@ sn_status sni_dense_pack_strassen(sni_dense_request *r, sni_dense *out, sn_error
 sn_status sni_dense_pack_inner_product(sni_dense_request *r, sni_dense *out, sn_error *err) {
     size_t sizes[2] = {sni_inner_product_numbers(r->k, r->n, false) * sizeof(float),
                        sni_inner_product_flags(r->n)};
-    void *pieces[2];
+    void *blobs[2];
     bool filled;
     SN_TRY(sni_dense_pack_floats(r, out, err));
-    SN_TRY(sni_pack_alloc_all(r->c, 2, sizes, pieces, &filled, err));
-    if (!filled) sni_inner_product_measure(out->panels, r->k, r->n, false, pieces[0], pieces[1]);
+    SN_TRY(sni_pack_alloc_all(r->c, 2, sizes, blobs, &filled, err));
+    if (!filled) sni_inner_product_measure(out->panels, r->k, r->n, false, blobs[0], blobs[1]);
     out->inner_product = (sni_inner_product_b){
-        .k = r->k, .n = r->n, .panels = out->panels, .numbers = pieces[0], .tame = pieces[1]};
+        .k = r->k, .n = r->n, .panels = out->panels, .numbers = blobs[0], .tame = blobs[1]};
     return SN_OK;
 }
 
@@ -92,7 +95,7 @@ bool sni_dense_can_compress(sni_dense_request *r) {
 }
 
 /* The list of exponents; `compressed` says that the weights were finished. */
-static sn_status keep_more(const sni_dense_request *r, const uint8_t *room, bool compressed,
+static sn_status keep_more(const sni_dense_request *r, const uint8_t *list, bool compressed,
                            sni_compressed_b *b, sn_error *err) {
     void *data;
     bool filled;
@@ -100,7 +103,7 @@ static sn_status keep_more(const sni_dense_request *r, const uint8_t *room, bool
     if (filled != compressed)
         return sni_fail(err, SN_INVALID_MODEL,
                         "packed weights: a list of %zu exponents without its weights", b->n_more);
-    if (room && b->n_more) memcpy(data, room, b->n_more);
+    if (list && b->n_more) memcpy(data, list, b->n_more);
     b->more = data;
     return SN_OK;
 }
@@ -119,12 +122,12 @@ sn_status sni_dense_pack_compressed(sni_dense_request *r, sni_dense *out, sn_err
         return keep_more(r, NULL, true, b, err);
     }
     SN_TRY(borrow_matrix(r, err));
-    uint8_t *room = malloc(sni_gemm_compress_capacity(r->k, r->n));
-    if (!room) return sni_fail_memory(err);
-    b->n_more = sni_gemm_compress_b(r->borrow->tensor.data, row_step(r), column_step(r), r->k, r->n,
-                                    data, room, drop_weights, r->borrow);
-    sn_status status = keep_more(r, room, false, b, err);
-    free(room);
+    uint8_t *buffer = malloc(sni_gemm_compress_capacity(r->k, r->n));
+    if (!buffer) return sni_fail_memory(err);
+    sni_gemm_stream s = stream_of(r);
+    b->n_more = sni_gemm_compress_b(&s, data, buffer);
+    sn_status status = keep_more(r, buffer, false, b, err);
+    free(buffer);
     return status;
 }
 
@@ -302,11 +305,14 @@ sn_status sni_dense_pack(const sni_choice *c, const sni_dense_weight *weight, ui
     struct {
         sni_dense dense;
         atomic_uint row_passes;
+        atomic_uint_least64_t chosen;
     } *kept = malloc(sizeof *kept);
     if (!kept) return sni_fail_memory(err);
     kept->dense = p;
     kept->dense.row_passes = &kept->row_passes;
+    kept->dense.chosen = &kept->chosen;
     atomic_init(&kept->row_passes, 0);
+    atomic_init(&kept->chosen, 0);
     *state = kept;
     return SN_OK;
 }

@@ -229,14 +229,14 @@ static void split_panel(const job *j, int64_t index, row_digits *p, char *to) {
 
 /* ---- Tiles ---- */
 
-/* A step of a strip in floats, in `room` if they are not there. */
-static const float *floats_of(const job *j, int64_t strip, int64_t step, float *room) {
+/* A step of a strip in floats, in `buffer` if they are not there. */
+static const float *floats_of(const job *j, int64_t strip, int64_t step, float *buffer) {
     const sni_emulated_b *b = j->b;
     if (b->floats)
         return b->floats + (strip * j->steps + step) * SNI_EMULATED_TERMS * SNI_EMULATED_COLUMNS;
     j->emulated->numbers(b->strips + strip * j->panel_size + step * SNI_EMULATED_STEP,
-                         b->factors + strip * SNI_EMULATED_COLUMNS, room);
-    return room;
+                         b->factors + strip * SNI_EMULATED_COLUMNS, buffer);
+    return buffer;
 }
 
 /* A step's numbers of one row, zeros behind them. */
@@ -255,8 +255,8 @@ static void add_plainly(const job *j, int64_t panel, uint32_t rows, int64_t stri
                         float (*sums)[SNI_EMULATED_COLUMNS]) {
     enum { LINES = SNI_EMULATED_TERMS / SNI_LEFT_STEPS };
     sni_product_part parts[LINES];
-    _Alignas(64) float left[SNI_EMULATED_TERMS], room[SNI_EMULATED_TERMS * SNI_EMULATED_COLUMNS];
-    const float *right = floats_of(j, strip, step, room);
+    _Alignas(64) float left[SNI_EMULATED_TERMS], buffer[SNI_EMULATED_TERMS * SNI_EMULATED_COLUMNS];
+    const float *right = floats_of(j, strip, step, buffer);
     int64_t lines = sni_min(LINES, j->b->k / SNI_LEFT_STEPS - step * LINES);
     int count = j->p->left(j->p->ctx, panel, step * LINES, lines, parts);
     for (int i = 0; i < SNI_EMULATED_ROWS; i++) {
@@ -460,7 +460,7 @@ static void set_up(job *j, const sni_product *p, const sni_emulated_b *b, int th
 }
 
 size_t sni_emulated_scratch_size(const sni_product *p, const sni_emulated_b *b, int threads) {
-    job j; /* a team has much room, which is not used here */
+    job j; /* work_stealing keeps much that is not used here */
     set_up(&j, p, b, threads);
     return (size_t)((j.near ? j.parts * j.together : j.most) * j.panel_size);
 }

@@ -298,12 +298,7 @@ static void finish_row(int row, const float *sums, const sni_product_end *e) {
             e->y + row * e->row);
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_emulated_kernels PASTE(sni_emulated_kernels_, TIER);
-
-const sni_emulated_kernels PASTE(sni_emulated_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_emulated_kernels) = {
     .begin = begin_tiles,
     .end = end_tiles,
     .measure = measure_rows,

@@ -30,8 +30,8 @@ static const float *panel_of_b(const sni_gemm_share *s, const float *b, int64_t 
 /* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
  * it where each block decompresses B anew. */
 static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    size_t room = sni_cpu_cache(2) / (g->compressed_b ? 2 : 4);
-    int64_t most = (int64_t)(room / ((size_t)k->kc * sizeof(float))) / k->mr;
+    size_t bytes = sni_cpu_cache(2) / (g->compressed_b ? 2 : 4);
+    int64_t most = (int64_t)(bytes / ((size_t)k->kc * sizeof(float))) / k->mr;
     return most < 1 ? 1 : most;
 }
 
@@ -60,8 +60,8 @@ static const float *block_of_a(const sni_gemm_share *s, int64_t i, int64_t count
     if (s->strided) return NULL;
     if (g->packed_a)
         return g->packed_a + p * s->panels * mr + i * sni_gemm_left_panel(s->kernels, kc);
-    sni_gemm_pack_rows(s->kernels, g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels, i,
-                       i + count, kc, s->a_block);
+    sni_gemm_rows rows = {g->a + p * g->a_col, g->a_row, g->a_col, g->m, s->panels};
+    sni_gemm_pack_rows(s->kernels, &rows, i, i + count, kc, s->a_block);
     return s->a_block;
 }
 
@@ -122,42 +122,59 @@ static void add_edge(const sni_gemm_share *s, const float *sums, int64_t i, int6
     }
 }
 
-/* A single row of A, read in place, times a panel of B: `b` or a compressed `piece`. */
-static void run_row_tile(const sni_gemm_share *s, const float *a, const float *b,
-                         const sni_compressed_piece *piece, int64_t kc, int64_t j, int64_t cols,
-                         bool add) {
+/* Terms [p, p + kc) of the sums: a k-block. */
+typedef struct k_block {
+    int64_t p, kc;
+} k_block;
+
+/* What a tile multiplies: A, NULL if it is strided, and a panel of B, or a compressed piece of it.
+ */
+typedef struct operands {
+    const float *a, *b;
+    const sni_compressed_piece *piece;
+} operands;
+
+/* A single row of A, read in place, times a panel of B: columns [j, j + cols) of C. */
+static void run_row_tile(const sni_gemm_share *s, const operands *x, k_block block, int64_t j,
+                         int64_t cols) {
     float edge[SNI_MAX_NR], *c = s->g->c + j;
-    bool whole = cols == s->kernels->nr;
-    if (piece)
-        s->codec->row(kc, a, piece, whole ? c : edge, whole && add);
+    bool whole = cols == s->kernels->nr, add = block.p > 0 || s->g->add;
+    if (x->piece)
+        s->codec->row(block.kc, x->a, x->piece, whole ? c : edge, whole && add);
     else
-        s->kernels->gemm_row(kc, a, b, whole ? c : edge, whole && add);
+        s->kernels->gemm_row(block.kc, x->a, x->b, whole ? c : edge, whole && add);
     if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
 }
 
-/* One tile over the k-block that begins with p. A is `a`, NULL if it is strided; B is `b` or a
- * compressed `piece`, which is written to the share's block on the way. What is finished goes to C
- * once: its rows may be so far apart that the first-level cache does not keep them side by side. */
-static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
-                     const sni_compressed_piece *piece, int64_t p, int64_t kc, int64_t i,
-                     int64_t rows, int64_t j, int64_t cols, const fetch *next) {
+/* The rows and columns of C that a tile computes. */
+typedef struct place {
+    int64_t i, rows, j, cols;
+} place;
+
+/* One tile over a k-block. A compressed piece is written to the share's block on the way. What is
+ * finished goes to C once: its rows may be so far apart that the first-level cache does not keep
+ * them side by side. */
+static void run_tile(const sni_gemm_share *s, const operands *x, k_block block, const place *at,
+                     const fetch *next) {
     const sni_gemm_f32 *g = s->g;
     const sni_cpu_kernels *k = s->kernels;
+    const int64_t p = block.p, kc = block.kc;
+    const int64_t i = at->i, rows = at->rows, j = at->j, cols = at->cols;
     _Alignas(64) float sums[SNI_MAX_MR * SNI_MAX_NR];
     float *c = g->c + i * g->c_row + j;
     bool add = p > 0 || g->add, last = p + kc == g->k;
     bool whole = cols == k->nr, end = last && has_end(&g->epilogue) && !sni_gemm_is_scaled(g);
     bool half = 2 * cols <= k->nr;
     float *apart = whole && !end ? NULL : sums;
-    if (piece)
-        s->codec->firsts[rows](kc, a, piece, s->b_block, c, g->c_row, add, apart, next->from,
+    if (x->piece)
+        s->codec->firsts[rows](kc, x->a, x->piece, s->b_block, c, g->c_row, add, apart, next->from,
                                next->lines);
     else if (s->strided)
         (half ? k->gemm_strided_half : k->gemm_strided)[rows](kc, g->a + i * g->a_row + p, g->a_row,
-                                                              b, c, g->c_row, add, apart,
+                                                              x->b, c, g->c_row, add, apart,
                                                               next->from, next->lines);
     else
-        (half ? k->gemm_half : k->gemm_tile)[rows](kc, a, b, NULL, c, g->c_row, add, apart,
+        (half ? k->gemm_half : k->gemm_tile)[rows](kc, x->a, x->b, NULL, c, g->c_row, add, apart,
                                                    next->from, next->lines);
     if (end)
         k->finish_tile(&g->epilogue, sums, add, c, g->c_row, i, rows, j, cols);
@@ -166,16 +183,24 @@ static void run_tile(const sni_gemm_share *s, const float *a, const float *b,
     if (last && sni_gemm_is_scaled(g)) sni_gemm_finish(s, i, rows, j, cols);
 }
 
-/* A panel of compressed B times at most FEW_PANELS row panels from panel i0 on: some rows of it at
- * a time, which stay in the first-level cache, are decoded and taken up by all tiles. */
-static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j, int64_t cols,
-                    int64_t p, int64_t kc, const float *a) {
+/* Row panels [first, first + count) of A: those of its k-block, NULL if they are strided. */
+typedef struct row_panels {
+    int64_t first, count;
+    const float *a;
+} row_panels;
+
+/* A panel of compressed B, columns [j, j + cols), times at most FEW_PANELS row panels: some rows of
+ * it at a time, which stay in the first-level cache, are decoded and taken up by all tiles. */
+static void run_few(const sni_gemm_share *s, const row_panels *left, k_block block, int64_t j,
+                    int64_t cols) {
     const sni_gemm_f32 *g = s->g;
+    const int64_t p = block.p, kc = block.kc, count = left->count;
     int mr = s->kernels->mr, nr = s->kernels->nr;
     bool add = p > 0 || g->add, whole = cols == nr;
     float sums[FEW_PANELS][SNI_MAX_MR * SNI_MAX_NR];
     int64_t row[FEW_PANELS + 1];
-    for (int64_t i = 0; i <= count; i++) row[i] = sni_gemm_panel_row(g->m, s->panels, i0 + i);
+    for (int64_t i = 0; i <= count; i++)
+        row[i] = sni_gemm_panel_row(g->m, s->panels, left->first + i);
     sni_compressed_piece piece = sni_gemm_compressed_piece(s->g, p, j);
     for (int64_t r = 0; r < kc; r += FEW_ROWS) {
         int64_t n = sni_min(FEW_ROWS, kc - r);
@@ -189,7 +214,7 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
             part = fetch_part(prefetch, lines, each, i + 1);
             float *c = to_c ? g->c + row[i] * g->c_row + j : sums[i];
             s->kernels->gemm_tile[row[i + 1] - row[i]](
-                n, a + i * sni_gemm_left_panel(s->kernels, kc) + r * mr, s->b_block,
+                n, left->a + i * sni_gemm_left_panel(s->kernels, kc) + r * mr, s->b_block,
                 r > 0 ? sums[i] : NULL, c, to_c ? g->c_row : nr, to_c && add, NULL, part.from,
                 part.lines);
         }
@@ -200,30 +225,40 @@ static void run_few(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t 
     }
 }
 
-/* `count` row panels from panel i0 on, times columns [j0, j0 + nc), over one k-block. The tiles on
- * a panel of B fetch the one that comes after it, each a part; after the last one comes `after`.
- * The first one decompresses it where B is compressed. */
-static void run_blocks(const sni_gemm_share *s, int64_t i0, int64_t count, int64_t j0, int64_t nc,
-                       int64_t p, int64_t kc, const float *a, const float *b, const float *after) {
-    int nr = s->kernels->nr;
+/* Columns [first, first + count) of a k-block of B, and the panel that is needed behind them. */
+typedef struct column_panels {
+    int64_t first, count;
+    const float *b, *after;
+} column_panels;
+
+/* Row panels times columns, over one k-block. The tiles on a panel of B fetch the one that comes
+ * after it, each a part. The first one decompresses it where B is compressed. */
+static void run_blocks(const sni_gemm_share *s, const row_panels *left, const column_panels *right,
+                       k_block block) {
+    const int nr = s->kernels->nr;
+    const int64_t p = block.p, kc = block.kc, count = left->count;
+    const int64_t j0 = right->first, nc = right->count;
     int64_t lines = s->codec ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64 : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = sni_min(nr, nc - j);
         if (s->codec && count <= FEW_PANELS) {
-            run_few(s, i0, count, j0 + j, cols, p, kc, a);
+            run_few(s, left, block, j0 + j, cols);
             continue;
         }
-        const float *next = j + nr < nc ? panel_of_b(s, b, p, kc, j0, j0 + j + nr) : after;
-        const float *right = s->codec ? s->b_block : b + j * kc;
+        const float *next =
+            j + nr < nc ? panel_of_b(s, right->b, p, kc, j0, j0 + j + nr) : right->after;
+        operands x = {.b = s->codec ? s->b_block : right->b + j * kc};
         sni_compressed_piece piece = {0};
         if (s->codec) piece = sni_gemm_compressed_piece(s->g, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
-            int64_t row = s->rows * (i0 + i) + sni_min(i0 + i, s->more_rows);
-            int64_t rows = s->rows + (i0 + i < s->more_rows);
+            const int64_t panel = left->first + i;
+            const place at = {s->rows * panel + sni_min(panel, s->more_rows),
+                              s->rows + (panel < s->more_rows), j0 + j, cols};
             fetch part = fetch_part(next, lines, each, i);
-            run_tile(s, a ? a + i * sni_gemm_left_panel(s->kernels, kc) : NULL, right,
-                     s->codec && i == 0 ? &piece : NULL, p, kc, row, rows, j0 + j, cols, &part);
+            x.a = left->a ? left->a + i * sni_gemm_left_panel(s->kernels, kc) : NULL;
+            x.piece = s->codec && i == 0 ? &piece : NULL;
+            run_tile(s, &x, block, &at, &part);
         }
     }
 }
@@ -257,9 +292,11 @@ static void run_share(const sni_gemm_share *s) {
                 if (g->stop && g->stop(g->stop_ctx)) return;
                 int64_t i = s->i0 + (s->i1 - s->i0) * q / blocks;
                 int64_t count = s->i0 + (s->i1 - s->i0) * (q + 1) / blocks - i;
-                const float *after =
-                    q + 1 < blocks ? panel_of_b(s, b, p, kc, j, j) : panel_after(s, p, kc, j, nc);
-                run_blocks(s, i, count, j, nc, p, kc, block_of_a(s, i, count, p, kc), b, after);
+                const row_panels left = {i, count, block_of_a(s, i, count, p, kc)};
+                const column_panels right = {j, nc, b,
+                                             q + 1 < blocks ? panel_of_b(s, b, p, kc, j, j)
+                                                            : panel_after(s, p, kc, j, nc)};
+                run_blocks(s, &left, &right, (k_block){p, kc});
             }
         }
     }
@@ -275,8 +312,9 @@ static void run_row(const sni_gemm_share *s) {
         for (int64_t i = 0; i < panels; i++) {
             int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
                     cols = sni_min(nr, s->n1 - j);
-            run_row_tile(s, g->a + p, sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j), NULL,
-                         kc, j, cols, p > 0 || g->add);
+            const operands x = {.a = g->a + p,
+                                .b = sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j)};
+            run_row_tile(s, &x, (k_block){p, kc}, j, cols);
         }
     }
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);
@@ -290,7 +328,8 @@ static void run_compressed_row(const sni_gemm_share *s) {
         int64_t kc = sni_min(s->kc, g->k - p);
         for (int64_t j = s->n0; j < s->n1; j += nr) {
             sni_compressed_piece piece = sni_gemm_compressed_piece(s->g, p, j);
-            run_row_tile(s, g->a + p, NULL, &piece, kc, j, sni_min(nr, s->n1 - j), p > 0 || g->add);
+            const operands x = {.a = g->a + p, .piece = &piece};
+            run_row_tile(s, &x, (k_block){p, kc}, j, sni_min(nr, s->n1 - j));
         }
     }
     sni_gemm_finish(s, 0, 1, s->n0, s->n1 - s->n0);

@@ -9,6 +9,7 @@
 #include "cpu/gemm/compressed.h"
 #include "cpu/core/kernels.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* Writes rows [k0, k0 + rows) and columns [n0, n0 + cols) of B to `panel`: rows of `nr` elements,
@@ -46,6 +47,9 @@ typedef struct sni_gemm_f32 {
     const sni_compressed_b *compressed_b;
     /* The algorithm to take where it supports the product; NULL: the one of least cycles. */
     const struct sni_gemm_algorithm *use;
+    /* Keeps the choice for a caller whose products differ in m, and in where they are, alone; 0 at
+     * first, any thread may run. NULL: the choice is made for each product. */
+    atomic_uint_least64_t *chosen;
     /* For estimates before B is packed: it is a constant of a model that has so many bytes of
      * matrices. */
     bool constant_b;
@@ -83,8 +87,13 @@ void sni_gemm_make_b(sni_gemm_fill_fn fill, const void *ctx, int64_t k, int64_t 
 /* The same of a large operand, some megabytes after the other: `done` is told of each stretch that
  * will not be read again. */
 typedef void (*sni_gemm_done_fn)(const void *ctx, const void *from, size_t bytes);
-void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
-                       int64_t n, float *to, sni_gemm_done_fn done, const void *ctx);
+typedef struct sni_gemm_stream {
+    const sni_unaligned_float *b;
+    int64_t b_row, b_col, k, n;
+    sni_gemm_done_fn done; /* NULL: nobody wants to know */
+    const void *ctx;
+} sni_gemm_stream;
+void sni_gemm_stream_b(const sni_gemm_stream *s, float *to);
 
 /* Bytes that say which columns of a packed B may be added up; 0: it is not of a size for that. */
 size_t sni_gemm_even_size(int64_t k, int64_t n);
@@ -97,14 +106,13 @@ size_t sni_gemm_compressed_b_size(int64_t k, int64_t n);
 /* Part of the elements that would have no code, by a sample of `count` (at least 1) of them. */
 double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count);
 
-/* Bytes of room that sni_gemm_compress_b() needs for the worst case; few of them are touched. */
+/* Bytes of a buffer that sni_gemm_compress_b() needs for the worst case; few of them are touched.
+ */
 size_t sni_gemm_compress_capacity(int64_t k, int64_t n);
 
 /* As sni_gemm_stream_b(), with exponents compressed. Returns the number of bytes of `more`, with
- * which `room` begins then. */
-size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
-                           int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
-                           const void *ctx);
+ * which `buffer` begins then. */
+size_t sni_gemm_compress_b(const sni_gemm_stream *s, void *to, uint8_t *buffer);
 
 /* How a product runs: the algorithm, chosen once, and the floats of scratch that it needs. Sizes,
  * strides and forms of operands decide, not where they are nor the number of threads. */

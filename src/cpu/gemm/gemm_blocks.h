@@ -44,10 +44,14 @@ static inline int64_t sni_gemm_groups_of(int64_t rows) {
     return sni_ceil_div(rows, SNI_COMPRESSED_ROWS);
 }
 
-/* Panels [first, last) of A's rows, dealt out to `panels`, for one k-block that starts at `from`.
- */
-void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
-                        int64_t row, int64_t col, int64_t m, int64_t panels, int64_t first,
+/* A k-block of A: m rows, `row` elements apart, dealt out to `panels`; terms are `col` apart. */
+typedef struct sni_gemm_rows {
+    const sni_unaligned_float *from;
+    int64_t row, col, m, panels;
+} sni_gemm_rows;
+
+/* Packs panels [first, last) of its rows, kc terms of them. */
+void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_gemm_rows *a, int64_t first,
                         int64_t last, int64_t kc, float *to);
 
 /* Columns [0, n) of B for one k-block. */

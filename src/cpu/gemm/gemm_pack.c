@@ -31,11 +31,11 @@ size_t sni_gemm_packed_b_size(int64_t k, int64_t n) {
     return (size_t)(k * sni_round_up(n, sni_cpu_kernels_get()->nr));
 }
 
-/* One panel of B: `count` (at most `width`) columns, k after k, padded with zeros. `step` leads to
- * the next of them, `k_step` to the next k. */
+/* One panel of B: `count` (at most nr) columns, k after k, padded with zeros. `step` leads to the
+ * next of them, `k_step` to the next k. */
 static void pack_panel(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
-                       int64_t step, int64_t k_step, int64_t count, int width, int64_t k,
-                       float *to) {
+                       int64_t step, int64_t k_step, int64_t count, int64_t k, float *to) {
+    const int width = kernels->nr;
     if (k_step == 1) {
         kernels->pack_transposed(from, step, count, width, k, to);
     } else if (step == 1) {
@@ -68,13 +68,12 @@ static void pack_left_panel(const sni_cpu_kernels *kernels, const sni_unaligned_
     }
 }
 
-void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_unaligned_float *from,
-                        int64_t row, int64_t col, int64_t m, int64_t panels, int64_t first,
+void sni_gemm_pack_rows(const sni_cpu_kernels *kernels, const sni_gemm_rows *a, int64_t first,
                         int64_t last, int64_t kc, float *to) {
     for (int64_t i = first; i < last; i++, to += sni_gemm_left_panel(kernels, kc)) {
-        int64_t r = sni_gemm_panel_row(m, panels, i);
-        pack_left_panel(kernels, from + r * row, row, col, sni_gemm_panel_row(m, panels, i + 1) - r,
-                        kc, to);
+        int64_t row = sni_gemm_panel_row(a->m, a->panels, i);
+        int64_t count = sni_gemm_panel_row(a->m, a->panels, i + 1) - row;
+        pack_left_panel(kernels, a->from + row * a->row, a->row, a->col, count, kc, to);
     }
 }
 
@@ -82,7 +81,7 @@ void sni_gemm_pack_columns(const sni_cpu_kernels *kernels, const sni_unaligned_f
                            int64_t row, int64_t col, int64_t n, int64_t kc, float *to) {
     int nr = kernels->nr;
     for (int64_t j = 0; j < n; j += nr, to += nr * kc)
-        pack_panel(kernels, from + j * col, col, row, sni_min(nr, n - j), nr, kc, to);
+        pack_panel(kernels, from + j * col, col, row, sni_min(nr, n - j), kc, to);
 }
 
 /* A whole operand to pack; pieces are pairs of a k-block and a panel. */
@@ -97,7 +96,7 @@ typedef struct pack_job {
     float *to;
     const sni_compressed_kernels *codec; /* NULL: floats are kept */
     struct compressed_entry *entries;    /* of all pieces, k-block after k-block */
-    uint8_t *groups, *room;
+    uint8_t *groups, *lists;             /* of a blob, list_capacity() bytes each */
 } pack_job;
 
 /* What a compressed operand says of a piece. The table of these comes first, then, aligned, the
@@ -113,7 +112,7 @@ static size_t compressed_table_size(int64_t pieces) {
 }
 
 /* Bytes that a piece's list takes at most. */
-static int64_t list_room(int64_t kc) {
+static int64_t list_capacity(int64_t kc) {
     return sni_gemm_groups_of(kc) * SNI_COMPRESSED_ROWS * sni_cpu_kernels_get()->nr *
            SNI_COMPRESSED_MORE;
 }
@@ -159,11 +158,11 @@ static void compress_blob(const pack_job *j, const sni_unaligned_float *from, in
     compressed_entry *entry = &j->entries[at];
     uint8_t *to =
         j->groups + groups_before(j->k, j->kc, p, j->panels, panel) * j->codec->group_bytes;
-    uint8_t *room = j->room + at * list_room(j->kc);
-    sni_compressed_list list = {.end = room, .last = -1};
+    uint8_t *start = j->lists + at * list_capacity(j->kc);
+    sni_compressed_list list = {.end = start, .last = -1};
     for (int64_t r = 0; r < kc; r += CODE_ROWS) {
         int64_t n = sni_min(CODE_ROWS, kc - r), groups = sni_gemm_groups_of(n);
-        pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, nr, n, rows);
+        pack_panel(j->kernels, from + r * j->row, j->col, j->row, count, n, rows);
         if (r == 0) {
             uint32_t counts[SNI_COMPRESSED_TOPS] = {0};
             uint64_t inside;
@@ -174,7 +173,7 @@ static void compress_blob(const pack_job *j, const sni_unaligned_float *from, in
         j->codec->encode(rows, groups, (uint8_t)entry->base, to, &list);
         to += groups * j->codec->group_bytes;
     }
-    entry->more = (uint32_t)(list.end - room);
+    entry->more = (uint32_t)(list.end - start);
 }
 
 static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
@@ -193,8 +192,13 @@ static void pack_pieces(void *ctx, int64_t begin, int64_t end) {
             compress_blob(j, j->from + p * j->row + i * width * j->col,
                           sni_min(width, j->side - i * width), p, kc, i);
         else if (j->left)
-            sni_gemm_pack_rows(kernels, j->from + p * j->col, j->row, j->col, j->side, j->panels, i,
-                               i + 1, kc, to);
+            sni_gemm_pack_rows(kernels,
+                               &(sni_gemm_rows){.from = j->from + p * j->col,
+                                                .row = j->row,
+                                                .col = j->col,
+                                                .m = j->side,
+                                                .panels = j->panels},
+                               i, i + 1, kc, to);
         else
             sni_gemm_pack_columns(kernels, j->from + p * j->row + i * width * j->col, j->row,
                                   j->col, sni_min(width, j->side - i * width), kc, to);
@@ -237,21 +241,25 @@ void sni_gemm_pack_a(const sni_unaligned_float *a, int64_t a_row, int64_t a_col,
              NULL, NULL);
 }
 
-void sni_gemm_stream_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
-                       int64_t n, float *to, sni_gemm_done_fn done, const void *ctx) {
-    pack_all(&(pack_job){.kernels = sni_cpu_kernels_get(),
-                         .from = b,
-                         .row = b_row,
-                         .col = b_col,
-                         .k = k,
-                         .side = n,
-                         .to = to},
-             done, ctx);
+static pack_job job_of(const sni_gemm_stream *s) {
+    return (pack_job){.kernels = sni_cpu_kernels_get(),
+                      .from = s->b,
+                      .row = s->b_row,
+                      .col = s->b_col,
+                      .k = s->k,
+                      .side = s->n};
+}
+
+void sni_gemm_stream_b(const sni_gemm_stream *s, float *to) {
+    pack_job j = job_of(s);
+    j.to = to;
+    pack_all(&j, s->done, s->ctx);
 }
 
 void sni_gemm_pack_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, float *to) {
-    sni_gemm_stream_b(b, b_row, b_col, k, n, to, NULL, NULL);
+    sni_gemm_stream_b(&(sni_gemm_stream){.b = b, .b_row = b_row, .b_col = b_col, .k = k, .n = n},
+                      to);
 }
 
 typedef struct make_job {
@@ -286,7 +294,7 @@ static int64_t pieces_of_b(int64_t k, int64_t n) {
 }
 
 size_t sni_gemm_compress_capacity(int64_t k, int64_t n) {
-    return (size_t)(pieces_of_b(k, n) * list_room(sni_gemm_depth(k)));
+    return (size_t)(pieces_of_b(k, n) * list_capacity(sni_gemm_depth(k)));
 }
 
 size_t sni_gemm_compressed_b_size(int64_t k, int64_t n) {
@@ -308,25 +316,18 @@ double sni_gemm_uncompressed_part(const sni_unaligned_float *b, int64_t count) {
     return 1 - (double)inside / (double)seen;
 }
 
-size_t sni_gemm_compress_b(const sni_unaligned_float *b, int64_t b_row, int64_t b_col, int64_t k,
-                           int64_t n, void *to, uint8_t *room, sni_gemm_done_fn done,
-                           const void *ctx) {
-    int64_t pieces = pieces_of_b(k, n);
-    pack_job j = {.kernels = sni_cpu_kernels_get(),
-                  .from = b,
-                  .row = b_row,
-                  .col = b_col,
-                  .k = k,
-                  .side = n,
-                  .codec = sni_compressed_kernels_get(),
-                  .entries = to,
-                  .groups = (uint8_t *)to + compressed_table_size(pieces),
-                  .room = room};
-    pack_all(&j, done, ctx);
+size_t sni_gemm_compress_b(const sni_gemm_stream *s, void *to, uint8_t *buffer) {
+    int64_t pieces = pieces_of_b(s->k, s->n);
+    pack_job j = job_of(s);
+    j.codec = sni_compressed_kernels_get();
+    j.entries = to;
+    j.groups = (uint8_t *)to + compressed_table_size(pieces);
+    j.lists = buffer;
+    pack_all(&j, s->done, s->ctx);
     size_t total = 0;
     for (int64_t i = 0; i < pieces; i++) {
         size_t count = j.entries[i].more;
-        memmove(room + total, room + i * list_room(j.kc), count);
+        memmove(buffer + total, buffer + i * list_capacity(j.kc), count);
         j.entries[i].more = (uint32_t)total;
         total += count;
     }

@@ -471,7 +471,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
 void sni_inner_product_run(const sni_product *p, const sni_inner_product_b *b, int threads,
                            float *scratch) {
     const sni_cpu_kernels *kernels = sni_cpu_kernels_get();
-    job j; /* a team has much room, most of which is not used */
+    job j; /* work stealing keeps much, most of which is not used */
     j.p = p;
     j.b = b;
     j.kernels = kernels;

@@ -458,12 +458,7 @@ static void measure_columns(int64_t k, const float *b, double *squares, double *
     }
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_inner_product_kernels PASTE(sni_inner_product_kernels_, TIER);
-
-const sni_inner_product_kernels PASTE(sni_inner_product_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_inner_product_kernels) = {
     .most = INNER_PRODUCT_ROWS,
 #define INNER_PRODUCT(rows) \
     .tile[rows] = inner_product_tile_##rows, .half[rows] = inner_product_half_##rows,

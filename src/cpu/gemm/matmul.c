@@ -17,6 +17,7 @@ static sn_status run_by_weight(sni_kernel *k, const sni_dense *w, const sni_epil
                       .may_stay_unpacked = true,
                       .epilogue = *e};
     sni_dense_right(w, &g);
+    g.chosen = w->chosen;
     if (g.m == 1)
         g.backwards = atomic_fetch_add_explicit(w->row_passes, 1, memory_order_relaxed) & 1;
     return sni_dense_run(k, &g);

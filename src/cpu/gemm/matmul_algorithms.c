@@ -359,8 +359,22 @@ const sni_gemm_algorithm *sni_gemm_choose_pack(sni_dense_request *r, const sni_g
 
 /* ---- Calls ---- */
 
-sni_gemm_call sni_gemm_plan(const sni_gemm_f32 *g, int threads) {
+/* The choice, as it was made for the last product with as many rows. A word holds m and the row:
+ * threads that run other sizes at once only choose more often. */
+static const sni_gemm_algorithm *chosen_for(const sni_gemm_f32 *g) {
+    enum { ROW_BITS = 8 };
+    if (!g->chosen) return sni_gemm_choose(g, sni_costs_get());
+    uint64_t kept = atomic_load_explicit(g->chosen, memory_order_relaxed);
+    uint64_t nth = kept & ((1 << ROW_BITS) - 1);
+    if (nth && kept >> ROW_BITS == (uint64_t)g->m) return &table[nth - 1];
     const sni_gemm_algorithm *row = sni_gemm_choose(g, sni_costs_get());
+    kept = (uint64_t)g->m << ROW_BITS | (uint64_t)(row - table + 1);
+    atomic_store_explicit(g->chosen, kept, memory_order_relaxed);
+    return row;
+}
+
+sni_gemm_call sni_gemm_plan(const sni_gemm_f32 *g, int threads) {
+    const sni_gemm_algorithm *row = chosen_for(g);
     if (threads < 1) threads = 1;
     return (sni_gemm_call){row, threads, row->scratch(g, threads)};
 }

@@ -21,6 +21,7 @@
  * pairs whose sizes differ much, or which hold a very large number, are multiplied as they are. */
 #include "cpu/gemm/gemm_blocks.h"
 #include "cpu/elementwise/map.h"
+#include "cpu/gemm/strassen.h"
 
 #include "base/threadpool.h"
 
@@ -89,8 +90,8 @@ static void find_even(void *ctx, int64_t begin, int64_t end) {
         for (int64_t p = 0; p < job->k && second > 0; p += depth) {
             int64_t kc = sni_min(depth, job->k - p);
             const float *panel = sni_gemm_packed_panel(job->packed, job->n, nr, p, kc, j);
-            kernels->column_sizes(kc, panel, sizes[0]);
-            kernels->column_sizes(kc, panel + nr * kc, sizes[1]);
+            kernels->strassen->column_sizes(kc, panel, sizes[0]);
+            kernels->strassen->column_sizes(kc, panel + nr * kc, sizes[1]);
         }
         job->even[i] = second > 0 && are_close(sizes[0], sizes[1], second);
     }
@@ -135,12 +136,23 @@ static const float *next_share(prefetch *next, int64_t *lines) {
     return from;
 }
 
-/* sums = so_far + A B of quarters or whole panels over k terms; C is where they will go. */
-static void run_tile(const sni_gemm_share *s, const float *a, const float *b, int64_t k,
-                     int64_t rows, const float *so_far, float *sums, float *c, prefetch *next) {
+/* Rows of A, or of sums, times a panel of B, less another one (NULL: nothing), over k terms. */
+typedef struct terms {
+    const float *a, *b, *less;
+    int64_t k, rows;
+} terms;
+
+/* sums = so_far + A (B - less); C is where they will go. */
+static void run_tile(const sni_gemm_share *s, terms x, const float *so_far, float *sums, float *c,
+                     prefetch *next) {
     int64_t lines;
     const float *fetch = next_share(next, &lines);
-    s->kernels->gemm_tile[rows](k, a, b, so_far, c, s->g->c_row, false, sums, fetch, lines);
+    if (x.less)
+        s->kernels->gemm_less[x.rows](x.k, x.a, x.b, x.less, so_far, c, s->g->c_row, sums, fetch,
+                                      lines);
+    else
+        s->kernels->gemm_tile[x.rows](x.k, x.a, x.b, so_far, c, s->g->c_row, false, sums, fetch,
+                                      lines);
 }
 
 static float *tile_of_c(const sni_gemm_share *s, const pair *p, const columns *q, int y, int x) {
@@ -157,15 +169,6 @@ static void end_tile(const sni_gemm_share *s, const pair *p, const columns *q, i
                             j, q->cols[x]);
 }
 
-/* sums = so_far + A (B - less) over half the terms. */
-static void run_less(const sni_gemm_share *s, const float *a, const float *b, const float *less,
-                     int64_t k, int64_t rows, const float *so_far, float *sums, float *c,
-                     prefetch *next) {
-    int64_t lines;
-    const float *fetch = next_share(next, &lines);
-    s->kernels->gemm_less[rows](k, a, b, less, so_far, c, s->g->c_row, sums, fetch, lines);
-}
-
 /* The four tiles as the head of this file says. */
 static void run_strassen(const sni_gemm_share *s, const pair *p, const columns *q, prefetch *next) {
     const sni_cpu_kernels *k = s->kernels;
@@ -177,19 +180,19 @@ static void run_strassen(const sni_gemm_share *s, const pair *p, const columns *
     const float *b11 = q->b[0], *b21 = b11 + right, *b12 = q->b[1], *b22 = b12 + right;
     float *c11 = tile_of_c(s, p, q, 0, 0), *c12 = tile_of_c(s, p, q, 0, 1),
           *c21 = tile_of_c(s, p, q, 1, 0), *c22 = tile_of_c(s, p, q, 1, 1);
-    run_less(s, a22, b21, b11, half, n, NULL, t, c21, next);
-    run_tile(s, sums + left, b11, half, n, t, y21, c21, next);
+    run_tile(s, (terms){a22, b21, b11, half, n}, NULL, t, c21, next);
+    run_tile(s, (terms){sums + left, b11, NULL, half, n}, t, y21, c21, next);
     end_tile(s, p, q, 1, 0, y21);
-    run_tile(s, sums + 2 * left, b22, half, n, NULL, u, c12, next);
-    run_less(s, a11, b12, b22, half, n, u, y12, c12, next);
+    run_tile(s, (terms){sums + 2 * left, b22, NULL, half, n}, NULL, u, c12, next);
+    run_tile(s, (terms){a11, b12, b22, half, n}, u, y12, c12, next);
     end_tile(s, p, q, 0, 1, y12);
     k->maps->binary[SNI_BINARY_ADD](t, u, t, count, 1, 1, NULL);
-    run_less(s, sums, b11, b22, half, n, t, t, c11, next);
+    run_tile(s, (terms){sums, b11, b22, half, n}, t, t, c11, next);
     k->maps->binary[SNI_BINARY_ADD](y12, y21, y12, count, 1, 1, NULL);
     k->maps->binary[SNI_BINARY_SUB](y12, t, y12, count, 1, 1, NULL);
-    run_less(s, sums + 4 * left, b21, b22, half, n, t, t, c11, next);
+    run_tile(s, (terms){sums + 4 * left, b21, b22, half, n}, t, t, c11, next);
     end_tile(s, p, q, 0, 0, t);
-    run_less(s, sums + 3 * left, b11, b12, half, n, y12, u, c22, next);
+    run_tile(s, (terms){sums + 3 * left, b11, b12, half, n}, y12, u, c22, next);
     end_tile(s, p, q, 1, 1, u);
 }
 
@@ -199,7 +202,7 @@ static void run_plain(const sni_gemm_share *s, const pair *p, const columns *q, 
     int64_t panel = sni_gemm_left_panel(s->kernels, q->kc);
     for (int x = 0; x < 2 && q->cols[x]; x++)
         for (int y = 0; y < 2 && p->rows[y]; y++) {
-            run_tile(s, p->a + y * panel, q->b[x], q->kc, p->rows[y], NULL, sums,
+            run_tile(s, (terms){p->a + y * panel, q->b[x], NULL, q->kc, p->rows[y]}, NULL, sums,
                      tile_of_c(s, p, q, y, x), next);
             end_tile(s, p, q, y, x, sums);
         }
@@ -217,12 +220,13 @@ static pair pack_pair(const sni_gemm_share *s, int64_t i, int64_t p, int64_t kc,
             end = sni_gemm_panel_row(g->m, s->panels, 2 * i + 2);
     pair r = {.a = to, .row = row, .rows = {middle - row, end - middle}};
     if (sums) {
-        k->strassen_left(g->a + row * g->a_row + p, g->a_row, r.rows[0], r.rows[1], kc / 2, to,
-                         sizes);
+        k->strassen->left_sums(g->a + row * g->a_row + p, g->a_row, r.rows[0], r.rows[1], kc / 2,
+                               to, sizes);
         r.close = are_close(sizes, sizes + k->mr, r.rows[1]);
     }
     if (!r.close)
-        sni_gemm_pack_rows(k, g->a + p, g->a_row, 1, g->m, s->panels, 2 * i, 2 * i + 2, kc, to);
+        sni_gemm_pack_rows(k, &(sni_gemm_rows){g->a + p, g->a_row, 1, g->m, s->panels}, 2 * i,
+                           2 * i + 2, kc, to);
     return r;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/lengths.h"
 #include "base/threadpool.h"
+#include "cpu/int8/nhwc.h"
 
 #include <string.h>
 
@@ -84,6 +85,15 @@ void sni_int_fill_rows(const void *ctx, int64_t n0, int64_t cols, int32_t *panel
         }
         kernels->interleave(rows, b->flip, b->is_signed, panel);
     }
+}
+
+/* True if rows of A are read where they lie, as the pixels of a convolution (cpu/int8/nhwc.h):
+ * whole units of bytes by constant weights, requantised by column. */
+static bool reads_in_place(const sni_igemm *g) {
+    return sni_int_kernels_get()->group == 4 && g->kind == SNI_INT_BYTES && g->packed_b &&
+           !g->a_signed && !g->packed_a && g->a && g->a_k == g->units * 4 && g->col_add &&
+           g->col_scale && !g->row_add && !g->row_scale && !g->row_mul && !g->col_mul &&
+           !g->col_bias;
 }
 
 /* ---- One thread's share ---- */
@@ -185,6 +195,45 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
     s->requantize->finish[g->kind](&block);
 }
 
+/* The same where rows of A are read in place. */
+static void run_rows(const share *s, int64_t i, int64_t j) {
+    int32_t acc[SNI_INT_MR * SNI_INT_NR] __attribute__((aligned(64)));
+    const sni_igemm *g = s->g;
+    const sni_nhwc_kernels *kernels = sni_nhwc_kernels_get();
+    const sni_nhwc_finish how = {.zero = g->zero, .low = g->low, .is_signed = g->low < 0};
+    int64_t first = panel_row(g->m, s->row_panels, i), n0 = j * kernels->nr;
+    int64_t rows = panel_row(g->m, s->row_panels, i + 1) - first;
+    const uint8_t *places[SNI_INT_MR];
+    for (int64_t r = 0; r < rows; r++) places[r] = g->a + (first + r) * g->a_row;
+    sni_nhwc_tile tile = {
+        .x = places, .taps = 1, .units = g->units, .w = g->packed_b + j * kernels->nr * g->units};
+    kernels->tile[g->a_flip != 0][g->n - n0 <= kernels->nr / 2][rows](&tile, acc);
+    sni_nhwc_block block = {.how = &how,
+                            .rows = rows,
+                            .n = sni_min(kernels->nr, g->n - n0),
+                            .acc = acc,
+                            .add = g->col_add + n0,
+                            .scale = g->col_scale + n0,
+                            .y = at_element(g, first, n0),
+                            .step = g->c_row};
+    kernels->finish(&block);
+}
+
+/* Panels of B that fit the second-level cache meet one panel of A after the other. Larger ones are
+ * read from memory once for each block of A's rows that fits. */
+static void run_share_in_place(const share *s) {
+    const sni_igemm *g = s->g;
+    int64_t size = (s->j1 - s->j0) * s->kernels->nr * g->units, block = 1;
+    if (size > block_panels(1)) block = block_panels(s->kernels->mr * g->units);
+    for (int64_t i = s->i0; i < s->i1; i += block) {
+        int64_t end = sni_min(i + block, s->i1);
+        for (int64_t q = s->j0; q < s->j1; q++) {
+            if (g->stop && g->stop(g->stop_ctx)) return;
+            for (int64_t p = i; p < end; p++) run_rows(s, p, q);
+        }
+    }
+}
+
 static void run_share(const share *s) {
     const sni_igemm *g = s->g;
     int mr = s->kernels->mr, nr = s->kernels->nr;
@@ -223,7 +272,7 @@ static size_t round_64(size_t n) {
 }
 
 static size_t a_bytes(const sni_igemm *g, const sni_int_kernels *k) {
-    if (g->packed_a) return 0;
+    if (g->packed_a || reads_in_place(g)) return 0;
     int64_t panels = a_panels(g, k, sni_ceil_div(g->m, k->mr));
     return round_64((size_t)(panels * k->mr * g->units) * sizeof(int32_t));
 }
@@ -264,7 +313,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
                    .b_block = (int32_t *)(void *)b};
         if (sums_bytes(j->g, j->kernels))
             s.sums = (int32_t *)(void *)(b + b_bytes(j->g, j->kernels));
-        run_share(&s);
+        (reads_in_place(j->g) ? run_share_in_place : run_share)(&s);
     }
 }
 

@@ -1,9 +1,13 @@
 /* quantize.c - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear with one scale,
  * QLinearAdd and QLinearMul. */
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "cpu/int8/integer.h"
+#include "ops/core/compute.h"
 #include "ops/core/elementwise.h"
 #include "ops/quant/qlinear.h"
+
+#include <string.h>
 
 enum { GRAIN = 32768 }; /* elements worth a thread */
 
@@ -132,7 +136,70 @@ static void pair_piece(const void *a, const void *b, void *y, int64_t n, int64_t
     sni_requantize_kernels_get()->pair(params, a, sa, b, sb, y, n);
 }
 
+/* Rows of `width` bytes that all meet the same row of the other operand, for each of several
+ * images. Short rows are repeated side by side, so that a call has enough to do. */
+typedef struct row_pairs {
+    const sni_int_pair *p;
+    const uint8_t *many, *one; /* one: `repeats` copies of each image's row */
+    uint8_t *y;
+    int64_t width, rows, repeats; /* rows of an image */
+    bool swapped;                 /* `one` is the first operand */
+} row_pairs;
+
+/* Groups of `repeats` rows [begin, end), counted over all images. */
+static void run_row_pairs(void *ctx, int64_t begin, int64_t end) {
+    const row_pairs *j = ctx;
+    const sni_requantize_kernels *kernels = sni_requantize_kernels_get();
+    int64_t groups = sni_ceil_div(j->rows, j->repeats);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t image = i / groups, row = i % groups * j->repeats;
+        int64_t n = sni_min(j->repeats, j->rows - row) * j->width;
+        const uint8_t *many = j->many + (image * j->rows + row) * j->width;
+        const uint8_t *one = j->one + image * j->repeats * j->width;
+        uint8_t *y = j->y + (image * j->rows + row) * j->width;
+        if (j->swapped)
+            kernels->pair(j->p, one, 1, many, 1, y, n);
+        else
+            kernels->pair(j->p, many, 1, one, 1, y, n);
+    }
+}
+
+/* True if operand t of a result y is such a row for each image: (N or 1, 1, ..., 1, C...). */
+static bool is_row(const sni_tensor *t, const sni_tensor *y, int64_t *images, int64_t *width) {
+    int axis = y->rank - 1, lead = y->rank - t->rank;
+    *width = *images = 1;
+    while (axis >= lead && t->dims[axis - lead] == y->dims[axis]) *width *= y->dims[axis--];
+    while (axis > 0 && (axis < lead || t->dims[axis - lead] == 1)) axis--;
+    if (axis == 0 && lead == 0 && t->dims[0] != 1) *images = t->dims[0];
+    return axis <= 0 && *images * *width == t->count && *width > 1 && t->count < y->count &&
+           (*images == 1 || *images == y->dims[0]);
+}
+
+/* Runs a pair of which one operand is rows; *is: it was one. */
+static sn_status pair_rows(sni_kernel *k, const sni_int_pair *p, bool *is) {
+    enum { ENOUGH = 1024 };
+    const sni_tensor *a = sni_in(k, 0), *b = sni_in(k, 3), *y = sni_out(k, 0);
+    row_pairs j = {.p = p, .y = y->data, .swapped = a->count < b->count};
+    const sni_tensor *one = j.swapped ? a : b, *many = j.swapped ? b : a;
+    int64_t images;
+    void *copies;
+    *is = y->count > 0 && many->count == y->count && is_row(one, y, &images, &j.width);
+    if (!*is) return SN_OK;
+    j.many = many->data;
+    j.rows = y->count / images / j.width;
+    j.repeats = sni_min(j.rows, sni_ceil_div(ENOUGH, j.width));
+    SN_TRY(sni_scratch_matrix(k, images * j.repeats, j.width, 1, &copies));
+    for (int64_t i = 0; i < images * j.repeats; i++)
+        memcpy((uint8_t *)copies + i * j.width,
+               (const uint8_t *)one->data + i / j.repeats * j.width, (size_t)j.width);
+    j.one = copies;
+    sni_parallel_for(k->threads, images * sni_ceil_div(j.rows, j.repeats),
+                     GRAIN / (j.repeats * j.width) + 1, run_row_pairs, &j);
+    return SN_OK;
+}
+
 static sn_status run_pair(sni_kernel *k, bool product) {
+    bool is;
     sni_qpair q;
     SN_TRY(sni_qpair_get(k, &q));
     sni_int_pair p = {.is_signed = q.a.dtype == SN_INT8,
@@ -144,7 +211,8 @@ static sn_status run_pair(sni_kernel *k, bool product) {
                       .scale = q.a.scale * q.b.scale / q.y.scale,
                       .zero = (float)q.y.zero,
                       .low = q.y.dtype == SN_INT8 ? -128 : 0};
-    sni_qpair_run(k, pair_piece, &p);
+    SN_TRY(pair_rows(k, &p, &is));
+    if (!is) sni_qpair_run(k, pair_piece, &p);
     return SN_OK;
 }
 

@@ -38,6 +38,15 @@ typedef struct sni_int_pair {
     float a_zero, a_scale, b_zero, b_scale, scale, zero, low;
 } sni_int_pair;
 
+/* What a byte weighs by its distance from the greatest of its lane, at most 2^30, and how a
+ * weight's share in the sum becomes a byte: share / y_scale rounded to nearest even, plus zero,
+ * clamped to [low, low + 255]. */
+typedef struct sni_int_softmax {
+    const uint32_t *weight; /* 256 */
+    float y_scale, zero, low;
+    uint8_t flip;
+} sni_int_softmax;
+
 struct sni_requantize_kernels {
     void (*finish[3])(const sni_int_block *b); /* by sni_int_kind */
     /* y = x - zero, for n bytes. */
@@ -50,6 +59,10 @@ struct sni_requantize_kernels {
     /* n elements; a_step and b_step are 1, or 0 where the operand is one byte. */
     void (*pair)(const sni_int_pair *p, const uint8_t *a, int64_t a_step, const uint8_t *b,
                  int64_t b_step, uint8_t *y, int64_t n);
+    /* y[i] = table[x[i]] for n bytes. */
+    void (*look_up)(const uint8_t table[256], const uint8_t *x, int64_t n, uint8_t *y);
+    /* A lane of QLinearSoftmax: n bytes, unsigned once they are flipped. */
+    void (*softmax)(const sni_int_softmax *s, const uint8_t *x, int64_t n, uint8_t *y);
     /* The minimum and maximum of n floats and of 0; NaN is ignored. */
     void (*range)(const float *x, int64_t n, float *min, float *max);
 };

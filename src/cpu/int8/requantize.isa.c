@@ -3,77 +3,9 @@
  * limited by memory except on sums that are still in the first-level cache. */
 #include "cpu/int8/requantize.h"
 
-#include "cpu/int8/simd_int.h"
+#include "cpu/int8/simd_bytes.h"
 
 /* ---- Blocks of sums ---- */
-
-/* The range of results before the zero point is added, and the zero point. */
-typedef struct limits {
-    vf least, most;
-    vi zero;
-} limits;
-
-static inline limits limits_of(float zero, float low) {
-    return (limits){splat(low - zero), splat(low + 255 - zero), splat_vi((int32_t)zero)};
-}
-
-/* v rounded to nearest even, plus zero, clamped to [low, low + 255]; NaN gives low. */
-static inline vi rounded(vf v, const limits *l) {
-#if LANES == 16
-    v = (vf)_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)l->least), (__m512)l->most);
-    return (vi)_mm512_cvtps_epi32((__m512)v) + l->zero;
-#elif LANES == 8
-    v = (vf)_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)l->least), (__m256)l->most);
-    return (vi)_mm256_cvtps_epi32((__m256)v) + l->zero;
-#else
-    const vf magic = splat(12582912);
-    v = select_vf(v > l->least, v, l->least);
-    v = min_vf(v, l->most);
-    return __builtin_convertvector((v + magic) - magic, vi) + l->zero;
-#endif
-}
-
-/* The lowest bytes of the lanes. */
-static inline void store_bytes(uint8_t *y, vi v) {
-#if LANES == 16
-    _mm_storeu_si128((__m128i_u *)y, _mm512_cvtepi32_epi8((__m512i)v));
-#elif LANES == 8
-    const __m256i pick =
-        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
-                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    __m256i x = _mm256_shuffle_epi8((__m256i)v, pick);
-    __m128i z = _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    _mm_storel_epi64((__m128i_u *)y, z);
-#else
-    for (int i = 0; i < LANES; i++) y[i] = (uint8_t)v[i];
-#endif
-}
-
-static inline void store_some_bytes(uint8_t *y, int64_t n, vi v) {
-#if LANES == 16
-    _mm512_mask_cvtepi32_storeu_epi8(y, (__mmask16)((1u << n) - 1), (__m512i)v);
-#else
-    uint8_t some[LANES];
-    store_bytes(some, v);
-    memcpy(y, some, (size_t)n);
-#endif
-}
-
-/* Elements [at, at + LANES) of a row, of which n exist; zeros fill up. */
-static inline vi load_ints(const int32_t *p, int64_t at, int64_t n) {
-    if (n >= LANES) return load_vi(p + at);
-#if LANES == 16
-    return (vi)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p + at);
-#else
-    int32_t some[LANES] = {0};
-    memcpy(some, p + at, (size_t)n * sizeof *some);
-    return load_vi(some);
-#endif
-}
-
-static inline vf load_floats(const float *p, int64_t at, int64_t n) {
-    return n >= LANES ? load(p + at) : load_some(p + at, n, 0);
-}
 
 static inline vi finished_sum(const sni_int_block *b, int64_t row, int64_t at, int64_t n) {
     vu s = (vu)load_ints(b->acc + row * b->acc_step, at, n);
@@ -199,20 +131,6 @@ static void finish_bytes(const sni_int_block *b) {
 
 /* ---- Rows of bytes and floats ---- */
 
-static inline vi load_bytes(const uint8_t *p, bool is_signed) {
-#if LANES == 16
-    __m128i x = _mm_loadu_si128((const __m128i_u *)p);
-    return (vi)(is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x));
-#elif LANES == 8
-    __m128i x = _mm_loadl_epi64((const __m128i_u *)p);
-    return (vi)(is_signed ? _mm256_cvtepi8_epi32(x) : _mm256_cvtepu8_epi32(x));
-#else
-    vi v;
-    for (int i = 0; i < LANES; i++) v[i] = is_signed ? (int8_t)p[i] : p[i];
-    return v;
-#endif
-}
-
 static void dequantize(const uint8_t *x, int64_t n, bool is_signed, float zero, float scale,
                        float *y) {
     int64_t i = 0;
@@ -287,6 +205,81 @@ static void pair(const sni_int_pair *given, const uint8_t *a, int64_t a_step, co
     }
 }
 
+/* ---- Tables ---- */
+
+#if LANES >= 8
+#if LANES == 16
+typedef __m512i bytes;
+#define VECTOR(f) _mm512_##f
+#define WHOLE(f) _mm512_##f##_si512
+static inline bytes rows_of_16(const uint8_t *p) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i_u *)(const void *)p));
+}
+#else
+typedef __m256i bytes;
+#define VECTOR(f) _mm256_##f
+#define WHOLE(f) _mm256_##f##_si256
+static inline bytes rows_of_16(const uint8_t *p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)(const void *)p));
+}
+#endif
+
+/* The table in 16 parts of 16: a byte's lower half is its place in each. A shuffle gives 0 where
+ * the top bit of a place is set, which saturation sets in all parts but the byte's own. */
+static inline bytes look_up_vector(const bytes part[16], bytes x) {
+    const bytes beyond = VECTOR(set1_epi8)(0x70);
+    bytes y = VECTOR(shuffle_epi8)(part[0], VECTOR(adds_epu8)(x, beyond));
+    UNROLL
+    for (int i = 1; i < 16; i++) {
+        bytes place = VECTOR(adds_epu8)(WHOLE(xor)(x, VECTOR(set1_epi8)((char)(i * 16))), beyond);
+        y = WHOLE(or)(y, VECTOR(shuffle_epi8)(part[i], place));
+    }
+    return y;
+}
+
+static void look_up(const uint8_t table[256], const uint8_t *x, int64_t n, uint8_t *y) {
+    enum { WIDTH = sizeof(bytes) };
+    int64_t i = 0;
+    if (n >= WIDTH) {
+        bytes part[16];
+        UNROLL
+        for (int p = 0; p < 16; p++) part[p] = rows_of_16(table + 16 * p);
+        for (; i + WIDTH <= n; i += WIDTH) WHOLE(storeu)
+        ((void *)(y + i), look_up_vector(part, WHOLE(loadu)((const void *)(x + i))));
+    }
+    for (; i < n; i++) y[i] = table[x[i]];
+}
+#undef VECTOR
+#undef WHOLE
+#else
+static void look_up(const uint8_t table[256], const uint8_t *x, int64_t n, uint8_t *y) {
+    for (int64_t i = 0; i < n; i++) y[i] = table[x[i]];
+}
+#endif
+
+/* y holds the distances from the greatest first, by which both tables are read. */
+static void softmax(const sni_int_softmax *s, const uint8_t *x, int64_t n, uint8_t *y) {
+    const limits l = limits_of(s->zero, s->low);
+    const uint8_t flip = s->flip;
+    uint8_t most = 0, result[256];
+    uint64_t sum[4] = {0};
+    int64_t i = 0;
+    for (int64_t k = 0; k < n; k++) {
+        uint8_t v = x[k] ^ flip;
+        most = v > most ? v : most;
+    }
+    for (int64_t k = 0; k < n; k++) y[k] = (uint8_t)(most - (x[k] ^ flip));
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++) sum[k] += s->weight[y[i + k]];
+    for (; i < n; i++) sum[0] += s->weight[y[i]];
+    const double all = (double)(sum[0] + sum[1] + sum[2] + sum[3]);
+    const vf scale = splat((float)(1.0 / all / (double)s->y_scale));
+    for (int d = 0; d < 256; d += LANES)
+        store_bytes(result + d,
+                    rounded(to_floats(load_vi((const int32_t *)s->weight + d)) * scale, &l));
+    look_up(result, y, n, y);
+}
+
 SNI_DEFINE_TABLE(sni_requantize_kernels) = {
     .finish = {[SNI_INT_SUMS] = finish_sums,
                [SNI_INT_FLOATS] = finish_floats,
@@ -295,5 +288,7 @@ SNI_DEFINE_TABLE(sni_requantize_kernels) = {
     .dequantize = dequantize,
     .quantize = quantize,
     .pair = pair,
+    .look_up = look_up,
+    .softmax = softmax,
     .range = range,
 };

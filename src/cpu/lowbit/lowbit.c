@@ -49,7 +49,7 @@ static sni_lowbit_left left_of(const left_sizes *s, int slices, int rows, void *
     if (slices) {
         left.a = memory;
         left.scale = numbers;
-        left.sum = sums;
+        left.start = sums;
     } else {
         left.floats = memory;
     }
@@ -73,11 +73,12 @@ static void read_block(const sni_lowbit *w, const float *row, int64_t b, float *
 /* Row r of a tile as bytes; false: it has numbers that bytes cannot stand for. */
 static bool put_bytes(const sni_lowbit *w, const float *row, int r, const sni_lowbit_left *left) {
     const sni_lowbit_kernels *kernels = sni_lowbit_kernels_get();
-    int32_t *a = (int32_t *)(uintptr_t)left->a, *to_sum = (int32_t *)(uintptr_t)left->sum;
+    int32_t *a = (int32_t *)(uintptr_t)left->a, *start = (int32_t *)(uintptr_t)left->start;
     int32_t q[SNI_LOWBIT_SLICES * SNI_LOWBIT_BLOCK / 4], sum[SNI_LOWBIT_SLICES];
     float *to_scale = (float *)(uintptr_t)left->scale, x[SNI_LOWBIT_BLOCK];
     const int slices = left->slices, all = slices * left->rows;
     const int64_t units = w->block / 4;
+    const int32_t times = w->zero == SNI_LOWBIT_BYTES ? -1 : -(1 << (w->bits - 1));
     bool fits = true;
     for (int64_t b = 0; b < w->blocks; b++, a += units * all) {
         read_block(w, row, b, x);
@@ -86,7 +87,7 @@ static bool put_bytes(const sni_lowbit *w, const float *row, int r, const sni_lo
         fits &= scale == scale;
         to_scale[b * left->rows + r] = scale;
         for (int s = 0; s < slices; s++) {
-            to_sum[(b * slices + s) * left->rows + r] = sum[s];
+            start[(b * slices + s) * left->rows + r] = sum[s] * times;
             for (int64_t u = 0; u < units; u++) a[u * all + s * left->rows + r] = q[s * units + u];
         }
     }

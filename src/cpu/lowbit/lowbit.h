@@ -59,7 +59,9 @@ typedef struct sni_lowbit_left {
     const float *floats;
     const int32_t *a;
     const float *scale; /* of row r's block b, at [b * rows + r] */
-    const int32_t *sum; /* of a block's bytes, at [(b * slices + s) * rows + r] */
+    /* What sums of products with a block start from, at [(b * slices + s) * rows + r]: minus the
+     * sum of its bytes, times the middle of the weights' numbers unless zero points are bytes. */
+    const int32_t *start;
 } sni_lowbit_left;
 
 /* Tiles of (rows, 16) sums from one panel. A's number of rows is what sni_lowbit_height() gave. */

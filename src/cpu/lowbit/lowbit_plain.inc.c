@@ -35,6 +35,7 @@ static uint32_t stored(const sni_lowbit *w, const uint8_t *data, int64_t p, int 
 
 static void tile_bytes(const sni_lowbit *w, const uint8_t *panel, const sni_lowbit_left *a,
                        float *y) {
+    const float times = w->zero == SNI_LOWBIT_BYTES ? 1 : (float)(1 << (w->bits - 1));
     memset(y, 0, (size_t)a->rows * COLUMNS * sizeof *y);
     for (int64_t b = 0; b < w->blocks; b++) {
         const sni_lowbit_place at = sni_lowbit_block(w, panel, b);
@@ -48,7 +49,7 @@ static void tile_bytes(const sni_lowbit *w, const uint8_t *panel, const sni_lowb
             }
             float scale = scale_of(w, at.scales, c), zero = zero_of(w, at.zeros, c);
             for (int r = 0; r < a->rows; r++) {
-                float sum = (float)dot[r] - zero * (float)a->sum[b * a->rows + r];
+                float sum = (float)dot[r] + zero * (float)a->start[b * a->rows + r] / times;
                 y[r * COLUMNS + c] += sum * scale * a->scale[b * a->rows + r];
             }
         }

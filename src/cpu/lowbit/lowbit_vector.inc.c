@@ -105,16 +105,15 @@ INLINE void block_bytes(int bits, int rows, int64_t chunks, const uint8_t *data,
 
 /* What zero points take off the sums of a block's columns from `at` on. */
 INLINE void begin_block(const sni_lowbit *w, int rows, const uint8_t *zeros, int at,
-                        const int32_t *sum, words *acc) {
-    const int32_t middle = 1 << (w->bits - 1);
+                        const int32_t *start, words *acc) {
     if (w->zero == SNI_LOWBIT_BYTES) {
         words z = load_zeros(zeros, at);
         UNROLL
-        for (int r = 0; r < rows; r++) acc[r] = V(mullo_epi32)(z, V(set1_epi32)(-sum[r]));
+        for (int r = 0; r < rows; r++) acc[r] = V(mullo_epi32)(z, V(set1_epi32)(start[r]));
         return;
     }
     UNROLL
-    for (int r = 0; r < rows; r++) acc[r] = V(set1_epi32)(-middle * sum[r]);
+    for (int r = 0; r < rows; r++) acc[r] = V(set1_epi32)(start[r]);
 }
 
 INLINE vf to_floats(words v) {
@@ -129,9 +128,9 @@ INLINE vf join_slices(int slices, int rows, int r, const words *acc) {
     return f;
 }
 
-INLINE float join_sums(int slices, int rows, int r, const int32_t *sum) {
-    float f = (float)sum[r];
-    for (int s = 1; s < slices; s++) f = f * 256 + (float)sum[s * rows + r];
+INLINE float join_starts(int slices, int rows, int r, const int32_t *start) {
+    float f = (float)start[r];
+    for (int s = 1; s < slices; s++) f = f * 256 + (float)start[s * rows + r];
     return f;
 }
 
@@ -139,7 +138,7 @@ INLINE void bytes(int bits, int rows, int slices, const sni_lowbit *w, const uin
                   const sni_lowbit_left *left, float *to) {
     const int all = rows * slices;
     const int64_t chunks = w->block * bits / 32, blocks = w->blocks, units = w->block / 4 * all;
-    const int32_t *a = left->a, *sum = left->sum;
+    const int32_t *a = left->a, *start = left->start;
     const float *scale = left->scale;
     const int64_t per_block = (int64_t)(w->group_bytes / SNI_LOWBIT_SIDE);
     const uint8_t *ahead = panel;
@@ -156,20 +155,20 @@ INLINE void bytes(int bits, int rows, int slices, const sni_lowbit *w, const uin
         for (int h = 0; h < PARTS; h++) {
             const int at = h * LANES;
             words acc[MOST];
-            begin_block(w, all, of.zeros, at, sum, acc);
+            begin_block(w, all, of.zeros, at, start, acc);
             block_bytes(bits, all, chunks, of.data + at * 4, a, acc);
             vf s = load_scales(w, of.scales, at), z = splat(0);
             if (numbers_for_zeros)
-                z = load((const sni_unaligned_float *)(const void *)of.zeros + at) - middle;
+                z = load((const sni_unaligned_float *)(const void *)of.zeros + at) / middle - 1;
             UNROLL
             for (int r = 0; r < rows; r++) {
                 vf f = join_slices(slices, rows, r, acc);
-                if (numbers_for_zeros) f -= z * splat(join_sums(slices, rows, r, sum));
+                if (numbers_for_zeros) f += z * splat(join_starts(slices, rows, r, start));
                 y[h][r] += f * s * splat(scale[r]);
             }
         }
         a += units;
-        sum += all;
+        start += all;
         scale += rows;
     }
     UNROLL
@@ -226,31 +225,31 @@ INLINE vf weights(int bits, int at, words v, words flipped, const table *t) {
     return to_floats((words)top);
 }
 
-/* part[h][i][r] += products of a chunk, of which every other number goes to i = 1. With `shifted`,
- * numbers are less by t->less. */
+/* Sums that a row's products alternate between: two where a tile has too few to hide the latency of
+ * additions, one where two would not fit the registers. */
+INLINE int ways_of(int rows) {
+    return rows * PARTS >= 8 ? 1 : 2;
+}
+
+/* part[h][i][r] += products of a chunk, which take turns over i < ways_of(rows). With `shifted`,
+ * numbers are less by t->less. One part of the columns after the other: with both at once their
+ * weights would not fit the registers beside the sums. */
 INLINE void chunk_floats(int bits, int rows, bool shifted, const uint8_t *data, const float *a,
                          const table *t, vf part[PARTS][2][MOST]) {
     const words flip = V(set1_epi8)((char)(bits == 8 ? 0x80 : bits == 4 ? 0x88 : 0xaa));
-    words v[PARTS], flipped[PARTS];
     UNROLL
     for (int h = 0; h < PARTS; h++) {
-        v[h] = load_words(data + h * LANES * 4);
-        flipped[h] = (words)((vi)v[h] ^ (vi)flip);
-    }
-    UNROLL
-    for (int j = 0; j < 8 / bits; j++) UNROLL
-    for (int i = 0; i < 4; i++) {
-        vf q[PARTS];
+        const words v = load_words(data + h * LANES * 4), flipped = (words)((vi)v ^ (vi)flip);
+        const float *x = a;
+        __asm__("" : "+r"(x)); /* each part loads them anew: kept, they would not fit, either */
         UNROLL
-        for (int h = 0; h < PARTS; h++) {
-            q[h] = weights(bits, 8 * i + j * bits, v[h], flipped[h], t);
-            if (shifted) q[h] -= t->less[h];
-        }
-        UNROLL
-        for (int r = 0; r < rows; r++) {
-            vf x = splat(a[(4 * j + i) * rows + r]);
+        for (int j = 0; j < 8 / bits; j++) UNROLL
+        for (int i = 0; i < 4; i++) {
+            vf q = weights(bits, 8 * i + j * bits, v, flipped, t);
+            if (shifted) q -= t->less[h];
             UNROLL
-            for (int h = 0; h < PARTS; h++) add_product(&part[h][i & 1][r], x, q[h]);
+            for (int r = 0; r < rows; r++)
+                add_product(&part[h][i % ways_of(rows)][r], splat(x[(4 * j + i) * rows + r]), q);
         }
     }
 }
@@ -290,7 +289,11 @@ INLINE void floats(int bits, int rows, bool shifted, const sni_lowbit *w, const 
         for (int h = 0; h < PARTS; h++) {
             vf s = load_scales(w, of.scales, h * LANES);
             UNROLL
-            for (int r = 0; r < rows; r++) y[h][r] += (part[h][0][r] + part[h][1][r]) * s;
+            for (int r = 0; r < rows; r++) {
+                vf sum = part[h][0][r];
+                if (ways_of(rows) > 1) sum += part[h][1][r];
+                y[h][r] += sum * s;
+            }
         }
     }
     UNROLL

@@ -137,12 +137,12 @@ static sn_status fill(const sni_choice *c, packed_rnn *p, sn_error *err) {
     const sni_tensor *w, *r, *b;
     const size_t counts[] = {sni_gemm_packed_b_size(p->input, vectors),
                              (size_t)(vectors * p->hidden), (size_t)vectors, (size_t)units};
-    void *pieces[4];
-    SN_TRY(sni_cpu_words(c, 4, counts, pieces, &filled, err));
-    p->w = pieces[0];
-    p->r = pieces[1];
-    p->bias = pieces[2];
-    p->late = pieces[3];
+    void *blobs[4];
+    SN_TRY(sni_cpu_words(c, 4, counts, blobs, &filled, err));
+    p->w = blobs[0];
+    p->r = blobs[1];
+    p->bias = blobs[2];
+    p->late = blobs[3];
     if (filled) return SN_OK;
     SN_TRY(sni_cpu_weight(c, 1, &w, err));
     SN_TRY(sni_cpu_weight(c, 2, &r, err));

@@ -28,7 +28,7 @@ typedef struct cells {
     float *fields[5];       /* y1, x1, y2, x2, area */
 } cells;
 
-static size_t room(const sni_nms *j) {
+static size_t bytes_of(const sni_nms *j) {
     size_t keys, boxes, all;
     if (j->count > INT32_MAX || !sni_mul_size((size_t)j->count, 2 * sizeof(uint64_t), &keys) ||
         !sni_mul_size((size_t)j->count + SNI_NMS_PAD, 5 * sizeof(float), &boxes) ||
@@ -156,7 +156,7 @@ static bool accepts(const sni_choice *c) {
 }
 
 static sn_status run(sni_kernel *k) {
-    static const sni_nms_way way = {room, select_boxes};
+    static const sni_nms_way way = {bytes_of, select_boxes};
     return sni_nms_run(k, &way);
 }
 

@@ -42,7 +42,7 @@ typedef struct topk_job {
     const void *x;
     void *values;     /* may be NULL */
     int64_t *indices; /* may be NULL */
-    unsigned char *room;
+    unsigned char *buffer;
     int64_t lanes, parts, n, take, inner, cap, part_bytes;
     size_t width;
     bool largest;
@@ -64,7 +64,7 @@ static int64_t room_bytes(const topk_job *j) {
 
 static topk_room room_of(const topk_job *j, int64_t part) {
     topk_room r;
-    r.entries = (entry *)(void *)(j->room + part * j->part_bytes);
+    r.entries = (entry *)(void *)(j->buffer + part * j->part_bytes);
     r.others = r.entries + j->cap;
     r.keys = (int64_t *)(r.others + j->cap);
     r.least = r.keys + j->n;
@@ -204,9 +204,9 @@ static sn_status topk_run(sni_kernel *k) {
     j.cap = 4 * j.take + GROUPS < j.n ? 4 * j.take + GROUPS : j.n;
     j.cap += SNI_MIN_KEYS_CHUNK;
     j.part_bytes = room_bytes(&j);
-    void *room = NULL;
-    SN_TRY(sni_scratch_matrix(k, j.parts, j.part_bytes, 1, &room));
-    j.room = room;
+    void *buffer = NULL;
+    SN_TRY(sni_scratch_matrix(k, j.parts, j.part_bytes, 1, &buffer));
+    j.buffer = buffer;
     sni_parallel_for(k->threads, j.parts, 1, topk_piece, &j);
     return SN_OK;
 }

@@ -4,7 +4,7 @@
  * change the scores before the softmax and the probabilities after it. */
 #include "base/checked.h"
 #include "ops/core/call.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"
 
@@ -189,10 +189,10 @@ static sn_status attention_run(sni_kernel *k, const attention_params *p,
     a.q = heads_of(q, a.q_heads, data[0]);
     a.k = heads_of(key, a.kv_heads, data[1]);
     a.v = heads_of(v, a.kv_heads, data[2]);
-    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, 1),
-                                      &(sni_append){a.total, used, fresh, a.head_size}, &a.k));
+    SN_TRY(sni_attention_join_tensors(
+        k, &a, past, sni_out(k, 1), &(sni_append){a.total, used, fresh, a.head_size, NULL}, &a.k));
     SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, 5), sni_out(k, 2),
-                                      &(sni_append){a.total, used, fresh, a.v_size}, &a.v));
+                                      &(sni_append){a.total, used, fresh, a.v_size, NULL}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, 3)));
     SN_TRY(read_lengths(k, &a, used));
     SN_TRY(sni_out_as(k, sni_out(k, 3), a.dtype, &a.kept));

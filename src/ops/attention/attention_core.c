@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/kernel_hooks.h"
 #include "ops/core/tensor_util.h"
 
@@ -122,6 +123,8 @@ sn_status sni_attend(sni_kernel *k, sni_attention *a) {
     bool done = false;
     if (hooks) SN_TRY(hooks->attend(k, a, &done));
     if (done) return SN_OK;
+    SN_TRY(sni_kv_expand(k, a, a->head_size, &a->k));
+    SN_TRY(sni_kv_expand(k, a, a->v_size, &a->v));
     int64_t chunk = SCORE_BYTES / (each * (int64_t)width + 1) + 1;
     if (chunk > count || a->mods) chunk = count;
     SN_TRY(sni_scratch_matrix(k, chunk, each, width, &a->scores));
@@ -265,93 +268,5 @@ sn_status sni_attention_padding(sni_kernel *k, sni_attention *a, const sni_tenso
     a->padding = out;
     a->padding_stride[0] = queries * a->total;
     a->padding_stride[1] = queries > 1 ? a->total : 0;
-    return SN_OK;
-}
-
-/* ---- Caches ---- */
-
-sn_status sni_infer_cache(sni_infer *c, int i, sni_dim batch, sni_dim heads, sni_dim size,
-                          sni_dim *length) {
-    *length = 0;
-    if (!sni_infer_given(c, i)) return SN_OK;
-    *length = sni_infer_shaped(c, i) && sni_infer_rank(c, i) == 4 ? sni_infer_dim(c, i, 2)
-                                                                  : sni_dim_fresh(c->symbols);
-    if (!sni_infer_shaped(c, i)) return SN_OK;
-    if (sni_infer_rank(c, i) != 4 || sni_dim_differ(sni_infer_dim(c, i, 0), batch) ||
-        sni_dim_differ(sni_infer_dim(c, i, 1), heads) ||
-        sni_dim_differ(sni_infer_dim(c, i, 3), size))
-        return SNI_INFER_FAIL(c, "the cache at input %d does not fit the heads", i);
-    return SN_OK;
-}
-
-sn_status sni_same_i64(sni_kernel *k, int64_t n, int64_t v, const int64_t **out) {
-    int64_t *all = NULL;
-    SN_TRY(sni_scratch_i64(k, n, &all));
-    for (int64_t i = 0; i < n; i++) all[i] = v;
-    *out = all;
-    return SN_OK;
-}
-
-/* Fills rows [from, rows) of every head of one batch's cache with 0. */
-static void clear_rows(void *cache, int64_t heads, int64_t from, int64_t rows, int64_t size,
-                       size_t width) {
-    if (from >= rows || size == 0) return;
-    for (int64_t h = 0; h < heads; h++)
-        memset(sni_element(cache, (h * rows + from) * size, width), 0,
-               (size_t)((rows - from) * size) * width);
-}
-
-sn_status sni_attention_join(sni_kernel *k, const sni_attention *a, const sni_cache *c,
-                             const int64_t *used, int64_t fresh, int64_t size, sni_heads *h) {
-    size_t width = sni_dtype_width(a->dtype);
-    void *all = c->present;
-    if (!all) {
-        int64_t rows;
-        if (!sni_mul_i64(a->batches * a->kv_heads, c->rows, &rows)) return sni_fail_memory(k->err);
-        SN_TRY(sni_scratch_matrix(k, rows, size, width, &all));
-    }
-    sni_heads joined = sni_heads_outer(all, a->kv_heads, c->rows, size);
-    sni_heads old = sni_heads_outer(c->past, a->kv_heads, c->past_rows, size);
-    int64_t to[3] = {joined.head, size, 1};
-    for (int64_t b = 0; b < a->batches; b++) {
-        void *target = sni_element(all, b * joined.batch, width);
-        if (used[b] > 0)
-            sni_copy_box(k, &(sni_box){3, (int64_t[]){a->kv_heads, used[b], size}, target, to,
-                                       sni_element(c->past, b * old.batch, width),
-                                       (int64_t[]){old.head, size, 1}, width});
-        if (fresh > 0) /* else there may be nothing behind the cache to point to */
-            sni_copy_box(k, &(sni_box){3, (int64_t[]){a->kv_heads, fresh, size},
-                                       sni_element(target, used[b] * size, width), to,
-                                       sni_element(h->data, b * h->batch, width),
-                                       (int64_t[]){h->head, h->row, 1}, width});
-        clear_rows(target, a->kv_heads, used[b] + fresh, c->rows, size, width);
-    }
-    *h = joined;
-    return SN_OK;
-}
-
-sn_status sni_attention_join_tensors(sni_kernel *k, const sni_attention *a, const sni_tensor *past,
-                                     sni_tensor *present, const sni_append *append, sni_heads *h) {
-    sni_cache c = {.past_rows = past ? past->dims[2] : 0, .rows = append->rows};
-    if (!past && !present) return SN_OK;
-    SN_TRY(sni_in_as(k, past, a->dtype, &c.past));
-    SN_TRY(sni_out_as(k, present, a->dtype, &c.present));
-    SN_TRY(sni_attention_join(k, a, &c, append->used, append->fresh, append->size, h));
-    sni_out_done(k, present, a->dtype, c.present);
-    return SN_OK;
-}
-
-sn_status sni_attention_past(sni_kernel *k, const sni_tensor *given, int64_t fresh, int64_t *past,
-                             int64_t *rows) {
-    *rows = *past + fresh;
-    if (!given) return SN_OK;
-    *rows = *past;
-    if (given->count != 1)
-        return SNI_KERNEL_FAIL(k, "past_sequence_length has %" PRId64 " elements", given->count);
-    *past = sni_index_at(given, 0);
-    if (*past < 0 || fresh > *rows || *past > *rows - fresh)
-        return SNI_KERNEL_FAIL(
-            k, "%" PRId64 " keys before %" PRId64 " new ones in a cache of %" PRId64, *past, fresh,
-            *rows);
     return SN_OK;
 }

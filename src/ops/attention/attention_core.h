@@ -1,5 +1,5 @@
-/* attention_core.h - softmax(scale * Q K^T + masks) V for every operator of the attention family,
- * and the caches of keys and values that go with it. */
+/* attention_core.h - softmax(scale * Q K^T + masks) V for every operator of the attention family.
+ */
 #ifndef SNI_OPS_ATTENTION_ATTENTION_CORE_H
 #define SNI_OPS_ATTENTION_ATTENTION_CORE_H
 
@@ -30,9 +30,10 @@ typedef struct sni_attention {
     bool lowest;    /* keys that are not seen get the lowest score there is, not none: a query that
                        sees padding alone, scored no better, then takes the mean of all */
     sn_dtype dtype; /* of all elements: FLOAT32 or FLOAT64 */
-    sni_heads q, k, v; /* (batches, heads, length, size) */
-    sni_heads y;       /* written: (batches, q_heads, q_length, v_size) */
-    const void *mask;  /* added to the scores, or bools that tell who is seen; NULL: none */
+    sni_heads q, k,
+        v;       /* (batches, heads, length, size); only k and v may be stored in other types */
+    sni_heads y; /* written: (batches, q_heads, q_length, v_size) */
+    const void *mask; /* added to the scores, or bools that tell who is seen; NULL: none */
     bool bool_mask;
     int64_t mask_stride[3], mask_length; /* of batch, head and query; keys beyond are not seen */
     const void *padding;                 /* added to the scores, (., ., total); NULL: none */
@@ -59,46 +60,6 @@ sn_status sni_attention_mask(sni_kernel *k, sni_attention *a, const sni_tensor *
 /* The same for inference: fails if input i cannot be broadcast to `scores`. With `shorter` its last
  * axis may be shorter, otherwise it must be as long. */
 sn_status sni_infer_attention_mask(sni_infer *c, int i, const sni_dim scores[4], bool shorter);
-
-/* A cache of keys or values, (batches, kv_heads, rows, size). */
-typedef struct sni_cache {
-    const void *past;
-    int64_t past_rows;
-    void *present; /* NULL: in scratch */
-    int64_t rows;
-} sni_cache;
-
-/* Puts used[b] rows of the past, then the `fresh` new ones that *h tells, into the present cache,
- * and 0 behind them; *h then tells where those are. used[b] is at most past_rows, and used[b] +
- * fresh at most `rows`. */
-sn_status sni_attention_join(sni_kernel *k, const sni_attention *a, const sni_cache *c,
-                             const int64_t *used, int64_t fresh, int64_t size, sni_heads *h);
-
-/* What is appended to a cache: `fresh` rows of `size` elements after used[b] of the past ones, for
- * each batch b. The present cache has `rows` rows. */
-typedef struct sni_append {
-    int64_t rows;
-    const int64_t *used;
-    int64_t fresh, size;
-} sni_append;
-
-/* sni_attention_join() with tensors: `past` may be NULL, and so may `present`, an output. Does
- * nothing if both are. */
-sn_status sni_attention_join_tensors(sni_kernel *k, const sni_attention *a, const sni_tensor *past,
-                                     sni_tensor *present, const sni_append *append, sni_heads *h);
-
-/* For a cache of *past rows that are all in use, *rows becomes those with `fresh` new ones. If
- * `given` (one element) tells how many are in use, *past becomes that, and *rows the rows there
- * are; SN_BAD_DATA if the new ones do not fit. */
-sn_status sni_attention_past(sni_kernel *k, const sni_tensor *given, int64_t fresh, int64_t *past,
-                             int64_t *rows);
-
-/* An array of n elements that are all v. */
-sn_status sni_same_i64(sni_kernel *k, int64_t n, int64_t v, const int64_t **out);
-
-/* Length of the cache at input i, (batch, heads, length, size); 0 if it is not given. */
-sn_status sni_infer_cache(sni_infer *c, int i, sni_dim batch, sni_dim heads, sni_dim size,
-                          sni_dim *length);
 
 /* ---- Masks of padding, as the attention operators of com.microsoft take them ----
  *

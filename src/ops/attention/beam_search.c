@@ -189,23 +189,23 @@ static sn_status advance(sni_kernel *k, beam_search *b, bool *done) {
 static sn_status search_room(sni_kernel *k, beam_search *b) {
     const sni_generation *g = &b->g;
     int64_t rows = g->rows;
-    void *room[6] = {0};
-    SN_TRY(sni_scratch_array(k, rows, sizeof *b->sums, &room[0]));
-    SN_TRY(sni_scratch_array(k, rows, sizeof *b->new_sums, &room[1]));
-    SN_TRY(sni_scratch_array(k, rows, sizeof *b->next, &room[2]));
-    SN_TRY(sni_scratch_array(k, rows, sizeof *b->ended, &room[3]));
-    SN_TRY(sni_scratch_matrix(k, rows, g->max_length, sizeof(int32_t), &room[4]));
-    SN_TRY(sni_scratch_array(k, g->batches, 1, &room[5]));
+    void *buffers[6] = {0};
+    SN_TRY(sni_scratch_array(k, rows, sizeof *b->sums, &buffers[0]));
+    SN_TRY(sni_scratch_array(k, rows, sizeof *b->new_sums, &buffers[1]));
+    SN_TRY(sni_scratch_array(k, rows, sizeof *b->next, &buffers[2]));
+    SN_TRY(sni_scratch_array(k, rows, sizeof *b->ended, &buffers[3]));
+    SN_TRY(sni_scratch_matrix(k, rows, g->max_length, sizeof(int32_t), &buffers[4]));
+    SN_TRY(sni_scratch_array(k, g->batches, 1, &buffers[5]));
     SN_TRY(sni_scratch_i64(k, rows, &b->from));
     SN_TRY(sni_scratch_i64(k, g->batches, &b->ended_count));
     SN_TRY(sni_scratch_i64(k, 2 * g->beams, &b->best));
-    b->sums = room[0];
-    b->new_sums = room[1];
-    b->next = room[2];
-    b->ended = room[3];
-    b->done = room[5];
+    b->sums = buffers[0];
+    b->new_sums = buffers[1];
+    b->next = buffers[2];
+    b->ended = buffers[3];
+    b->done = buffers[5];
     for (int64_t r = 0; r < rows; r++) {
-        b->ended[r] = (hypothesis){.tokens = (int32_t *)room[4] + r * g->max_length};
+        b->ended[r] = (hypothesis){.tokens = (int32_t *)buffers[4] + r * g->max_length};
         /* The beams of a batch start alike: only the first one counts at first. */
         b->sums[r] = r % g->beams ? -1e9f : 0;
     }

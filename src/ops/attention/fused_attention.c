@@ -1,7 +1,7 @@
 /* Attention and QAttention of com.microsoft: one product of the input with concatenated weights
  * gives queries, keys and values; then attention with a padding mask and a cache. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
 #include "ops/matmul/matmul_core.h"
 #include "ops/quant/quant.h"

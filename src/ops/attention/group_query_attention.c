@@ -1,8 +1,9 @@
 /* GroupQueryAttention of com.microsoft: causal attention of many query heads over few heads of keys
  * and values, which join a cache whose batches are filled to different lengths; optionally with
- * rotary embedding, a window, capped scores and a sink in the softmax. */
+ * rotary embedding, a window, capped scores and a sink in the softmax. The cache may hold integers
+ * of 8 or 4 bits. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
 #include "ops/attention/rotary.h"
 #include "ops/core/shape_util.h"
@@ -14,7 +15,7 @@
 typedef struct gqa_params {
     int64_t num_heads, kv_num_heads, do_rotary, interleaved, window, smooth, keep;
     int64_t bit_width;
-    int32_t k_quant, v_quant;
+    int32_t k_quant, v_quant; /* sni_kv_quant */
     float scale, softcap;
 } gqa_params;
 
@@ -30,7 +31,9 @@ enum {
     SINES,
     POSITIONS,
     SCORE_BIAS,
-    SINK
+    SINK,
+    KEY_SCALE,
+    VALUE_SCALE
 };
 enum { PRESENT_KEY = 1, PRESENT_VALUE, SCORES };
 enum { KEEP_NONE, KEEP_BEFORE_SOFTMAX, KEEP_AFTER_SOFTMAX };
@@ -42,8 +45,11 @@ static sn_status gqa_prepare(void *params, sni_arena *arena, sn_error *err) {
         p->num_heads % p->kv_num_heads)
         return sni_fail(err, SN_INVALID_MODEL, "%" PRId64 " heads over %" PRId64, p->num_heads,
                         p->kv_num_heads);
-    if (p->k_quant || p->v_quant)
-        return sni_fail(err, SN_UNSUPPORTED, "a quantised cache is not supported");
+    if ((p->k_quant == SNI_KV_PLAIN) != (p->v_quant == SNI_KV_PLAIN))
+        return sni_fail(err, SN_UNSUPPORTED, "one of keys and values is quantised");
+    if (p->k_quant && p->bit_width != 4 && p->bit_width != 8)
+        return sni_fail(err, SN_INVALID_MODEL, "kv_cache_bit_width is %" PRId64 ", not 4 or 8",
+                        p->bit_width);
     if (p->keep < KEEP_NONE || p->keep > KEEP_AFTER_SOFTMAX)
         return sni_fail(err, SN_INVALID_MODEL, "qk_output is %" PRId64, p->keep);
     return SN_OK;
@@ -126,12 +132,35 @@ static sn_status check_bias(sni_infer *c, const sni_dim scores[4]) {
     return sni_infer_attention_mask(c, SCORE_BIAS, room, false);
 }
 
+/* What the cache stores: SN_UNDEFINED if that is what queries are. */
+static sn_dtype stored_type(const gqa_params *p) {
+    return !p->k_quant ? SN_UNDEFINED : p->bit_width == 8 ? SN_INT8 : SN_UINT8;
+}
+
+/* The type of the cache, and its scales. */
+static sn_status infer_quantized(sni_infer *c) {
+    const gqa_params *p = c->params;
+    sn_dtype type = c->in[QUERY]->dtype, cache = p->k_quant ? stored_type(p) : type;
+    if (!type) return SN_OK;
+    if (p->k_quant && type == SN_FLOAT64)
+        return sni_fail(c->err, SN_UNSUPPORTED, "a quantised cache for float64 is not supported");
+    for (int i = PAST_KEY; i <= PAST_VALUE; i++)
+        if (sni_infer_given(c, i) && c->in[i]->dtype && c->in[i]->dtype != cache)
+            return SNI_INFER_FAIL(c, "the cache at input %d is %s, not %s", i,
+                                  sn_dtype_name(c->in[i]->dtype), sn_dtype_name(cache));
+    for (int i = KEY_SCALE; i <= VALUE_SCALE && p->k_quant; i++)
+        if (!sni_infer_given(c, i)) return SNI_INFER_FAIL(c, "input %d, scales, is missing", i);
+    SN_TRY(sni_infer_set_type(c, PRESENT_KEY, cache));
+    return sni_infer_set_type(c, PRESENT_VALUE, cache);
+}
+
 static sn_status gqa_infer(sni_infer *c) {
     const gqa_params *p = c->params;
-    sni_dim size = 0, past, v_past, total;
+    sni_dim size = 0, past, v_past, total, row;
     sni_list list;
     if (sni_infer_given(c, PAST_KEY) != sni_infer_given(c, PAST_VALUE))
         return SNI_INFER_FAIL(c, "past_key and past_value must be given together");
+    SN_TRY(infer_quantized(c));
     if (!sni_infer_shaped(c, QUERY)) return SN_OK;
     if (sni_infer_rank(c, QUERY) != 3)
         return SNI_INFER_FAIL(c, "the query has rank %d, not 3", sni_infer_rank(c, QUERY));
@@ -139,8 +168,9 @@ static sn_status gqa_infer(sni_infer *c) {
     SN_TRY(head_size(c, &size));
     SN_TRY(check_rotary(c, size));
     SN_TRY(check_lists(c, batch, length));
-    SN_TRY(sni_infer_cache(c, PAST_KEY, batch, p->kv_num_heads, size, &past));
-    SN_TRY(sni_infer_cache(c, PAST_VALUE, batch, p->kv_num_heads, size, &v_past));
+    row = stored_type(p) == SN_UINT8 ? sni_dim_ceildiv(c->symbols, size, 2) : size;
+    SN_TRY(sni_infer_cache(c, PAST_KEY, batch, p->kv_num_heads, row, &past));
+    SN_TRY(sni_infer_cache(c, PAST_VALUE, batch, p->kv_num_heads, row, &v_past));
     if (sni_dim_differ(past, v_past)) return SNI_INFER_FAIL(c, "caches of different lengths");
     SN_TRY(sni_infer_list(c, TOTAL, &list));
     if (list.known && list.count != 1)
@@ -151,7 +181,7 @@ static sn_status gqa_infer(sni_infer *c) {
     total = sni_list_has_elements(&list) ? sni_list_dim(c, &list, 0) : sni_dim_fresh(c->symbols);
     sni_dim scores[4] = {batch, p->num_heads, length, total};
     SN_TRY(check_bias(c, scores));
-    sni_dim present[4] = {batch, p->kv_num_heads, sni_dim_max(c->symbols, past, total), size};
+    sni_dim present[4] = {batch, p->kv_num_heads, sni_dim_max(c->symbols, past, total), row};
     SN_TRY(sni_infer_set_shape(c, PRESENT_KEY, 4, present));
     SN_TRY(sni_infer_set_shape(c, PRESENT_VALUE, 4, present));
     SN_TRY(sni_infer_set_shape(c, SCORES, 4, scores));
@@ -266,6 +296,19 @@ static sn_status apply_rotary(sni_kernel *k, sni_attention *a, const fill *f) {
     return rotate(k, a, &r, a->kv_heads, &a->k);
 }
 
+/* The new keys and values join the cache. */
+static sn_status join_cache(sni_kernel *k, sni_attention *a) {
+    const gqa_params *p = k->params;
+    const sni_tensor *past = sni_in(k, PAST_KEY);
+    int64_t rows = past && past->dims[2] > a->total ? past->dims[2] : a->total;
+    sni_append keys = {rows, a->before, a->q_length, a->head_size, NULL}, values = keys;
+    SN_TRY(sni_kv_scales(k, a, KEY_SCALE, (sni_kv_quant)p->k_quant, &keys.scale));
+    SN_TRY(sni_kv_scales(k, a, VALUE_SCALE, (sni_kv_quant)p->v_quant, &values.scale));
+    SN_TRY(sni_attention_join_tensors(k, a, past, sni_out(k, PRESENT_KEY), &keys, &a->k));
+    return sni_attention_join_tensors(k, a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
+                                      &values, &a->v);
+}
+
 /* The score of the sink of each head: given, or 0 for a smooth softmax. */
 static sn_status read_sink(sni_kernel *k, sni_attention *a) {
     const gqa_params *p = k->params;
@@ -308,12 +351,7 @@ static sn_status gqa_ref(sni_kernel *k) {
     SN_TRY(read_fill(k, &a, past ? past->dims[2] : 0, &f));
     a.scale = p->scale != 0 ? (double)p->scale : 1 / sqrt((double)a.head_size);
     SN_TRY(apply_rotary(k, &a, &f));
-    int64_t rows = past && past->dims[2] > a.total ? past->dims[2] : a.total;
-    SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, PRESENT_KEY),
-                                      &(sni_append){rows, a.before, a.q_length, a.head_size},
-                                      &a.k));
-    SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
-                                      &(sni_append){rows, a.before, a.q_length, a.v_size}, &a.v));
+    SN_TRY(join_cache(k, &a));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));
     SN_TRY(read_sink(k, &a));
     SN_TRY(sni_out_as(k, kept, a.dtype, &a.kept));
@@ -327,21 +365,22 @@ static sn_status gqa_ref(sni_kernel *k) {
 }
 
 #define FIELD(f) offsetof(gqa_params, f)
-#define QUANT_TYPES .text = "NONE", .choices = "NONE|PER_TENSOR|PER_CHANNEL"
 
 const sni_op sni_op_ms_GroupQueryAttention = {
     .name = "GroupQueryAttention",
     .domain = "com.microsoft",
     .versions = SNI_VERSIONS(1),
-    .inputs = SNI_FORMALS({"query", "T"}, {"key", "T", SNI_OPTIONAL}, {"value", "T", SNI_OPTIONAL},
-                          {"past_key", "T", SNI_OPTIONAL}, {"past_value", "T", SNI_OPTIONAL},
-                          {"seqlens_k", "int32"}, {"total_sequence_length", "int32"},
-                          {"cos_cache", "T", SNI_OPTIONAL}, {"sin_cache", "T", SNI_OPTIONAL},
-                          {"position_ids", "int64", SNI_OPTIONAL},
-                          {"attention_bias", "T", SNI_OPTIONAL}, {"head_sink", "T", SNI_OPTIONAL}),
-    .outputs = SNI_FORMALS({"output", "T"}, {"present_key", "T", SNI_OPTIONAL},
-                           {"present_value", "T", SNI_OPTIONAL}, {"output_qk", "T", SNI_OPTIONAL}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .inputs = SNI_FORMALS(
+        {"query", "T"}, {"key", "T", SNI_OPTIONAL}, {"value", "T", SNI_OPTIONAL},
+        {"past_key", "C", SNI_OPTIONAL}, {"past_value", "C", SNI_OPTIONAL}, {"seqlens_k", "int32"},
+        {"total_sequence_length", "int32"}, {"cos_cache", "T", SNI_OPTIONAL},
+        {"sin_cache", "T", SNI_OPTIONAL}, {"position_ids", "int64", SNI_OPTIONAL},
+        {"attention_bias", "T", SNI_OPTIONAL}, {"head_sink", "T", SNI_OPTIONAL},
+        {"k_scale", "float32", SNI_OPTIONAL}, {"v_scale", "float32", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"output", "T"}, {"present_key", "C", SNI_OPTIONAL},
+                           {"present_value", "C", SNI_OPTIONAL}, {"output_qk", "T", SNI_OPTIONAL}),
+    .types =
+        SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"C", SNI_T_FLOATS | SNI_T(SN_INT8) | SNI_T(SN_UINT8)}),
     .params = SNI_PARAMS(
         {"num_heads", SNI_ATTR_INT, FIELD(num_heads), .required = true},
         {"kv_num_heads", SNI_ATTR_INT, FIELD(kv_num_heads), .required = true},
@@ -351,8 +390,8 @@ const sni_op sni_op_ms_GroupQueryAttention = {
         {"smooth_softmax", SNI_ATTR_INT, FIELD(smooth)}, {"qk_output", SNI_ATTR_INT, FIELD(keep)},
         {"scale", SNI_ATTR_FLOAT, FIELD(scale)}, {"softcap", SNI_ATTR_FLOAT, FIELD(softcap)},
         {"kv_cache_bit_width", SNI_ATTR_INT, FIELD(bit_width)},
-        {"k_quant_type", SNI_ATTR_STRING, FIELD(k_quant), QUANT_TYPES},
-        {"v_quant_type", SNI_ATTR_STRING, FIELD(v_quant), QUANT_TYPES}),
+        {"k_quant_type", SNI_ATTR_STRING, FIELD(k_quant), SNI_KV_QUANT_TYPES},
+        {"v_quant_type", SNI_ATTR_STRING, FIELD(v_quant), SNI_KV_QUANT_TYPES}),
     .params_size = sizeof(gqa_params),
     .prepare = gqa_prepare,
     .infer = gqa_infer,

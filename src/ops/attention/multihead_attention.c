@@ -3,7 +3,7 @@
  * may be those of other beams. DecoderMaskedMultiHeadAttention is the same for one token, with its
  * inputs in another order. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"
 
@@ -330,9 +330,10 @@ static sn_status mha_ref(sni_kernel *k) {
     a.scale = p->scale != 0 ? (double)p->scale : 1 / sqrt((double)a.head_size);
     SN_TRY(sni_same_i64(k, a.batches, past, &a.before));
     SN_TRY(sni_attention_join_tensors(k, &a, old, sni_out(k, PRESENT_KEY),
-                                      &(sni_append){room, a.before, fresh, a.head_size}, &a.k));
+                                      &(sni_append){room, a.before, fresh, a.head_size, NULL},
+                                      &a.k));
     SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
-                                      &(sni_append){room, a.before, fresh, a.v_size}, &a.v));
+                                      &(sni_append){room, a.before, fresh, a.v_size, NULL}, &a.v));
     SN_TRY(follow_beams(k, &a, past, a.head_size, &a.k));
     SN_TRY(follow_beams(k, &a, past, a.v_size, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));

@@ -2,7 +2,7 @@
  * product, X (batch, length, (q_num_heads + 2 kv_num_heads) * head size). The optimiser makes it of
  * Attention and the Split or Slice nodes that cut the product up. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
 #include "ops/core/tensor_util.h"
 
@@ -94,9 +94,9 @@ static sn_status packed_ref(sni_kernel *k) {
         a.v.data = sni_element(data, (p->q_heads + p->kv_heads) * size, bytes);
     }
     SN_TRY(sni_attention_join_tensors(k, &a, past, sni_out(k, 1),
-                                      &(sni_append){a.total, a.before, length, size}, &a.k));
+                                      &(sni_append){a.total, a.before, length, size, NULL}, &a.k));
     SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, 2),
-                                      &(sni_append){a.total, a.before, length, size}, &a.v));
+                                      &(sni_append){a.total, a.before, length, size, NULL}, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, MASK)));
     SN_TRY(sni_out_as(k, y, a.dtype, &out));
     a.y = sni_heads_inner(out, length, p->q_heads * size, size);

@@ -9,7 +9,7 @@
 typedef void (*sni_rotate_fn)(const void *x, const void *cosines, const void *sines, int64_t half,
                               void *y);
 
-/* Lent by an implementation (ops/core/kernel_hooks.h). */
+/* Set by an implementation (ops/core/kernel_hooks.h). */
 typedef struct sni_rotary_hooks {
     sni_rotate_fn halves, neighbours; /* what a pair is: not interleaved, interleaved */
 } sni_rotary_hooks;

@@ -96,7 +96,16 @@ static bool is_shaped(const sni_type *type) {
     return yes;
 }
 
-static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
+/* Whether a tensor is what an output will be. */
+static bool is_of_type(const sni_tensor *t, const sni_type *type) {
+    if (t->dtype != type->dtype || t->rank != type->rank) return false;
+    for (int axis = 0; axis < t->rank; axis++)
+        if (t->dims[axis] != type->dims[axis]) return false;
+    return true;
+}
+
+/* Memory for output i: that of `offered` (may be NULL) if it fits. */
+static sn_status allocate(sni_kernel *k, int i, const sni_type *type, const sni_tensor *offered) {
     if ((k->node->op->flags & SNI_OP_CUSTOM) && !is_shaped(type)) return SN_OK;
     /* Inference knows all values now: what it does not make of them they do not say. */
     if (type->kind != SN_KIND_TENSOR || !type->dtype || !type->has_shape)
@@ -113,6 +122,9 @@ static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
         SN_TRY(sni_tensor_shape(&d->tensor, type->dtype, type->rank, type->dims, k->err));
         d->tensor.buffer = sni_buffer_retain(x->buffer);
         d->tensor.data = x->data;
+    } else if (offered && is_of_type(offered, type)) {
+        d->tensor = *offered;
+        d->tensor.buffer = NULL; /* borrowed */
     } else {
         SN_TRY(sni_tensor_new(&d->tensor, type->dtype, type->rank, type->dims, k->budget, k->err));
     }
@@ -120,7 +132,10 @@ static sn_status allocate(sni_kernel *k, int i, const sni_type *type) {
     return SN_OK;
 }
 
-sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_choose_fn choose) {
+sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena,
+                   const sni_call_options *options) {
+    static const sni_call_options plain = {NULL, NULL};
+    const sni_call_options *with = options ? options : &plain;
     unsigned flags = k->node->op->flags;
     sn_status (*run)(sni_kernel *) = sni_call_kernel;
     /* A view of what is no tensor is the thing itself. */
@@ -133,8 +148,9 @@ sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_ch
         SN_TRY(infer_call(k, symbols, arena, types, &in));
         if (!(flags & SNI_OP_ALLOCATES))
             for (int i = 0; i < k->n_out; i++)
-                if (k->out[i]) SN_TRY(allocate(k, i, &types[i]));
-        if (choose) SN_TRY(choose(k, in, &run));
+                if (k->out[i])
+                    SN_TRY(allocate(k, i, &types[i], with->offered ? with->offered[i] : NULL));
+        if (with->choose) SN_TRY(with->choose(k, in, &run));
     }
     return sni_call_is_void(k) ? SN_OK : run(k);
 }

@@ -9,11 +9,20 @@
 typedef sn_status (*sni_choose_fn)(sni_kernel *k, const sni_type *const *in,
                                    sn_status (**run)(sni_kernel *k));
 
+/* What sni_call() is given beside the kernel. */
+typedef struct sni_call_options {
+    sni_choose_fn choose; /* NULL: the reference kernel runs */
+    /* By output: a tensor that it is made in if type and shape are its own; NULL: none. */
+    const sni_tensor *const *offered;
+} sni_call_options;
+
 /* Infers the outputs of k->node from the contents of its inputs, allocates every wanted output
- * (which must be NONE), and runs the kernel, or what `choose` (may be NULL) chooses. `arena` serves
- * the inference and may be reset afterwards. The caller clears the outputs, also after a failure.
+ * (which must be NONE), and runs the kernel, or what is chosen. `options` may be NULL. `arena`
+ * serves the inference and may be reset afterwards. The caller clears the outputs, also after a
+ * failure.
  */
-sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena, sni_choose_fn choose);
+sn_status sni_call(sni_kernel *k, sni_symbols *symbols, sni_arena *arena,
+                   const sni_call_options *options);
 
 /* *type = the type and shape of a value (NULL: kind NONE). `inner` is room for the type of a
  * sequence's elements. Dimensions are borrowed from the value. */

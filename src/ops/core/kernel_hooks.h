@@ -12,6 +12,7 @@
 #include "ops/core/axes.h"
 #include "ops/nn/layer_norm.h"
 #include "ops/matmul/matmul_core.h"
+#include "ops/nn/moe.h"
 
 /* Softmax along an axis of n elements that are `step` apart: element i of lane (o, s) is at
  * (o * n + i) * step + s, for o < outer and s < step. n > 0. */
@@ -44,6 +45,8 @@ struct sni_kernel_hooks {
     /* Replaces sni_attend() (ops/attention/attention_core.h). *done is false, and nothing has been
      * written, for variants that it does not cover. */
     sn_status (*attend)(sni_kernel *k, const sni_attention *a, bool *done);
+    /* A product of QMoE. */
+    sn_status (*expert)(sni_kernel *k, const sni_expert_product *p);
     /* p of 1 or 2: divides elements by their norm of order p along the reduced axes; the result is
      * 0 where the norm is. p of 0: subtracts the mean and divides by the standard deviation. x has
      * elements. */

@@ -1,5 +1,6 @@
 /* AveragePool and GlobalAveragePool: the mean of the elements under each window; and the same of
  * 8-bit tensors, QLinearAveragePool and QLinearGlobalAveragePool. */
+#include "base/lengths.h"
 #include "base/threadpool.h"
 #include "ops/nn/pool.h"
 #include "ops/quant/qlinear.h"
@@ -87,20 +88,49 @@ typedef struct byte_means {
     const uint8_t *x;
     float *means; /* by image and channel */
     int64_t channels, pixels;
-    bool last; /* channels come last */
 } byte_means;
+
+static int flip_of(const byte_means *j) {
+    return j->q->dtype == SN_INT8 ? 128 : 0; /* int8 v is (v ^ 128) - 128 as a uint8 */
+}
+
+/* The mean of a plane whose flipped bytes have this sum. */
+static float mean_of(const byte_means *j, int64_t sum) {
+    sum -= (flip_of(j) + j->q->zero) * j->pixels;
+    return (float)((double)sum * (double)j->q->scale / (double)j->pixels);
+}
 
 static void mean_planes(void *ctx, int64_t begin, int64_t end) {
     const byte_means *j = ctx;
-    int flip = j->q->dtype == SN_INT8 ? 128 : 0; /* int8 v is (v ^ 128) - 128 as a uint8 */
-    int64_t step = j->last ? j->channels : 1;
+    const int flip = flip_of(j);
     for (int64_t plane = begin; plane < end; plane++) {
-        int64_t first = j->last ? plane / j->channels * j->pixels * step + plane % j->channels
-                                : plane * j->pixels;
         int64_t sum = 0;
-        for (int64_t i = 0; i < j->pixels; i++) sum += j->x[first + i * step] ^ flip;
-        sum -= (flip + j->q->zero) * j->pixels;
-        j->means[plane] = (float)((double)sum * (double)j->q->scale / (double)j->pixels);
+        for (int64_t i = 0; i < j->pixels; i++) sum += j->x[plane * j->pixels + i] ^ flip;
+        j->means[plane] = mean_of(j, sum);
+    }
+}
+
+/* Channels [begin, end), counted over all images, in runs that stand side by side in a pixel. */
+static void mean_channels(void *ctx, int64_t begin, int64_t end) {
+    enum { RUN = 64, PIXELS = 1 << 23 }; /* whose sum fits 32 bits */
+    const byte_means *j = ctx;
+    const uint8_t flip = (uint8_t)flip_of(j);
+    for (int64_t at = begin, n; at < end; at += n) {
+        int64_t sums[RUN] = {0}, image = at / j->channels, channel = at % j->channels;
+        const uint8_t *x = j->x + image * j->pixels * j->channels + channel;
+        n = sni_min(RUN, sni_min(end - at, j->channels - channel));
+        for (int64_t p = 0; p < j->pixels; p += PIXELS) {
+            uint32_t some[RUN] = {0};
+            int64_t last = sni_min(j->pixels, p + PIXELS);
+            if (n == RUN)
+                for (int64_t i = p; i < last; i++)
+                    for (int c = 0; c < RUN; c++) some[c] += x[i * j->channels + c] ^ flip;
+            else
+                for (int64_t i = p; i < last; i++)
+                    for (int64_t c = 0; c < n; c++) some[c] += x[i * j->channels + c] ^ flip;
+            for (int64_t c = 0; c < n; c++) sums[c] += some[c];
+        }
+        for (int64_t c = 0; c < n; c++) j->means[at + c] = mean_of(j, sums[c]);
     }
 }
 
@@ -119,9 +149,9 @@ static sn_status global_linear_ref(sni_kernel *k) {
                     .x = x->data,
                     .means = means,
                     .channels = shape.dims[1],
-                    .pixels = sni_tensor_span(&shape, 2, shape.rank),
-                    .last = layout == SNI_CHANNELS_LAST};
-    sni_parallel_for(k->threads, y->count, GRAIN / (j.pixels + 1) + 1, mean_planes, &j);
+                    .pixels = sni_tensor_span(&shape, 2, shape.rank)};
+    sni_parallel_for(k->threads, y->count, GRAIN / (j.pixels + 1) + 1,
+                     layout == SNI_CHANNELS_LAST ? mean_channels : mean_planes, &j);
     sni_quantize_into(k, means, &qy, layout, y);
     return SN_OK;
 }

@@ -80,9 +80,9 @@ static sn_status pool_ref(sni_kernel *k) {
     SN_TRY(sni_in_as(k, x, dtype, &r.x));
     SN_TRY(sni_in_as(k, rois, dtype, &r.rois));
     SN_TRY(sni_out_as(k, y, dtype, &r.y));
-    void *room = NULL;
-    SN_TRY(sni_scratch_matrix(k, rois->dims[0], r.out_h + r.out_w, sizeof *r.spans, &room));
-    r.spans = room;
+    void *buffer = NULL;
+    SN_TRY(sni_scratch_matrix(k, rois->dims[0], r.out_h + r.out_w, sizeof *r.spans, &buffer));
+    r.spans = buffer;
     for (int64_t i = 0; i < rois->dims[0]; i++)
         if (!(wide ? place_region_f64(&r, i) : place_region_f32(&r, i)))
             return SNI_KERNEL_FAIL(k, "region %lld is of an image outside 0 to %lld", (long long)i,

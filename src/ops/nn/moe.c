@@ -4,20 +4,13 @@
 #include "base/floats.h"
 #include "ops/math/activation.h"
 #include "ops/core/compute.h"
+#include "ops/core/kernel_hooks.h"
 #include "ops/matmul/matmul_core.h"
+#include "ops/nn/moe.h"
 #include "ops/quant/nbits.h"
 #include "ops/core/tensor_util.h"
 
-typedef struct moe_params {
-    int64_t k, normalize, sparse_mixer, fusion;
-    int32_t activation; /* index into the choices */
-    float alpha, beta, limit;
-    bool has_limit;
-    /* QMoE */
-    int64_t bits, block_size, accuracy_level, prepacked;
-    sni_str quant_type;
-} moe_params;
-
+enum { FC1, FC2, FC3 };
 enum { RELU, GELU, SILU, SWIGLU, IDENTITY };
 enum {
     SEPARATE,
@@ -31,15 +24,15 @@ typedef struct layer {
     const sni_tensor *bias;
     int64_t n, k;
     const float *bias_data; /* (experts, n), or NULL */
-    float *room;            /* weights of one expert where they are narrow floats */
+    float *buffer;          /* weights of one expert where they are narrow floats */
     sni_nbits packed;       /* QMoE: without the expert's offset */
 } layer;
 
 typedef struct moe {
-    const moe_params *p;
+    const sni_moe_params *p;
     int64_t tokens, hidden, inter, experts;
     bool normalize; /* the weights of a token's experts add up to 1 */
-    layer fc1, fc2, fc3;
+    layer layers[SNI_MOE_LAYERS];
     const float *x;
     float *y;
     /* For each token: the experts it goes to and the weights of their results. */
@@ -53,7 +46,7 @@ typedef struct moe {
 /* ---- Shapes ---- */
 
 static sn_status moe_infer(sni_infer *c) {
-    const moe_params *p = c->params;
+    const sni_moe_params *p = c->params;
     if (p->k < 1) return SNI_INFER_FAIL(c, "k is %lld", (long long)p->k);
     if (p->fusion < SEPARATE || p->fusion > CONCATENATED)
         return SNI_INFER_FAIL(c, "swiglu_fusion is %lld, not 0, 1 or 2", (long long)p->fusion);
@@ -129,7 +122,8 @@ static void choose(const moe *m, float *probs, const float *mixing, int64_t *exp
         int64_t best = -1;
         for (int64_t e = 0; e < m->experts; e++)
             if (probs[e] >= 0 && (best < 0 || probs[e] >= probs[best])) best = e;
-        if (best < 0) best = 0; /* NaN */
+        for (int64_t e = 0; best < 0; e++) /* NaN are left: the first of them */
+            if (probs[e] != -1) best = e;
         expert[j] = best;
         weight[j] = mixing ? mixing[best] : probs[best];
         probs[best] = -1;
@@ -159,10 +153,13 @@ static sn_status route(sni_kernel *k, moe *m, const sni_tensor *mixing) {
 
 /* ---- Experts ---- */
 
-/* y (rows, n) = x (rows, k) times expert e's weights, plus its bias. */
-static sn_status apply(sni_kernel *k, const layer *l, int64_t e, int64_t rows, const float *x,
+/* y (rows, n) = x (rows, k) times expert e's weights in layer `at`, plus its bias. */
+static sn_status apply(sni_kernel *k, const moe *m, int at, int64_t e, int64_t rows, const float *x,
                        float *y) {
+    const layer *l = &m->layers[at];
     const float *bias = l->bias_data ? l->bias_data + e * l->n : NULL;
+    if (k->hooks && k->hooks->expert)
+        return k->hooks->expert(k, &(sni_expert_product){at, e, rows, x, bias, y});
     for (int64_t i = 0; bias && i < rows; i++)
         sni_copy_bytes(y + i * l->n, bias, (size_t)l->n * sizeof(float));
     if (l->packed.bits) {
@@ -174,9 +171,9 @@ static sn_status apply(sni_kernel *k, const layer *l, int64_t e, int64_t rows, c
     }
     size_t width = sni_dtype_width(l->w->dtype);
     const void *w = sni_element(l->w->data, e * l->n * l->k, width);
-    if (l->room) {
-        sni_widen(l->w->dtype, w, l->room, (size_t)(l->n * l->k));
-        w = l->room;
+    if (l->buffer) {
+        sni_widen(l->w->dtype, w, l->buffer, (size_t)(l->n * l->k));
+        w = l->buffer;
     }
     sni_gemm g = {.m = rows,
                   .n = l->n,
@@ -198,7 +195,7 @@ static int64_t partner_of(const moe *m, int64_t i) {
     return m->p->fusion == INTERLEAVED ? 2 * i + 1 : m->inter + i;
 }
 
-static float swiglu(const moe_params *p, float gate, float linear) {
+static float swiglu(const sni_moe_params *p, float gate, float linear) {
     if (p->has_limit) {
         gate = gate > p->limit ? p->limit : gate;
         linear = sni_clamp_f32(linear, -p->limit, p->limit);
@@ -213,8 +210,8 @@ static void activate(const moe *m, int64_t rows) {
     sni_activation f = {.kind = kinds[m->p->activation]};
     bool fused = is_fused(m);
     for (int64_t r = 0; r < rows; r++) {
-        float *gate = m->gate + r * m->fc1.n, *to = m->gate + r * m->inter;
-        const float *linear = m->fc3.w ? m->linear + r * m->inter : NULL;
+        float *gate = m->gate + r * m->layers[FC1].n, *to = m->gate + r * m->inter;
+        const float *linear = m->layers[FC3].w ? m->linear + r * m->inter : NULL;
         for (int64_t i = 0; i < m->inter; i++) {
             float g = fused && m->p->fusion == INTERLEAVED ? gate[2 * i] : gate[i];
             if (m->p->activation == SWIGLU)
@@ -234,10 +231,10 @@ static sn_status run_expert(sni_kernel *k, moe *m, int64_t e) {
     for (int64_t r = 0; r < n; r++)
         sni_copy_bytes(m->in + r * m->hidden, m->x + m->rows[r] / m->p->k * m->hidden,
                        (size_t)m->hidden * sizeof(float));
-    SN_TRY(apply(k, &m->fc1, e, n, m->in, m->gate));
-    if (m->fc3.w) SN_TRY(apply(k, &m->fc3, e, n, m->in, m->linear));
+    SN_TRY(apply(k, m, FC1, e, n, m->in, m->gate));
+    if (m->layers[FC3].w) SN_TRY(apply(k, m, FC3, e, n, m->in, m->linear));
     activate(m, n);
-    SN_TRY(apply(k, &m->fc2, e, n, m->gate, m->out));
+    SN_TRY(apply(k, m, FC2, e, n, m->gate, m->out));
     for (int64_t r = 0; r < n; r++) {
         float *y = m->y + m->rows[r] / m->p->k * m->hidden, w = m->weight[m->rows[r]];
         for (int64_t i = 0; i < m->hidden; i++) y[i] += w * m->out[r * m->hidden + i];
@@ -253,7 +250,7 @@ static sn_status run_experts(sni_kernel *k, moe *m) {
     SN_TRY(sni_out_as(k, y, SN_FLOAT32, &out));
     SN_TRY(sni_scratch_matrix(k, m->tokens, m->p->k, sizeof(int64_t), &memory[0]));
     SN_TRY(sni_scratch_matrix(k, m->tokens, m->hidden, sizeof(float), &memory[1]));
-    SN_TRY(sni_scratch_matrix(k, m->tokens, m->fc1.n, sizeof(float), &memory[2]));
+    SN_TRY(sni_scratch_matrix(k, m->tokens, m->layers[FC1].n, sizeof(float), &memory[2]));
     SN_TRY(sni_scratch_matrix(k, m->tokens, m->inter, sizeof(float), &memory[3]));
     SN_TRY(sni_scratch_matrix(k, m->tokens, m->hidden, sizeof(float), &memory[4]));
     m->rows = memory[0];
@@ -279,17 +276,18 @@ static sn_status read_layers(sni_kernel *k, moe *m, const int at[6], int64_t pac
     int64_t wide;
     if (!sni_mul_i64(m->inter, is_fused(m) ? 2 : 1, &wide))
         return SNI_KERNEL_FAIL(k, "the layers are too large");
-    m->fc1 = (layer){.w = sni_in(k, at[0]), .bias = sni_in(k, at[1]), .n = wide, .k = m->hidden};
-    m->fc2 =
+    m->layers[FC1] =
+        (layer){.w = sni_in(k, at[0]), .bias = sni_in(k, at[1]), .n = wide, .k = m->hidden};
+    m->layers[FC2] =
         (layer){.w = sni_in(k, at[2]), .bias = sni_in(k, at[3]), .n = m->hidden, .k = m->inter};
-    m->fc3 =
+    m->layers[FC3] =
         (layer){.w = sni_in(k, at[4]), .bias = sni_in(k, at[5]), .n = m->inter, .k = m->hidden};
-    SN_TRY(read_layer(k, m, &m->fc1, "FC1", pack));
-    SN_TRY(read_layer(k, m, &m->fc2, "FC2", pack));
-    SN_TRY(read_layer(k, m, &m->fc3, "FC3", pack));
-    if (m->p->activation == SWIGLU && is_fused(m) == (m->fc3.w != NULL))
+    SN_TRY(read_layer(k, m, &m->layers[FC1], "FC1", pack));
+    SN_TRY(read_layer(k, m, &m->layers[FC2], "FC2", pack));
+    SN_TRY(read_layer(k, m, &m->layers[FC3], "FC3", pack));
+    if (m->p->activation == SWIGLU && is_fused(m) == (m->layers[FC3].w != NULL))
         return SNI_KERNEL_FAIL(k, "swiglu_fusion is %lld %s FC3", (long long)m->p->fusion,
-                               m->fc3.w ? "with" : "without");
+                               m->layers[FC3].w ? "with" : "without");
     return SN_OK;
 }
 
@@ -299,19 +297,18 @@ static sn_status moe_ref(sni_kernel *k) {
     moe m = {0};
     SN_TRY(read_layers(k, &m, (const int[6]){2, 3, 4, 5, 6, 7}, 1));
     if (sni_out(k, 0)->count == 0) return SN_OK;
-    layer *layers[3] = {&m.fc1, &m.fc2, &m.fc3};
-    for (int i = 0; i < 3; i++) {
-        layer *l = layers[i];
+    for (int i = 0; i < SNI_MOE_LAYERS; i++) {
+        layer *l = &m.layers[i];
         if (!l->w || l->w->dtype == SN_FLOAT32) continue;
-        void *room = NULL;
-        SN_TRY(sni_scratch_matrix(k, l->n, l->k, sizeof(float), &room));
-        l->room = room;
+        void *buffer = NULL;
+        SN_TRY(sni_scratch_matrix(k, l->n, l->k, sizeof(float), &buffer));
+        l->buffer = buffer;
     }
     SN_TRY(route(k, &m, NULL));
     return run_experts(k, &m);
 }
 
-#define FIELD(f) offsetof(moe_params, f)
+#define FIELD(f) offsetof(sni_moe_params, f)
 #define MOE_FIELDS                                                                         \
     {"k", SNI_ATTR_INT, FIELD(k), .number = 1},                                            \
         {"activation_type", SNI_ATTR_STRING, FIELD(activation), .text = "relu",            \
@@ -337,7 +334,7 @@ const sni_op sni_op_ms_MoE = {
     .outputs = SNI_FORMALS({"output", "T"}),
     .types = SNI_TYPE_VARS({"T", FLOATS}),
     .params = SNI_PARAMS(MOE_FIELDS),
-    .params_size = sizeof(moe_params),
+    .params_size = sizeof(sni_moe_params),
     .infer = moe_infer,
     .ref = moe_ref,
 };
@@ -345,7 +342,7 @@ const sni_op sni_op_ms_MoE = {
 /* ---- QMoE ---- */
 
 static sn_status qmoe_infer(sni_infer *c) {
-    const moe_params *p = c->params;
+    const sni_moe_params *p = c->params;
     if (p->bits != 2 && p->bits != 4 && p->bits != 8)
         return SNI_INFER_FAIL(c, "expert_weight_bits is %lld, not 2, 4 or 8", (long long)p->bits);
     if (p->block_size < 0 || (p->block_size & (p->block_size - 1)) ||
@@ -396,7 +393,7 @@ static sn_status read_scales(sni_kernel *k, const moe *m, layer *l, int scales_a
 }
 
 static sn_status qmoe_ref(sni_kernel *k) {
-    const moe_params *p = k->params;
+    const sni_moe_params *p = k->params;
     const sni_tensor *mixing = sni_in(k, 14);
     moe m = {0};
     SN_TRY(read_layers(k, &m, (const int[6]){2, 4, 5, 7, 8, 10}, 8 / p->bits));
@@ -404,9 +401,9 @@ static sn_status qmoe_ref(sni_kernel *k) {
         SN_TRY(expect_shape(k, mixing, "router_weights", 2, (int64_t[]){m.tokens, m.experts}));
     if (sni_out(k, 0)->count == 0) return SN_OK;
     if (!mixing) m.normalize = true; /* as ONNX Runtime has it, whatever the attribute says */
-    SN_TRY(read_scales(k, &m, &m.fc1, 3, 11));
-    SN_TRY(read_scales(k, &m, &m.fc2, 6, 12));
-    SN_TRY(read_scales(k, &m, &m.fc3, 9, 13));
+    SN_TRY(read_scales(k, &m, &m.layers[FC1], 3, 11));
+    SN_TRY(read_scales(k, &m, &m.layers[FC2], 6, 12));
+    SN_TRY(read_scales(k, &m, &m.layers[FC3], 9, 13));
     SN_TRY(route(k, &m, mixing));
     return run_experts(k, &m);
 }
@@ -430,7 +427,7 @@ const sni_op sni_op_ms_QMoE = {
                          {"accuracy_level", SNI_ATTR_INT, FIELD(accuracy_level)},
                          {"weights_prepacked", SNI_ATTR_INT, FIELD(prepacked), .number = -1},
                          {"quant_type", SNI_ATTR_STRING, FIELD(quant_type), .text = "int"}),
-    .params_size = sizeof(moe_params),
+    .params_size = sizeof(sni_moe_params),
     .infer = qmoe_infer,
     .ref = qmoe_ref,
 };

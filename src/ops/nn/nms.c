@@ -40,10 +40,10 @@ static size_t plain_room(const sni_nms *j) {
     return all;
 }
 
-static sn_status plain_select(sni_kernel *k, const sni_nms *j, void *room, int64_t *selected,
+static sn_status plain_select(sni_kernel *k, const sni_nms *j, void *buffer, int64_t *selected,
                               int64_t *n_selected) {
     int64_t n = 0, found = 0;
-    candidate *list = room;
+    candidate *list = buffer;
     sni_nms_box *taken = (sni_nms_box *)(list + j->count);
     for (int64_t i = 0; i < j->count; i++)
         if (sni_nms_counts(j, j->scores[i])) list[n++] = (candidate){j->scores[i], i};
@@ -95,17 +95,17 @@ static sn_status add_picks(sni_kernel *k, picks *p, int64_t batch, int64_t class
 static sn_status select_all(sni_kernel *k, sni_nms *j, const sni_nms_way *way, picks *p) {
     const sni_tensor *boxes = sni_in(k, 0), *scores = sni_in(k, 1);
     int64_t classes = scores->dims[1];
-    size_t bytes = way->room(j);
+    size_t bytes = way->bytes(j);
     if (bytes == SIZE_MAX)
         return sni_fail(k->err, SN_LIMIT, "%lld boxes are too many", (long long)j->count);
-    void *room = sni_scratch(k, bytes), *selected = NULL;
-    if (!room) return k->err ? k->err->status : SN_NO_MEMORY;
+    void *buffer = sni_scratch(k, bytes), *selected = NULL;
+    if (!buffer) return k->err ? k->err->status : SN_NO_MEMORY;
     SN_TRY(sni_scratch_array(k, j->most, sizeof(int64_t), &selected));
     for (int64_t i = 0; i < scores->dims[0] * classes; i++) {
         int64_t n;
         j->boxes = (const float *)boxes->data + i / classes * j->count * 4;
         j->scores = (const float *)scores->data + i * j->count;
-        SN_TRY(way->select(k, j, room, selected, &n));
+        SN_TRY(way->select(k, j, buffer, selected, &n));
         SN_TRY(add_picks(k, p, i / classes, i % classes, selected, n));
     }
     return SN_OK;

@@ -49,9 +49,9 @@ static inline sni_nms_box sni_nms_get(const sni_nms *j, int64_t i) {
 /* A way to choose the boxes of one class. */
 typedef struct sni_nms_way {
     /* Bytes of memory that one choice needs; SIZE_MAX if that is too much. */
-    size_t (*room)(const sni_nms *j);
+    size_t (*bytes)(const sni_nms *j);
     /* Writes the boxes to `selected` (which holds `most`), the best first. */
-    sn_status (*select)(sni_kernel *k, const sni_nms *j, void *room, int64_t *selected,
+    sn_status (*select)(sni_kernel *k, const sni_nms *j, void *buffer, int64_t *selected,
                         int64_t *n_selected);
 } sni_nms_way;
 

@@ -57,9 +57,9 @@ static float tap_rows(const sni_pool_window *p, int64_t row) {
 }
 
 static sn_status count_rows(sni_kernel *k, sni_pool_window *p) {
-    void *room = NULL;
-    SN_TRY(sni_scratch_array(k, p->out_rows, sizeof *p->tap_rows, &room));
-    float *rows = room;
+    void *buffer = NULL;
+    SN_TRY(sni_scratch_array(k, p->out_rows, sizeof *p->tap_rows, &buffer));
+    float *rows = buffer;
     for (int64_t r = 0; r < p->out_rows; r++) rows[r] = tap_rows(p, r);
     p->tap_rows = rows;
     return SN_OK;
@@ -67,18 +67,18 @@ static sn_status count_rows(sni_kernel *k, sni_pool_window *p) {
 
 static sn_status find_spans(sni_kernel *k, sni_pool_window *p) {
     int64_t from, to;
-    void *room = NULL;
+    void *buffer = NULL;
     const sni_window *w = &p->window;
     int last = w->rank - 1;
-    SN_TRY(sni_scratch_array(k, w->out[last], sizeof *p->taps, &room));
-    float *taps = room;
+    SN_TRY(sni_scratch_array(k, w->out[last], sizeof *p->taps, &buffer));
+    float *taps = buffer;
     for (int64_t o = 0; o < w->out[last]; o++)
         taps[o] = (float)sni_window_taps(w, last, o, p->params->count_include_pad != 0);
     p->taps = taps;
     sni_window_last_taps(w, &from, &to);
     if (to <= from) return SN_OK;
-    SN_TRY(sni_scratch_array(k, to - from, sizeof *p->spans, &room));
-    sni_pool_span *spans = room;
+    SN_TRY(sni_scratch_array(k, to - from, sizeof *p->spans, &buffer));
+    sni_pool_span *spans = buffer;
     for (int64_t i = 0; i < to - from; i++)
         sni_window_span(&p->window, from + i, &spans[i].lo, &spans[i].hi, &spans[i].shift);
     p->spans = spans;

@@ -1,15 +1,13 @@
-/* Softmax, LogSoftmax and Hardmax along one axis; QLinearSoftmax, the first of 8-bit tensors. */
+/* Softmax, LogSoftmax and Hardmax along one axis. */
 #include "base/threadpool.h"
 #include "ops/core/compute.h"
 #include "ops/core/kernel_hooks.h"
-#include "ops/quant/qlinear.h"
 #include "ops/core/tensor_util.h"
 
 #include <math.h>
 
 typedef struct softmax_params {
     int64_t axis;
-    int64_t opset; /* QLinearSoftmax: below 13 all axes from `axis` on are one */
 } softmax_params;
 
 #define BODY "ops/nn/softmax.inc.c"
@@ -129,40 +127,3 @@ SOFTMAX_OP(LogSoftmax, log_softmax_ref);
 SOFTMAX_OP(Hardmax, hardmax_ref);
 
 #undef SOFTMAX_OP
-
-/* ---- com.microsoft ---- */
-
-static sn_status linear_ref(sni_kernel *k) {
-    const softmax_params *p = k->params;
-    const sni_tensor *x = sni_in(k, 0);
-    sni_tensor *y = sni_out(k, 0);
-    sni_qscale qx, qy;
-    float *v = NULL;
-    SN_TRY(sni_qscale_get(k, 1, x->dtype, &qx));
-    SN_TRY(sni_qscale_get(k, 3, y->dtype, &qy));
-    if (x->count == 0) return SN_OK;
-    SN_TRY(sni_dequantized(k, x, &qx, SNI_CHANNELS_FIRST, &v));
-    int axis = (int)(p->axis < 0 ? p->axis + x->rank : p->axis);
-    int64_t inner = x->rank ? sni_tensor_span(x, axis + 1, x->rank) : 1;
-    lane_job job = {.fn = softmax_f32, .x = v, .y = v, .n = 1, .step = 1, .width = sizeof(float)};
-    if (x->rank) job.n = x->dims[axis] * (p->opset < 13 ? inner : 1);
-    if (p->opset >= 13) job.step = inner;
-    sni_parallel_for(k->threads, x->count / job.n, 4096 / job.n + 1, lane_piece, &job);
-    sni_quantize_into(k, v, &qy, SNI_CHANNELS_FIRST, y);
-    return SN_OK;
-}
-
-const sni_op sni_op_ms_QLinearSoftmax = {
-    .name = "QLinearSoftmax",
-    .domain = "com.microsoft",
-    .versions = SNI_VERSIONS(1),
-    .inputs = SNI_FORMALS(SNI_QLINEAR_UNARY_INPUTS),
-    .outputs = SNI_FORMALS({"Y", "T"}),
-    .types = SNI_TYPE_VARS({"T", SNI_T_BYTES}),
-    .params =
-        SNI_PARAMS({"axis", SNI_ATTR_INT, offsetof(softmax_params, axis), .number = -1},
-                   {"opset", SNI_ATTR_INT, offsetof(softmax_params, opset), .required = true}),
-    .params_size = sizeof(softmax_params),
-    .infer = softmax_infer,
-    .ref = linear_ref,
-};

@@ -38,6 +38,24 @@ void sni_qpair_run(sni_kernel *k, sni_binary_fn fn, const void *params);
 void sni_dequant_table(const sni_qscale *q, float table[256]);
 uint8_t sni_quant_byte(const sni_qscale *q, float v);
 
+/* QLinearSoftmax: lanes, and what a byte adds to its lane's sum by its distance from the lane's
+ * greatest, in units of 2^-30. With scales that are not usual, which make numbers huge or none at
+ * all, `table` says what bytes stand for. */
+typedef struct sni_qsoftmax {
+    const uint8_t *x;
+    uint8_t *y;
+    int64_t n, step; /* elements of a lane, and how far apart they are */
+    bool is_usual;
+    uint32_t weight[256];
+    float table[256];
+    sni_qscale to;
+    uint8_t flip; /* to make bytes of x unsigned */
+} sni_qsoftmax;
+sn_status sni_qsoftmax_get(sni_kernel *k, sni_qsoftmax *out);
+
+/* The byte in `to` for each byte in `from`. */
+void sni_requantize_table(const sni_qscale *from, const sni_qscale *to, uint8_t table[256]);
+
 /* A tensor whose channels may come last. */
 typedef enum sni_channel_order { SNI_CHANNELS_FIRST, SNI_CHANNELS_LAST } sni_channel_order;
 

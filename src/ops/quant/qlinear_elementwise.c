@@ -133,8 +133,7 @@ static void run_table(sni_kernel *k, const sni_tensor *x, sni_tensor *y, const u
     sni_elementwise_run(k->threads, &e);
 }
 
-/* The byte in `to` for each byte in `from`. */
-static void requantize_table(const sni_qscale *from, const sni_qscale *to, uint8_t table[256]) {
+void sni_requantize_table(const sni_qscale *from, const sni_qscale *to, uint8_t table[256]) {
     float numbers[256];
     sni_dequant_table(from, numbers);
     for (int i = 0; i < 256; i++) table[i] = sni_quant_byte(to, numbers[i]);
@@ -220,8 +219,8 @@ static sn_status where_ref(sni_kernel *k) {
     SN_TRY(sni_qscale_get(k, 2, x->dtype, &qx));
     SN_TRY(sni_qscale_get(k, 5, y->dtype, &qy));
     SN_TRY(sni_qscale_get(k, 7, z->dtype, &qz));
-    requantize_table(&qx, &qz, c.x);
-    requantize_table(&qy, &qz, c.y);
+    sni_requantize_table(&qx, &qz, c.x);
+    sni_requantize_table(&qy, &qz, c.y);
     sni_elementwise e = {.n_in = 3,
                          .in = {condition, x, y},
                          .in_as = {condition->dtype, x->dtype, y->dtype},
@@ -287,7 +286,7 @@ static sn_status concat_ref(sni_kernel *k) {
         SN_TRY(sni_qscale_get(k, i + 1, x->dtype, &qx));
         if (qx.scale != qy.scale || qx.zero != qy.zero || qx.dtype != qy.dtype) {
             SN_TRY(sni_scratch_array(k, x->count, 1, &transposed.data));
-            requantize_table(&qx, &qy, table);
+            sni_requantize_table(&qx, &qy, table);
             run_table(k, x, &transposed, table);
         }
         sni_put_part(k, y, axis, at, transposed.data, x->dims[axis]);

@@ -104,7 +104,7 @@ void sni_to_blocked(const float *x, float *y, int64_t n, int64_t channels, int64
 void sni_from_blocked(const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
                       int64_t block);
 
-/* GatherChannels: picked channels of its inputs. */
+/* GatherChannels: indirect channels of its inputs. */
 typedef struct sni_gather_channels_params {
     int64_t block;
     sni_indirect indirect;
@@ -114,7 +114,7 @@ typedef struct sni_gather_channels_params {
  * plain shape (N, channels, H, W) of what is picked; *known is false if some shape is not. */
 sn_status sni_infer_indirect(sni_infer *c, const sni_indirect *p, int more, int64_t block,
                              sni_dim plain[4], bool *known);
-/* The picked channels in plain order, (N, channels, pixels). */
+/* The indirect channels in plain order, (N, channels, pixels). */
 void sni_pick_plain(sni_kernel *k, const sni_indirect *p, int more, int64_t block, float *to);
 
 /* True for groups whose n-th input channels lie in two blocks at most for each block of outputs,

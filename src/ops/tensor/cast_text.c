@@ -114,19 +114,19 @@ sn_status sni_numbers_to_text(sni_kernel *k, const sni_tensor *x, sni_tensor *y)
     sn_status status = SN_OK;
     size_t width = sni_dtype_width(x->dtype);
     sni_str *dst = y->data;
-    char *room = NULL;
+    char *buffer = NULL;
     for (int64_t i = 0; i < x->count; i++) {
         if (i % CHUNK == 0) {
             int64_t left = x->count - i;
-            room = sni_text(k, (size_t)(left < CHUNK ? left : CHUNK) * TEXT);
-            if (!room) {
+            buffer = sni_text(k, (size_t)(left < CHUNK ? left : CHUNK) * TEXT);
+            if (!buffer) {
                 status = k->err ? k->err->status : SN_NO_MEMORY;
                 goto done;
             }
         }
-        int n = format_element(x->dtype, sni_element(x->data, i, width), room);
-        dst[i] = (sni_str){room, (size_t)n};
-        room += n + 1;
+        int n = format_element(x->dtype, sni_element(x->data, i, width), buffer);
+        dst[i] = (sni_str){buffer, (size_t)n};
+        buffer += n + 1;
     }
 done:
     leave_c_locale(&locale);

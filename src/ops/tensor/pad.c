@@ -256,10 +256,10 @@ static sn_status map_axes(sni_kernel *k, pad_job *j, const int64_t *before, cons
             j->map[i][at] = at - j->part[i].start + j->part[i].skip;
     }
     int64_t pads = j->out[last] - (j->part[last].end - j->part[last].start);
-    void *room = NULL;
-    SN_TRY(sni_scratch_array(k, pads, sizeof(stretch), &room));
-    j->n_stretches = find_stretches(j->map[last], j->part[last], j->out[last], room);
-    j->stretches = room;
+    void *buffer = NULL;
+    SN_TRY(sni_scratch_array(k, pads, sizeof(stretch), &buffer));
+    j->n_stretches = find_stretches(j->map[last], j->part[last], j->out[last], buffer);
+    j->stretches = buffer;
     j->single = pads <= 4 && j->part[last].end > j->part[last].start;
     return SN_OK;
 }

@@ -30,12 +30,12 @@ static void pieces_are_apart(void **state) {
         memset(alloc(&pack, PIECE + (size_t)i), i + 1, PIECE + (size_t)i);
     memset(alloc(&pack, HUGE_PIECE), 0xff, HUGE_PIECE);
     for (int i = 0; i < PIECES; i++)
-        for (size_t at = 0; at < pack.pieces[i].bytes; at++)
-            if (((unsigned char *)pack.pieces[i].data)[at] != i + 1)
+        for (size_t at = 0; at < pack.blobs[i].bytes; at++)
+            if (((unsigned char *)pack.blobs[i].data)[at] != i + 1)
                 fail_msg("byte %zu of piece %d was overwritten", at, i);
-    assert_false(pack.pieces[0].in_slab); /* few bytes so far */
-    assert_true(pack.pieces[PIECES - 1].in_slab);
-    assert_false(pack.pieces[PIECES].in_slab);
+    assert_false(pack.blobs[0].in_slab); /* few bytes so far */
+    assert_true(pack.blobs[PIECES - 1].in_slab);
+    assert_false(pack.blobs[PIECES].in_slab);
     assert_true(slab.count >= 2);
     assert_true(budget.used > (size_t)PIECE * PIECES + HUGE_PIECE);
     sni_pack_clear(&pack);
@@ -67,7 +67,7 @@ static void works_without_a_slab(void **state) {
     (void)state;
     sni_pack pack = {0};
     for (int i = 0; i < 20; i++) memset(alloc(&pack, PIECE), 0xff, PIECE);
-    for (int i = 0; i < 20; i++) assert_false(pack.pieces[i].in_slab);
+    for (int i = 0; i < 20; i++) assert_false(pack.blobs[i].in_slab);
     sni_pack_clear(&pack);
 }
 

@@ -130,7 +130,7 @@ static void packed_weights_count(void **state) {
 
 /* Weights below the normal range count as 0 beside normal ones, and for what they are among their
  * like. */
-static void faded_weights(void **state) {
+static void subnormal_weights(void **state) {
     (void)state;
     static const char *const weights[] = {"{1, 1e-40, 0, 1e-40, 2, 1e-40, 1e-39, 1e-40}",
                                           "{0, 1e-40, 0, 1e-40, 0, 1e-40, 1e-39, 1e-40}"};
@@ -436,7 +436,7 @@ int main(void) {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(trimming_frees_and_runs_go_on),
         cmocka_unit_test(packed_weights_count),
-        cmocka_unit_test(faded_weights),
+        cmocka_unit_test(subnormal_weights),
         cmocka_unit_test(dynamic_steps_use_implementations),
         cmocka_unit_test(views_hold_what_they_show),
         cmocka_unit_test(views_of_one_value_stay_apart),

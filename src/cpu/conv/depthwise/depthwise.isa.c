@@ -120,19 +120,33 @@ INLINE void finish_pixels(const sni_depthwise_rows *r, int pixels, bool bounded,
     for (int o = 0; o < pixels; o++) VB(y + o * BLOCK) = sum[o];
 }
 
-/* Adds one row of the kernel to `pixels` outputs, the first of which sees the input from `x` on;
- * taps and stride are constants too, so that each input is loaded once and every sum stays
- * in a register. `edge`: of the columns only those with a bit in `inside` are in the picture. */
-INLINE void add_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
-                      const turn *t, bool edge, uint32_t inside, uintptr_t x, const float *weights,
-                      vb *sum) {
+/* What a group of outputs is compiled for: all of it constants at every call, so that each input
+ * is loaded once and every sum stays in a register. */
+typedef struct shape {
+    int taps, stride; /* along a row; 0: any, and then any distance of taps */
+    int pixels;       /* outputs side by side */
+    sight see;
+    bool edge; /* not all columns are in the picture */
+} shape;
+
+/* Outputs from column `first` on of rows [from, to). */
+typedef struct place {
+    int64_t first, from, to;
+} place;
+
+/* Adds one row of the kernel to the outputs, the first of which sees the input from `x` on. At an
+ * edge only columns with a bit in `inside` are in the picture. */
+INLINE void add_fixed(const sni_depthwise_rows *r, shape c, const turn *t, uint32_t inside,
+                      uintptr_t x, const float *weights, vb *sum) {
+    const int taps = c.taps, stride = c.stride, pixels = c.pixels;
+    const sight see = c.see;
     const uintptr_t near = near_at(r, see, t, x);
     vb w[MOST_TAPS];
     UNROLL
     for (int tap = 0; tap < taps; tap++) w[tap] = VB_CONST(weights + tap * BLOCK);
     UNROLL
     for (int i = 0; i < (pixels - 1) * stride + taps; i++) {
-        if (edge && !(inside & 1u << i)) continue;
+        if (c.edge && !(inside & 1u << i)) continue;
         const uintptr_t at = (uintptr_t)i * sizeof(vb);
         vb v;
         if (see == ONE)
@@ -159,17 +173,17 @@ INLINE uint32_t columns_inside(const sni_depthwise_rows *r, int64_t at) {
     return bits_below(r->in_w - at) & ~bits_below(-at);
 }
 
-/* `pixels` outputs from `first` on of rows [from, to). */
-INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
-                      const turn *turns, bool edge, int64_t first, int64_t from, int64_t to) {
+INLINE void run_fixed(const sni_depthwise_rows *r, shape c, const turn *turns, place p) {
+    const int taps = c.taps, stride = c.stride, pixels = c.pixels;
+    const int64_t first = p.first;
     const int64_t at = r->left + first * stride, line = r->x_line, y_line = r->y_line;
     const uintptr_t step = (uintptr_t)(r->dilation_h * line) * sizeof(float);
-    const uint32_t inside = edge ? columns_inside(r, at) : 0;
+    const uint32_t inside = c.edge ? columns_inside(r, at) : 0;
     const bool bounded = r->least > -INFINITY || r->most < INFINITY;
-    const int64_t few = see == OWN ? 1 : r->few;
+    const int64_t few = c.see == OWN ? 1 : r->few;
     vb start = {0};
     if (r->bias) start = VB_CONST(r->bias);
-    for (int64_t n = from; n < to; n++) {
+    for (int64_t n = p.from; n < p.to; n++) {
         int64_t row, end, top = place_row(r, n, &row, &end);
         uintptr_t x = (uintptr_t)((top - r->x_first) * line + at * BLOCK) * sizeof(float);
         const float *w = r->w + row * few * taps * BLOCK;
@@ -178,7 +192,7 @@ INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pix
         for (int o = 0; o < pixels; o++) sum[o] = start;
         for (; row < end; row++, x += step)
             for (int64_t i = 0; i < few; i++, w += taps * BLOCK)
-                add_fixed(r, taps, stride, pixels, see, &turns[i], edge, inside, x, w, sum);
+                add_fixed(r, c, &turns[i], inside, x, w, sum);
         finish_pixels(r, pixels, bounded, n * y_line + first * BLOCK, sum);
     }
 }
@@ -186,8 +200,8 @@ INLINE void run_fixed(const sni_depthwise_rows *r, int taps, int stride, int pix
 #if LANES == 16
 /* Two rows of output of a 3x3 kernel at once, n and n + 1: all weights and sums are in registers,
  * and each input is loaded once for up to six products. */
-INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, int64_t from,
-                      int64_t to) {
+INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, place p) {
+    const int64_t first = p.first, from = p.from, to = p.to;
     const int64_t line = r->x_line;
     const bool bounded = r->least > -INFINITY || r->most < INFINITY;
     const float *x = r->x + (r->top + from - r->x_first) * line + (r->left + first) * BLOCK;
@@ -216,15 +230,17 @@ INLINE void run_pairs(const sni_depthwise_rows *r, int pixels, int64_t first, in
 }
 #endif
 
-/* The same for any kernel. */
-INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *t, bool edge,
-                    uintptr_t x, const float *w, int64_t at, vb *sum) {
+/* The same for any kernel; the first output sees column `at` and those after it. */
+INLINE void add_any(const sni_depthwise_rows *r, shape c, const turn *t, uintptr_t x,
+                    const float *w, int64_t at, vb *sum) {
+    const int pixels = c.pixels;
+    const sight see = c.see;
     for (int64_t tap = 0; tap < r->taps; tap++, w += BLOCK) {
         vb weight = VB_CONST(w);
         UNROLL
         for (int o = 0; o < pixels; o++) {
             int64_t column = at + tap * r->dilation_w + o * r->stride_w;
-            if (edge && (column < 0 || column >= r->in_w)) continue;
+            if (c.edge && (column < 0 || column >= r->in_w)) continue;
             const uintptr_t there = x + (uintptr_t)column * sizeof(vb);
             const uintptr_t near = near_at(r, see, t, there);
             vb v;
@@ -238,12 +254,13 @@ INLINE void add_any(const sni_depthwise_rows *r, int pixels, sight see, const tu
     }
 }
 
-INLINE void run_any(const sni_depthwise_rows *r, int pixels, sight see, const turn *turns,
-                    bool edge, int64_t first, int64_t from, int64_t to) {
-    const int64_t at = r->left + first * r->stride_w, few = see == OWN ? 1 : r->few;
+INLINE void run_any(const sni_depthwise_rows *r, shape c, const turn *turns, place p) {
+    const int pixels = c.pixels;
+    const int64_t first = p.first;
+    const int64_t at = r->left + first * r->stride_w, few = c.see == OWN ? 1 : r->few;
     vb start = {0};
     if (r->bias) start = VB_CONST(r->bias);
-    for (int64_t n = from; n < to; n++) {
+    for (int64_t n = p.from; n < p.to; n++) {
         int64_t row, end, top = place_row(r, n, &row, &end);
         const float *w = r->w + row * few * r->taps * BLOCK;
         vb sum[MOST_PIXELS];
@@ -252,44 +269,44 @@ INLINE void run_any(const sni_depthwise_rows *r, int pixels, sight see, const tu
         for (; row < end; row++, top += r->dilation_h) {
             uintptr_t x = (uintptr_t)((top - r->x_first) * r->x_line) * sizeof(float);
             for (int64_t i = 0; i < few; i++, w += r->taps * BLOCK)
-                add_any(r, pixels, see, &turns[i], edge, x, w, at, sum);
+                add_any(r, c, &turns[i], x, w, at, sum);
         }
         finish_pixels(r, pixels, true, n * r->y_line + first * BLOCK, sum);
     }
 }
 
-/* The same where all columns are in the picture. */
-INLINE void run_inner(const sni_depthwise_rows *r, int taps, int stride, int pixels,
-                      const turn *turns, int64_t first, int64_t from, int64_t to) {
+/* The same where all columns are in the picture and lanes see their own place. */
+INLINE void run_inner(const sni_depthwise_rows *r, shape c, const turn *turns, place p) {
 #if LANES == 16
-    if (taps == 3 && stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
-        for (; from < to && r->top + from < 0; from++)
-            run_fixed(r, taps, stride, pixels, OWN, turns, false, first, from, from + 1);
-        int64_t whole = sni_min(to, r->in_h - r->top - 2), pairs = (whole - from) / 2;
+    if (c.taps == 3 && c.stride == 1 && r->rows == 3 && r->stride_h == 1 && r->dilation_h == 1) {
+        for (; p.from < p.to && r->top + p.from < 0; p.from++)
+            run_fixed(r, c, turns, (place){p.first, p.from, p.from + 1});
+        int64_t whole = sni_min(p.to, r->in_h - r->top - 2), pairs = (whole - p.from) / 2;
         if (pairs > 0) {
-            run_pairs(r, pixels, first, from, from + 2 * pairs);
-            from += 2 * pairs;
+            run_pairs(r, c.pixels, (place){p.first, p.from, p.from + 2 * pairs});
+            p.from += 2 * pairs;
         }
     }
 #endif
-    run_fixed(r, taps, stride, pixels, OWN, turns, false, first, from, to);
+    run_fixed(r, c, turns, p);
 }
 
-INLINE void run_group(const sni_depthwise_rows *r, int taps, int stride, int pixels, sight see,
-                      const turn *turns, int64_t first, int64_t from, int64_t to) {
-    int64_t at = r->left + first * r->stride_w;
-    int64_t reach = (pixels - 1) * r->stride_w + (r->taps - 1) * r->dilation_w;
-    bool edge = at < 0 || at + reach >= r->in_w;
-    if (!taps && edge)
-        run_any(r, pixels, see, turns, true, first, from, to);
-    else if (!taps)
-        run_any(r, pixels, see, turns, false, first, from, to);
+/* `c` but for its edge, which is found here. */
+INLINE void run_group(const sni_depthwise_rows *r, shape c, const turn *turns, place p) {
+    const int64_t at = r->left + p.first * r->stride_w;
+    const int64_t reach = (c.pixels - 1) * r->stride_w + (r->taps - 1) * r->dilation_w;
+    const bool edge = at < 0 || at + reach >= r->in_w;
+    const shape inner = c, outer = {c.taps, c.stride, c.pixels, c.see, true};
+    if (!c.taps && edge)
+        run_any(r, outer, turns, p);
+    else if (!c.taps)
+        run_any(r, inner, turns, p);
     else if (edge)
-        run_fixed(r, taps, stride, pixels, see, turns, true, first, from, to);
-    else if (see != OWN)
-        run_fixed(r, taps, stride, pixels, see, turns, false, first, from, to);
+        run_fixed(r, outer, turns, p);
+    else if (c.see != OWN)
+        run_fixed(r, inner, turns, p);
     else
-        run_inner(r, taps, stride, pixels, turns, first, from, to);
+        run_inner(r, inner, turns, p);
 }
 
 /* Rows [from, to) in groups of nearly the same size. */
@@ -299,9 +316,10 @@ INLINE void run_groups(const sni_depthwise_rows *r, int taps, int stride, sight 
     for (int64_t first = 0; groups > 0; groups--) {
         int pixels = (left + groups - 1) / groups;
         switch (pixels) {
-#define CASE(n)                                                                           \
-    case n:                                                                               \
-        if (n <= MOST_PIXELS) run_group(r, taps, stride, n, see, turns, first, from, to); \
+#define CASE(n)                                                                                  \
+    case n:                                                                                      \
+        if (n <= MOST_PIXELS)                                                                    \
+            run_group(r, (shape){taps, stride, n, see, false}, turns, (place){first, from, to}); \
         break;
             CASE(1)
             CASE(2)
@@ -399,9 +417,4 @@ static void rows(const sni_depthwise_rows *r) {
         by_sight[see][2](r, turns);
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER);
-
-const sni_depthwise_kernels PASTE(sni_depthwise_kernels_, TIER) = {.rows = rows};
+SNI_DEFINE_TABLE(sni_depthwise_kernels) = {.rows = rows};

@@ -49,10 +49,10 @@ typedef struct sni_direct_job {
     int64_t chunk; /* input blocks whose weights stay in the cache */
     bool far;      /* the input comes from behind the second cache */
     /* Factors of input channels that weights are multiplied by, tile by tile; NULL: none. Items are
-     * shared out to slots, each with `room` floats of its own from `scaled` on. */
+     * shared out to slots, each with `scaled_floats` of its own from `scaled` on. */
     const float *factors;
     float *scaled;
-    int64_t room, items, slots;
+    int64_t scaled_floats, items, slots;
 } sni_direct_job;
 
 /* Takes taps of dilated kernels out that are beside the picture for all outputs: what is left may
@@ -64,6 +64,11 @@ void sni_direct_cut(sni_direct_job *j, int threads);
 
 /* Lets j->x be a copy with padding, in scratch, and the geometry be its. */
 sn_status sni_direct_frame(sni_kernel *k, sni_direct_job *j);
+
+/* Computes items [begin, end) of an sni_direct_job, or slots of it, whose weights are multiplied by
+ * the factors first. For sni_parallel_for(). */
+void sni_direct_items(void *job, int64_t begin, int64_t end);
+void sni_direct_slots(void *job, int64_t begin, int64_t end);
 
 /* A stretch of rows or columns of a kernel. */
 typedef struct sni_stretch {

@@ -67,11 +67,11 @@ sn_status sni_direct_frame(sni_kernel *k, sni_direct_job *j) {
     frame_job f = {.g = g, .x = j->x, .block = j->block, .width = frame_w(g)};
     int64_t blocks = (g->n - 1) * j->image_blocks + j->weights->groups * j->in_blocks;
     int64_t rows = blocks * g->in_h;
-    void *room;
+    void *buffer;
     if (g->pad_left > f.width) f.width = g->pad_left;
     f.inside = sni_min(g->in_w, f.width - g->pad_left);
-    SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &room));
-    f.to = room;
+    SN_TRY(sni_scratch_matrix(k, rows, f.width * j->block, sizeof(float), &buffer));
+    f.to = buffer;
     sni_parallel_for(k->threads, rows, sni_cpu_grain(f.width * j->block), frame_rows, &f);
     j->x = f.to;
     g->in_w = f.width;

@@ -56,11 +56,11 @@ static void pack_block(const sni_direct_weights *d, const sni_unaligned_float *w
 
 static void pack(const sni_direct_weights *d, const sni_unaligned_float *w, int64_t block) {
     int64_t inputs = sni_blocks(d->in, d->in_block) * d->in_block;
-    int64_t room = sni_blocks(d->out, block) * block * inputs * d->taps;
+    int64_t size = sni_blocks(d->out, block) * block * inputs * d->taps;
     for (int64_t group = 0; group < d->groups; group++) {
         if (d->merged == 1)
             sni_conv_pack_filters(w + group * d->out * d->in * d->taps, d->out, d->in, d->taps,
-                                  d->in_block, d->apart, d->panels + group * room, 0);
+                                  d->in_block, d->apart, d->panels + group * size);
         for (int64_t o = 0; o < d->out && d->merged > 1; o += block)
             pack_block(d, w, group * d->out + o, d->out - o < block ? d->out - o : block, block);
     }

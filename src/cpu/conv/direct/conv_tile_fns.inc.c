@@ -18,3 +18,5 @@ static const sni_conv_tile_fn NAME(STEP_NAME, all,
 };
 #undef NAME_
 #undef NAME
+#undef STEP_NAME
+#undef STEP

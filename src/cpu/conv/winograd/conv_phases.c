@@ -172,7 +172,7 @@ static void split_rows(void *ctx, int64_t begin, int64_t end) {
 sn_status sni_conv_phases_run(sni_kernel *k) {
     const phases_weights *w = k->state;
     sni_blocked_call call;
-    void *room;
+    void *buffer;
     if (sni_out(k, 0)->count == 0) return SN_OK;
     SN_TRY(sni_blocked_call_init(k, w->bias, w->slopes, &call));
     sni_conv_geometry p = phases_of(&call.geometry);
@@ -180,8 +180,8 @@ sn_status sni_conv_phases_run(sni_kernel *k) {
         .g = &call.geometry, .phases = &p, .x = call.x, .block = sni_cpu_kernels_get()->block};
     j.blocks = sni_blocks(p.in_channels, j.block);
     int64_t line = p.in_w * j.block;
-    SN_TRY(sni_scratch_matrix(k, p.n * j.blocks * p.in_h, line, sizeof(float), &room));
-    j.to = room;
+    SN_TRY(sni_scratch_matrix(k, p.n * j.blocks * p.in_h, line, sizeof(float), &buffer));
+    j.to = buffer;
     size_t count = sni_wino_scratch_size(&p, &w->variant, k->threads);
     float *scratch = sni_scratch(k, count * sizeof *scratch);
     if (!scratch) return k->err ? k->err->status : SN_NO_MEMORY;

@@ -151,9 +151,9 @@ static sn_status run_grouped(sni_kernel *k, const sni_blocked_call *call) {
     j.g.out_channels /= g->groups;
     j.items = g->n * g->groups;
     j.parts = (int)sni_min(j.items, k->threads > 0 ? k->threads : sni_threads_available());
-    int64_t room = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->variant, 1), 16);
-    j.scratch_part = (size_t)room;
-    SN_TRY(sni_scratch_matrix(k, j.parts, room, sizeof(float), &scratch));
+    int64_t size = sni_round_up((int64_t)sni_wino_scratch_size(&j.g, &j.w->variant, 1), 16);
+    j.scratch_part = (size_t)size;
+    SN_TRY(sni_scratch_matrix(k, j.parts, size, sizeof(float), &scratch));
     j.scratch = scratch;
     sni_parallel_for(k->threads, j.parts, 1, run_groups, &j);
     return SN_OK;

@@ -140,34 +140,43 @@ typedef struct place {
     const float *u, *next; /* its weights, and those that come after them */
 } place;
 
-/* A group of `rows` tiles from tile t on, whose rows begin at `a`. */
-static void multiply_group(const job *j, const place *p, const float *v, const float *a, int64_t t,
-                           int64_t rows, const float *next, int64_t step, float *to) {
+/* `rows` tiles from tile `first` on, whose rows begin at `a`; what is fetched meanwhile, `step`
+ * floats with each channel; and where the products go. */
+typedef struct tile_group {
+    const float *a;
+    int64_t first, rows;
+    const float *next;
+    int64_t step;
+    float *to;
+} tile_group;
+
+static void multiply_group(const job *j, const place *p, const float *v, const tile_group *t) {
     const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, line = 64 / sizeof(float), channels = j->g->in_channels;
     if (!c->inner_product) {
-        j->kernels->wino->product((int)rows, p->nv, p->phases, channels, a, c->v_block, p->u, to,
-                                  c->most * block, next, step, step > line ? line : 0);
+        j->kernels->wino->product((int)t->rows, p->nv, p->phases, channels, t->a, c->v_block, p->u,
+                                  t->to, c->most * block, t->next, t->step,
+                                  t->step > line ? line : 0);
         return;
     }
     int64_t numbers = c->points * c->v_step + p->point * sni_wino_row_numbers(c->most);
     sni_wino_multiply_inner_product(&(sni_wino_product){
         .nv = p->nv,
-        .v = a,
+        .v = t->a,
         .v_block = c->v_block,
         .k = p->phases * channels,
-        .first = t,
-        .rows = rows,
+        .first = t->first,
+        .rows = t->rows,
         .most = c->most,
         .row_numbers = v + numbers,
         .column_numbers =
             j->packed + sni_wino_numbers_at(c->depth * c->out_blocks * block, j->variant, p->pair) +
             p->point * SNI_WINO_NUMBERS,
         .u = p->u,
-        .to = to,
+        .to = t->to,
         .to_block = c->most * block,
-        .next = next,
-        .step = step});
+        .next = t->next,
+        .step = t->step});
 }
 
 /* All tiles at one point. While the weights are used the next ones are fetched, an even share
@@ -177,12 +186,13 @@ static void multiply_point(const job *j, int64_t count, const place *p, const fl
     const sni_wino_cut *c = j->c;
     int64_t block = j->kernels->block, groups = sni_ceil_div(count, c->rows);
     int64_t step = sni_ceil_div(p->nv * block, groups);
-    const float *next = p->next;
-    for (int64_t t = 0; t < count; t += c->rows) {
-        multiply_group(j, p, v, a, t, sni_min(c->rows, count - t), next, step, to);
-        a += c->v_group;
-        to += c->rows * block;
-        next += step * p->phases * j->g->in_channels;
+    tile_group t = {.a = a, .next = p->next, .step = step, .to = to};
+    for (; t.first < count; t.first += c->rows) {
+        t.rows = sni_min(c->rows, count - t.first);
+        multiply_group(j, p, v, &t);
+        t.a += c->v_group;
+        t.to += c->rows * block;
+        t.next += step * p->phases * j->g->in_channels;
     }
 }
 

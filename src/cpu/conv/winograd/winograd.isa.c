@@ -487,12 +487,7 @@ static void weights(const sni_wino_weights *s) {
     }
 }
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-
-extern const sni_wino_kernels PASTE(sni_wino_kernels_, TIER);
-
-const sni_wino_kernels PASTE(sni_wino_kernels_, TIER) = {
+SNI_DEFINE_TABLE(sni_wino_kernels) = {
     .rows = ROWS,
     .input = input,
     .output = output,

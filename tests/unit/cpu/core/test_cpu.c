@@ -1,5 +1,6 @@
 /* test_cpu.c - vector kernels against plain C: odd sizes, tails, NaN and infinity, guarded memory.
  * Run once per instruction-set tier (SINTER_ISA). */
+#include "../plain_act.h"
 #include "unit.h"
 
 #include "base/tensor.h"
@@ -53,30 +54,6 @@ static void floats_free(float *p) {
     free(p - GUARD);
 }
 
-static double activate(const sni_epilogue *e, double x) {
-    double p0 = (double)e->p0, p1 = (double)e->p1;
-    switch (e->act) {
-    case SNI_ACT_RELU:
-        return x < 0 ? 0 : x;
-    case SNI_ACT_CLIP:
-        return x < p0 ? p0 : x > p1 ? p1 : x;
-    case SNI_ACT_LEAKY_RELU:
-        return x < 0 ? x * p0 : x;
-    case SNI_ACT_HARD_SIGMOID:
-        return fmin(fmax(x * p0 + p1, 0), 1);
-    case SNI_ACT_HARD_SWISH:
-        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    case SNI_ACT_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case SNI_ACT_SILU:
-        return x / (1 + exp(-x));
-    case SNI_ACT_TANH:
-        return tanh(x);
-    default:
-        return x;
-    }
-}
-
 /* ---- Activations ---- */
 
 static void close_to(double got, double want, double tolerance, const char *what, double x) {
@@ -104,7 +81,7 @@ static void activations_match(void **state) {
             }
             k->finish_row(&e, y, 0, NULL, NULL, n);
             for (int64_t i = 0; i < n; i++) {
-                double want = activate(&e, (double)x[i]);
+                double want = plain_act(e.act, e.p0, e.p1, (double)x[i]);
                 close_to((double)y[i], want, 3e-7 * fmax(1, fabs(want)), names[act], (double)x[i]);
             }
             floats_check(y, (size_t)n);

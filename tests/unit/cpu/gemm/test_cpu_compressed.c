@@ -123,8 +123,8 @@ static compressed_weights code(const float *b, bool transposed, int64_t k, int64
     compressed_weights w = {.compressed = room_new(sni_gemm_compressed_b_size(k, n)),
                             .room = malloc(sni_gemm_compress_capacity(k, n))};
     w.b.compressed = w.compressed;
-    w.b.n_more = sni_gemm_compress_b(b, transposed ? 1 : n, transposed ? k : 1, k, n, w.compressed,
-                                     w.room, NULL, NULL);
+    sni_gemm_stream s = {b, transposed ? 1 : n, transposed ? k : 1, k, n, NULL, NULL};
+    w.b.n_more = sni_gemm_compress_b(&s, w.compressed, w.room);
     w.b.more = realloc(w.room, w.b.n_more + 1);
     w.room = (uint8_t *)(uintptr_t)w.b.more;
     assert_non_null(w.room);
@@ -351,7 +351,7 @@ static void finished_codes_are_taken(void **state) {
     assert_int_equal(made.pack.count, 2);
     for (int given = 2; given > 0; given--) {
         node_init(&taken, NULL, 64, 0);
-        taken.pack.given = made.pack.pieces;
+        taken.pack.given = made.pack.blobs;
         taken.pack.n_given = given;
         assert_int_equal(node_pack(&taken, &second, &err), given == 2 ? SN_OK : SN_INVALID_MODEL);
         if (given == 2) {

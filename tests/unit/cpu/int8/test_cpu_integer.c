@@ -134,6 +134,59 @@ static void convolutions_match(void **state) {
         }
 }
 
+/* ---- Convolutions with channels last ---- */
+
+static const shape last_shapes[] = {
+    {2, 64, 6, 7, 40, 3, 3, 1, 1, 1, 1},       {1, 96, 9, 9, 96, 3, 3, 96, 1, 1, 1},
+    {1, 130, 11, 10, 130, 3, 3, 130, 2, 1, 1}, {2, 66, 9, 8, 66, 5, 5, 66, 1, 1, 2},
+    {1, 16, 13, 12, 16, 5, 5, 16, 2, 1, 2},    {1, 24, 7, 9, 72, 3, 3, 3, 1, 1, 1},
+    {1, 70, 5, 3, 70, 3, 3, 70, 1, 2, 2},      {1, 128, 7, 7, 33, 1, 1, 1, 2, 1, 0},
+    {1, 520, 7, 7, 300, 3, 3, 1, 1, 1, 1},
+};
+
+enum { RESIDUAL = W_UNSIGNED }; /* weights are signed in this layout */
+
+static void nhwc_case(const shape *s, int flags) {
+    bool x_signed = flags & X_SIGNED, depthwise = s->groups == s->c && s->m == s->c;
+    int64_t each = flags & BY_CHANNEL ? s->m : 1;
+    int64_t ph = s->kh > 1 ? s->pad + (s->pad ? s->pad - 1 : 0) : 0;
+    int64_t pw = s->pad + (s->kh > 1 && s->pad ? s->pad - 1 : 0);
+    int64_t oh = (s->h + ph - (s->kh - 1) * s->dilation - 1) / s->stride + 1;
+    int64_t ow = (s->w + pw - (s->kw - 1) * s->dilation - 1) / s->stride + 1;
+    versus_start(&v, "ai.sinter", "QLinearConvNhwc");
+    put_bytes(x_signed, 4, (int64_t[]){s->n, s->h, s->w, s->c}, false, flags);
+    put_scale(0.02f, 1, false);
+    put_zero(x_signed, 1, false, false);
+    put_bytes(true, 4, (int64_t[]){s->m, s->c / s->groups, s->kh, s->kw}, true, flags);
+    put_scale(0.01f, each, true);
+    put_zero(true, each, true, !(flags & W_ZERO));
+    put_scale(flags == (EXTREME | BIAS) ? 0 : 0.3f, 1, false);
+    put_zero(x_signed, 1, false, false);
+    if (flags & BIAS)
+        put_ints(1, &s->m);
+    else if (flags & RESIDUAL)
+        versus_without(&v);
+    if (flags & RESIDUAL && !depthwise) {
+        put_bytes(x_signed, 4, (int64_t[]){s->n, oh, ow, s->m}, false, flags);
+        put_scale(0.2f, 1, false);
+        put_zero(x_signed, 1, false, false);
+        put_scale(0.35f, 1, false);
+        put_zero(x_signed, 1, false, false);
+    }
+    put_window(s);
+    versus_run(&v, 1, 0);
+    assert_string_equal(v.impl, "conv_nhwc_i8");
+}
+
+static void channels_last_match(void **state) {
+    (void)state;
+    for (int flags = 0; flags < ALL_FLAGS; flags++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) nhwc_case(&shapes[i], flags);
+        for (size_t i = 0; i < sizeof last_shapes / sizeof *last_shapes; i++)
+            if (flags % 4 == (int)i % 4) nhwc_case(&last_shapes[i], flags);
+    }
+}
+
 static void one_axis(void **state) {
     (void)state;
     for (int flags = 0; flags < ALL_FLAGS; flags += 5) {
@@ -155,7 +208,7 @@ static void one_axis(void **state) {
 
 static const int64_t sizes[][3] = {{1, 1, 1},   {1, 64, 33},  {3, 5, 7},     {13, 31, 65},
                                    {25, 4, 16}, {40, 129, 8}, {100, 63, 40}, {2, 300, 257},
-                                   {0, 5, 6},   {7, 3, 0}};
+                                   {0, 5, 6},   {7, 3, 0},    {50, 512, 500}};
 
 typedef void (*product_case)(int64_t m, int64_t k, int64_t n, int flags);
 
@@ -312,9 +365,12 @@ static void rows_match(void **state) {
 
 static void pairs_match(void **state) {
     (void)state;
-    static const int64_t shape_a[][3] = {
-        {1, 1, 1}, {2, 3, 50}, {2, 1, 17}, {4, 5, 1}, {1, 1, 40000}};
-    static const int64_t shape_b[][3] = {{1, 1, 1}, {2, 3, 50}, {2, 3, 17}, {4, 5, 9}, {1, 1, 1}};
+    static const int64_t shape_a[][3] = {{1, 1, 1},  {2, 3, 50},    {2, 1, 17},
+                                         {4, 5, 1},  {1, 1, 40000}, {1, 1, 9},
+                                         {3, 1, 24}, {1, 70, 31},   {2, 90, 1}};
+    static const int64_t shape_b[][3] = {{1, 1, 1},    {2, 3, 50},  {2, 3, 17},
+                                         {4, 5, 9},    {1, 1, 1},   {70, 30, 9},
+                                         {3, 200, 24}, {5, 70, 31}, {2, 90, 40}};
     for (size_t i = 0; i < sizeof shape_a / sizeof *shape_a; i++)
         for (int flags = 0; flags < 16; flags++) {
             bool is_signed = flags & X_SIGNED;
@@ -332,10 +388,57 @@ static void pairs_match(void **state) {
         }
 }
 
+static void softmax_matches(void **state) {
+    (void)state;
+    static const int64_t extents[][3] = {
+        {2, 3, 5}, {1, 4, 197}, {3, 1, 128}, {2, 16, 33}, {1, 1, 1}};
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        for (int flags = 0; flags < ALL_FLAGS; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "com.microsoft", "QLinearSoftmax");
+            put_bytes(is_signed, 3, extents[i], false, flags);
+            put_scale(flags & 2 ? 0.05f : flags & 16 ? 1e-20f : 3e-3f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            put_scale(flags & 8 ? 0.1f : 1.0f / 256, 1, false);
+            put_zero(is_signed, 1, false, false);
+            eval_attr(&v.e, sni_attr_of_int("axis", flags & 4 ? 1 : -1));
+            eval_attr(&v.e, sni_attr_of_int("opset", 13));
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+        }
+}
+
+static void tables_match(void **state) {
+    (void)state;
+    static const int64_t all = 256;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int flags = 0; flags < 4; flags++) {
+            bool is_signed = flags & X_SIGNED;
+            versus_start(&v, "ai.sinter", "ByteTable");
+            put_bytes(is_signed, 1, &lengths[i], false, 0);
+            put_bytes(is_signed, 1, &all, false, 0);
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+            versus_start(&v, "com.microsoft", "QLinearConcat");
+            put_scale(0.05f, 1, false);
+            put_zero(is_signed, 1, false, false);
+            for (int part = 0; part < 2; part++) {
+                put_bytes(is_signed, 3, (int64_t[]){2, part + 1, lengths[i]}, false, 0);
+                put_scale(flags & 2 ? 0.3f : 0.02f, 1, false);
+                put_zero(is_signed, 1, false, false);
+            }
+            eval_attr(&v.e, sni_attr_of_int("axis", 1));
+            versus_run(&v, 1, 0);
+            assert_string_equal(v.impl, "table_i8");
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolutions_match), cmocka_unit_test(one_axis),
-        cmocka_unit_test(products_match),     cmocka_unit_test(stacks_match),
-        cmocka_unit_test(rows_match),         cmocka_unit_test(pairs_match)};
+        cmocka_unit_test(convolutions_match),  cmocka_unit_test(one_axis),
+        cmocka_unit_test(channels_last_match), cmocka_unit_test(softmax_matches),
+        cmocka_unit_test(tables_match),        cmocka_unit_test(products_match),
+        cmocka_unit_test(stacks_match),        cmocka_unit_test(rows_match),
+        cmocka_unit_test(pairs_match)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

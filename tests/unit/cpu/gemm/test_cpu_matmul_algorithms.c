@@ -47,8 +47,8 @@ static void pack_forms(forms *f, const float *b, int64_t k, int64_t n) {
         .k = k, .n = n, .panels = f->panels, .numbers = f->numbers, .tame = f->tame};
     f->compressed_b = (sni_compressed_b){.compressed = f->compressed, .more = f->room};
     if (code)
-        f->compressed_b.n_more =
-            sni_gemm_compress_b(b, n, 1, k, n, f->compressed, f->room, NULL, NULL);
+        f->compressed_b.n_more = sni_gemm_compress_b(&(sni_gemm_stream){b, n, 1, k, n, NULL, NULL},
+                                                     f->compressed, f->room);
 }
 
 static void free_forms(forms *f) {

@@ -1,4 +1,10 @@
-/* strassen.inc.c - sums of operands for products by seven (cpu/gemm/strassen.c). */
+/* strassen.isa.c - sums of operands for products by seven (cpu/gemm/strassen.c), for one
+ * instruction-set tier. */
+#include "cpu/gemm/strassen.h"
+
+#include "cpu/core/simd.h"
+
+#include "cpu/gemm/gemm_core.inc.c"
 
 /* The greater of two numbers without their signs, as bits: infinity and NaN are greater than all
  * numbers. */
@@ -32,8 +38,10 @@ static inline void left_row(const float *up, const float *down, int64_t i, int64
     sizes[MR + i] = greatest_lane(lower);
 }
 
-static void strassen_left(const float *from, int64_t step, int64_t rows, int64_t lower,
-                          int64_t half, float *to, int32_t *sizes) {
+/* Rows of A in pairs, a vector of each quarter at a time: four loads give seven stores, and memory
+ * is the limit. */
+static void left_sums(const float *from, int64_t step, int64_t rows, int64_t lower, int64_t half,
+                      float *to, int32_t *sizes) {
     for (int64_t i = 0; i < rows; i++) {
         const float *up = from + i * step;
         left_row(up, i < lower ? up + rows * step : up, i, half, to, sizes);
@@ -50,3 +58,5 @@ static void column_sizes(int64_t k, const float *b, int32_t *sizes) {
     }
     memcpy(sizes, most, sizeof most);
 }
+
+SNI_DEFINE_TABLE(sni_strassen_kernels) = {.left_sums = left_sums, .column_sizes = column_sizes};
