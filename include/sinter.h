@@ -270,6 +270,10 @@ typedef struct sn_load_options {
     bool verify; /* of a compiled model: verify all of its checksums, not header and graph alone */
     bool repack; /* of a compiled model that was made by another version or for another CPU: use it
                     without its packed weights instead of refusing it */
+    bool strict; /* refuse what the specification forbids, also where other engines accept it:
+                    otherwise that is told by sn_model_warning() */
+    bool allow_hard_links; /* accept external data that has several names in its file system; a
+                              warning tells. Symbolic links stay refused */
 } sn_load_options;
 
 SN_API void sn_load_options_init(sn_load_options *options, size_t size);
@@ -285,6 +289,10 @@ SN_API sn_status sn_model_load_memory(const void *bytes, size_t size,
 /* A model in ONNX text syntax (docs/TEXT.md); for tests and experiments. */
 SN_API sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err);
 SN_API void sn_model_destroy(sn_model *model);
+
+/* What a model has that the specification forbids, or that is worth knowing of its files, one line
+ * each; NULL: there is no such warning. Sessions write them to their log. Borrowed. */
+SN_API const char *sn_model_warning(const sn_model *model, size_t index);
 
 /* Inputs that a caller must or may give, and outputs. Inputs with a default (weights that a model
  * of IR version 4 or later also lists as inputs) are optional and come last. */

@@ -376,8 +376,10 @@ int cli_cmd_inspect(cli_args *args) {
         if (code == CLI_OK && s.stage) {
             code = show_stage(&s, model);
         } else if (code == CLI_OK && s.json) {
+            cli_show_warnings(model);
             show_json(&s, model);
         } else if (code == CLI_OK) {
+            cli_show_warnings(model);
             show_text(&s, model);
         }
     }

@@ -23,6 +23,8 @@
     {                                                                          \
         OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider" \
     }
+#define OPTION_STRICT \
+    { OPT_STRICT, 0, "strict", NULL, "refuse what the specification forbids instead of warning" }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -89,6 +91,7 @@ static const cli_option run_options[] = {
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
     OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -117,6 +120,7 @@ static const cli_option inspect_options[] = {
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
     OPTIONS_PROVIDER,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -144,6 +148,7 @@ static const cli_option bench_options[] = {
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
     OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -174,6 +179,7 @@ static const cli_option profile_options[] = {
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
     OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -283,6 +289,7 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 

@@ -193,6 +193,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
     case OPT_CONVERT:
         m->convert = true;
         break;
+    case OPT_STRICT:
+        m->strict = true;
+        break;
     case OPT_SEED:
         ok = cli_args_int(args, value, 0, INT64_MAX, &number);
         m->seed = (uint64_t)number;

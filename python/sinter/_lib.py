@@ -115,7 +115,8 @@ class LoadOptions(ctypes.Structure):
                 ("base_path", c_char_p), ("memory_limit", c_uint64),
                 ("dimensions", POINTER(Dimension)), ("dimension_count", c_size_t),
                 ("weights", POINTER(Binding)), ("weight_count", c_size_t), ("files", c_void_p),
-                ("file_count", c_size_t), ("operators", c_void_p), _ROOM]
+                ("file_count", c_size_t), ("operators", c_void_p), ("verify", c_bool),
+                ("repack", c_bool), ("strict", c_bool), ("allow_hard_links", c_bool), _ROOM]
 
 
 class ModelInfo(ctypes.Structure):

@@ -83,13 +83,14 @@ class Model:
     """A model from a file (a path) or from memory (bytes). `text` reads ONNX's text syntax.
 
     dimensions: sizes of open dimensions by name ((name, True) for a denotation). weights: values to
-    use in place of the model's weights, by name. op_libraries: paths of libraries of operators."""
+    use in place of the model's weights, by name. op_libraries: paths of libraries of operators.
+    strict: refuse what the specification forbids and other engines accept."""
 
     def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False,
-                 dimensions=None, weights=None, op_libraries=()):
+                 dimensions=None, weights=None, op_libraries=(), strict=False):
         options = _lib.LoadOptions()
         lib.sn_load_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        options.copy, options.allow_links = copy, allow_links
+        options.copy, options.allow_links, options.strict = copy, allow_links, strict
         _put_dimensions(options, dimensions or {})
         self._weights = {n: Value.of(v) for n, v in (weights or {}).items()}  # used as they are
         options.weights = _bindings({n: v.handle for n, v in self._weights.items()})

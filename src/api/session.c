@@ -46,6 +46,13 @@ static void report_optimisation(const sn_session *s) {
     sni_session_log(s, SN_LOG_INFO, line);
 }
 
+/* A model's warnings, for whoever hears of sessions only. */
+static void report_warnings(const sn_session *s) {
+    const char *text;
+    for (size_t i = 0; (text = sn_model_warning(s->model, i)); i++)
+        sni_session_log(s, SN_LOG_WARNING, text);
+}
+
 /* Bytes of plans to keep: what the caller says, or in proportion to the model, so that the plans of
  * a small one do not outweigh its tensors. */
 static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
@@ -167,6 +174,7 @@ sn_status sni_session_choose_variant(sn_session *s, bool given, const sni_sessio
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     SN_TRY(sni_opt_check_names(o->disabled_rules, o->disabled_rule_count, err));
     SN_TRY(keep_rules(s, o, err));
+    report_warnings(s);
     SN_TRY(use_cache(s, o, err));
     const sn_model *source = s->kept ? s->kept : s->model;
     SN_TRY(sni_engines_open(&s->engines, o, err));

@@ -470,6 +470,7 @@ sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *c
                           int32_t n_in, sni_datum *out, int depth, sn_error *err) {
     assert(n_in == sni_program_graph(program)->n_inputs + sni_program_graph(program)->n_captures);
     SN_TRY(sni_check_nesting(depth, err));
+    if (depth == 0) SN_TRY(poll_run(run, err)); /* there may be no step that asks */
     sni_type *types = calloc((size_t)n_in * 2 + 1, sizeof *types);
     activation *a = calloc(1, sizeof *a);
     sn_status status = types && a ? SN_OK : sni_fail_memory(err);

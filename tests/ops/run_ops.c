@@ -40,11 +40,14 @@ typedef struct test_case {
     size_t model_size;
     bool needs_header;
     bool skip;
-    bool hostile; /* anything may come of it, but soon and within the limits */
+    bool hostile;   /* anything may come of it, but soon and within the limits */
+    bool optimized; /* only with the optimiser */
     tolerance tolerance;
     stage fails; /* where an error is expected */
     sn_status status;
     char message[256]; /* part of the expected error's text */
+    char warning[256]; /* part of a warning that loading gives, and of the error where it is strict
+                        */
     run runs[MAX_RUNS];
     int n_runs;
 } test_case;
@@ -174,6 +177,12 @@ static void read_directive(reader *r, test_case *c) {
     } else if (starts(line, "%hostile")) {
         c->hostile = true;
         directive_text(r, line, "%hostile");
+    } else if (starts(line, "%warning")) {
+        sni_str text = directive_text(r, line, "%warning");
+        snprintf(c->warning, sizeof(c->warning), "%.*s", (int)text.n, text.p);
+    } else if (starts(line, "%optimized")) {
+        c->optimized = true;
+        directive_text(r, line, "%optimized");
     } else if (starts(line, "%skip")) {
         c->skip = true;
         directive_text(r, line, "%skip");
@@ -400,6 +409,37 @@ static bool run_hostile(const test_case *c) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static bool is_warned_of(const test_case *c, const sn_model *model) {
+    const char *text;
+    if (!c->warning[0]) return !sn_model_warning(model, 0);
+    for (size_t i = 0; (text = sn_model_warning(model, i)); i++)
+        if (strstr(text, c->warning)) return true;
+    return false;
+}
+
+/* Whether a case's warning is an error where loading is strict. */
+static bool is_refused(const test_case *c, sni_str text) {
+    sni_text_bytes bytes;
+    sn_model *model = NULL;
+    sn_error err;
+    sn_load_options options;
+    sn_load_options_init(&options, sizeof options);
+    options.strict = true;
+    if (!c->warning[0]) return true;
+    if (sni_text_model(text, &bytes, &err) != SN_OK) return false;
+    sn_status status = sn_model_load_memory(bytes.p, bytes.n, &options, &model, &err);
+    free(bytes.p);
+    sn_model_destroy(model);
+    return status == SN_INVALID_MODEL && strstr(err.message, c->warning);
+}
+
+static bool check_warning(const test_case *c, const sn_model *model, sni_str text) {
+    bool warned = is_warned_of(c, model), refused = is_refused(c, text);
+    if (!warned) report(c, -1, "its warnings are not '%s'", c->warning);
+    if (!refused) report(c, -1, "a strict load does not say '%s'", c->warning);
+    return warned && refused;
+}
+
 static bool run_case(const test_case *c) {
     if (c->hostile) return run_hostile(c);
     sni_str text = model_text(c);
@@ -408,7 +448,8 @@ static bool run_case(const test_case *c) {
     bool fine = true;
     sn_status status = sn_model_load_text(text.p, text.n, &model, &err);
     if (!over(c, -1, STAGE_LOAD, status, &err, &fine)) {
-        fine = run_optimized(c, 0, model);
+        fine = check_warning(c, model, text);
+        if (!c->optimized) fine = run_optimized(c, 0, model) && fine;
         fine = run_optimized(c, 3, model) && fine;
     }
     sn_model_destroy(model);
