@@ -25,7 +25,7 @@ typedef enum sn_quantize_to {
 } sn_quantize_to;
 
 /* "float32", "int8", ... Static storage. */
-SN_API const char *sn_precision_name(sn_quantize_to precision);
+SN_API const char *sn_quantize_to_name(sn_quantize_to precision);
 
 /* Which CPUs the result shall be quick and exact on. */
 typedef enum sn_quantize_target {

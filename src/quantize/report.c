@@ -52,7 +52,7 @@ bool sn_quantize_report_trial(const sn_quantize_report *report, size_t index,
     return true;
 }
 
-const char *sn_precision_name(sn_quantize_to precision) {
+const char *sn_quantize_to_name(sn_quantize_to precision) {
     static const char *const names[] = {"float32", "int8",    "int8 dynamic", "int4",
                                         "int2",    "float16", "bfloat16",     "mixed"};
     size_t i = (size_t)precision;

@@ -256,7 +256,7 @@ static sn_status refuse_all(const sni_quantizer *q, bool by_time, double got) {
         q->err, SN_LIMIT,
         "no choice of layers within the loss is as fast as the model: '%s', which gains "
         "most, takes %.4f ms in %s and %.4f ms in float32",
-        l ? l->name : "", l ? (double)l->ns[at] * 1e-6 : 0, sn_precision_name((sn_quantize_to)at),
+        l ? l->name : "", l ? (double)l->ns[at] * 1e-6 : 0, sn_quantize_to_name((sn_quantize_to)at),
         l ? (double)l->ns[0] * 1e-6 : 0);
 }
 
@@ -367,7 +367,7 @@ sn_status sni_q_search(sni_quantizer *q, sn_model **out) {
     sn_quantize_to first = q->o.to == SN_QUANTIZE_TO_MIXED ? SN_QUANTIZE_TO_INT8 : q->o.to;
     if (!half && !count_of(q, first))
         return sni_fail(q->err, SN_INVALID_MODEL, "no layer of the model can be %s: %s%s%s",
-                        sn_precision_name(first), q->n_layers ? "'" : "it has none with weights",
+                        sn_quantize_to_name(first), q->n_layers ? "'" : "it has none with weights",
                         q->n_layers ? q->layers[0].name : "",
                         !q->n_layers           ? ""
                         : q->layers[0].note[0] ? "' stays"

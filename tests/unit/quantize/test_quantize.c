@@ -188,7 +188,7 @@ static void test_every_precision(void **state) {
         assert_int_equal(s.layer_count, 1);
         assert_true(sn_quantize_report_layer(report, 0, &l));
         assert_false(sn_quantize_report_layer(report, 1, &l));
-        assert_string_not_equal(sn_precision_name(l.precision), "");
+        assert_string_not_equal(sn_quantize_to_name(l.precision), "");
         sn_quantize_report_destroy(report);
         sn_model_destroy(made);
     }
