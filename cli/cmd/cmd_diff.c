@@ -114,8 +114,8 @@ static const made *find(const trace *t, const char *name, size_t hint) {
     return NULL;
 }
 
-/* Run 0 or 1; only the second has less than the exact precision. */
-static int run_level(const settings *s, int which, int level, const sn_model *model,
+/* Run 0 or 1: the first one is exact and, if `alone`, without the providers that are given. */
+static int run_level(const settings *s, int which, bool alone, int level, const sn_model *model,
                      const cli_inputs *inputs, trace *t) {
     cli_model_args with = s->model;
     sn_session *session = NULL;
@@ -124,6 +124,7 @@ static int run_level(const settings *s, int which, int level, const sn_model *mo
     sn_error err = {0};
     with.optimize = level;
     if (which == 0) with.precision = SN_PRECISION_EXACT;
+    if (alone) with.providers.count = 0;
     int code = cli_open_session(&with, model, &session);
     if (code != CLI_OK) return code;
     sn_run_options_init(&options, sizeof options);
@@ -285,9 +286,9 @@ static int diff(const settings *s, sn_model *model) {
         code = cli_complain_error("diff", &err,
                                   status == SN_INVALID_ARGUMENT ? CLI_USAGE : CLI_UNREADABLE);
     for (int i = 0; i < (s->against ? 1 : 2) && code == CLI_OK; i++)
-        code = run_level(s, i, s->levels[i], model, &inputs, &traces[i]);
+        code = run_level(s, i, i == 0, s->levels[i], model, &inputs, &traces[i]);
     if (s->against && s->levels[0] > 0 && code == CLI_OK)
-        code = run_level(s, 0, 0, model, &inputs, &plain);
+        code = run_level(s, 0, true, 0, model, &inputs, &plain);
     if (s->against && code == CLI_OK)
         code = run_against(s, model, &inputs, s->levels[0] > 0 ? &plain : &traces[0], &traces[1]);
     if (code == CLI_OK) code = report(s, &traces[0], &traces[1]);

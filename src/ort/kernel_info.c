@@ -100,7 +100,7 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_string(const OrtKernelInfo *info, c
     return NULL;
 }
 
-static OrtStatus *copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
     OrtValue *made = NULL;
     ORT_TRY(ort_CreateTensorAsOrtValue(allocator, sn_tensor_dims(from),
                                        (size_t)sn_tensor_rank(from),
@@ -132,7 +132,7 @@ OrtStatusPtr ort_KernelInfoGetAttribute_tensor(const OrtKernelInfo *info, const 
     NEED(allocator);
     NEED(out);
     const sn_value *v = sn_operators_api()->node_tensor(info->node, name);
-    return v ? copy_tensor(v, allocator, out) : no_attribute(name);
+    return v ? ort_copy_tensor(v, allocator, out) : no_attribute(name);
 }
 
 /* ---- The node ---- */
