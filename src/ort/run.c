@@ -1,5 +1,5 @@
 /* run.c - runs of a session, at once and in the background. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,9 @@ OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
     if (!status)
         status =
             fill_bindings(output_names, (const OrtValue *const *)outputs, output_count, false, out);
+    if (!status && session->host) status = ort_host_run_start(session->host, options);
     if (!status) status = run_bindings(session, options, in, input_count, out, output_count);
+    if (!status && session->host) status = ort_host_run_end(session->host, options);
     for (size_t i = 0; i < output_count && !status; i++) outputs[i] = ort_of_sn(out[i].value);
     if (in != few) free(in);
     return status;

@@ -1,0 +1,143 @@
+/* plugin_kernel.c - a provider with a registry of kernels, which pack their constant inputs. */
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct provider {
+    OrtEp base;
+    const char *name;
+    OrtKernelRegistry *registry;
+} provider;
+
+typedef struct kernel {
+    OrtKernelImpl base;
+    bool mul;
+    float *packed; /* twice the weight, to see that it is used */
+    size_t packed_count;
+} kernel;
+
+static OrtStatusPtr get_capability(OrtEp *self, const OrtGraph *graph,
+                                   OrtEpGraphSupportInfo *support) {
+    (void)self;
+    size_t count;
+    const OrtNode *nodes[64];
+    TRY(ort->Graph_GetNumNodes(graph, &count));
+    if (count > 64) return NULL;
+    TRY(ort->Graph_GetNodes(graph, nodes, count));
+    for (size_t i = 0; i < count; i++) {
+        const OrtKernelDef *def = NULL;
+        TRY(ep_api->EpGraphSupportInfo_LookUpKernel(support, nodes[i], &def));
+        if (def) TRY(ep_api->EpGraphSupportInfo_AddSingleNode(support, nodes[i]));
+    }
+    return NULL;
+}
+
+static OrtStatusPtr pack(OrtKernelImpl *self, const OrtValue *tensor, int index,
+                         OrtAllocator *allocator, OrtSharedPrePackedWeightCache *cache,
+                         bool *is_packed) {
+    kernel *k = (kernel *)self;
+    const void *data;
+    (void)cache;
+    *is_packed = false;
+    if (index != 1 || !allocator) return NULL;
+    TRY(count_of(tensor, &k->packed_count, NULL, NULL));
+    TRY(ort->GetTensorData(tensor, &data));
+    k->packed = malloc(k->packed_count * sizeof(float));
+    for (size_t i = 0; i < k->packed_count; i++) k->packed[i] = 2 * ((const float *)data)[i];
+    note("PrePackWeight");
+    *is_packed = true;
+    return NULL;
+}
+
+static OrtStatusPtr compute(OrtKernelImpl *self, OrtKernelContext *context) {
+    const kernel *k = (const kernel *)self;
+    const OrtValue *a, *b;
+    OrtValue *y;
+    const void *x;
+    const void *w = k->packed;
+    void *out;
+    int64_t dims[8];
+    size_t count, rank, other = k->packed_count;
+    note("Compute");
+    TRY(ort->KernelContext_GetInput(context, 0, &a));
+    TRY(count_of(a, &count, dims, &rank));
+    TRY(ort->GetTensorData(a, &x));
+    if (!w) {
+        TRY(ort->KernelContext_GetInput(context, 1, &b));
+        TRY(count_of(b, &other, NULL, NULL));
+        TRY(ort->GetTensorData(b, &w));
+    }
+    TRY(ort->KernelContext_GetOutput(context, 0, dims, rank, &y));
+    TRY(ort->GetTensorMutableData(y, &out));
+    float scale = k->packed ? 0.5f : 1;
+    for (size_t i = 0; i < count; i++) {
+        float v = ((const float *)x)[i], by = scale * ((const float *)w)[i % other];
+        ((float *)out)[i] = k->mul ? v * by : v + by;
+    }
+    return NULL;
+}
+
+static void release_kernel(OrtKernelImpl *self) {
+    note("kernel released");
+    free(((kernel *)self)->packed);
+    free(self);
+}
+
+static OrtStatus *create_kernel(void *state, const OrtKernelInfo *info, OrtKernelImpl **out) {
+    char op[32];
+    size_t size = sizeof op, inputs;
+    const OrtEp *ep;
+    (void)state;
+    TRY(ort->KernelInfo_GetOperatorType(info, op, &size));
+    TRY(ort->KernelInfo_GetInputCount(info, &inputs));
+    TRY(ep_api->KernelInfo_GetEp(info, &ep));
+    note(inputs == 2 && ep ? "kernel made" : "kernel made of nothing");
+    kernel *k = calloc(1, sizeof *k);
+    k->mul = strcmp(op, "Mul") == 0;
+    k->base = (OrtKernelImpl){.ort_version_supported = 24,
+                              .Compute = compute,
+                              .Release = release_kernel,
+                              .PrePackWeight = pack};
+    *out = &k->base;
+    return NULL;
+}
+
+static const char *get_name(const OrtEp *self) {
+    return ((const provider *)self)->name;
+}
+
+static OrtStatusPtr get_registry(OrtEp *self, const OrtKernelRegistry **out) {
+    provider *p = (provider *)self;
+    if (!p->registry) TRY(new_registry(p->name, create_kernel, &p->registry));
+    *out = p->registry;
+    return NULL;
+}
+
+static void release_ep(OrtEpFactory *self, OrtEp *ep) {
+    (void)self;
+    note("ReleaseEp");
+    ep_api->ReleaseKernelRegistry(((provider *)ep)->registry);
+    free(ep);
+}
+
+static OrtStatusPtr create_ep(OrtEpFactory *self, const OrtHardwareDevice *const *devices,
+                              const OrtKeyValuePairs *const *metadata, size_t count,
+                              const OrtSessionOptions *options, const OrtLogger *logger,
+                              OrtEp **out) {
+    (void)devices, (void)metadata, (void)count, (void)options, (void)logger;
+    provider *p = calloc(1, sizeof *p);
+    p->name = ((factory *)self)->name;
+    p->base = (OrtEp){.ort_version_supported = 24,
+                      .GetName = get_name,
+                      .GetCapability = get_capability,
+                      .GetKernelRegistry = get_registry};
+    *out = &p->base;
+    return NULL;
+}
+
+void kernels_init(factory *f) {
+    factory_init(f, "TestKernels");
+    f->base.CreateEp = create_ep;
+    f->base.ReleaseEp = release_ep;
+}
