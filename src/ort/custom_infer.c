@@ -39,9 +39,10 @@ OrtOpAttr *ort_attr_copy(const OrtOpAttr *attribute) {
     return ort_attr_new(attribute->name, attribute->type, attribute->data, attribute->size);
 }
 
-size_t ort_attr_length(const OrtOpAttr *attribute) {
-    size_t size = attribute->size;
-    return size && !attribute->data[size - 1] ? size - 1 : size;
+OrtOpAttr *ort_attr_text(const char *name, const char *text, size_t length) {
+    OrtOpAttr *a = ort_attr_new(name, ORT_OP_ATTR_STRING, text, length);
+    if (a) a->size = length + 1; /* with its end */
+    return a;
 }
 
 void ort_ReleaseOpAttr(OrtOpAttr *input) {
@@ -92,8 +93,7 @@ OrtOpAttr *ort_attr_of_node(const sn_op_node *node, const char *name) {
         return ort_attr_new(name, ORT_OP_ATTR_INTS, ints, n * sizeof *ints);
     if (api->node_floats(node, name, &floats, &n))
         return ort_attr_new(name, ORT_OP_ATTR_FLOATS, floats, n * sizeof *floats);
-    if (api->node_text(node, name, &text, &n))
-        return ort_attr_new(name, ORT_OP_ATTR_STRING, text, n + 1);
+    if (api->node_text(node, name, &text, &n)) return ort_attr_text(name, text, n);
     if (api->node_texts(node, name, &n)) return node_texts(node, name, n);
     return NULL;
 }
@@ -127,7 +127,7 @@ OrtStatusPtr ort_CreateOpAttr(const char *name, const void *data, int len, OrtOp
         break;
     case ORT_OP_ATTR_STRING:
         NEED(data);
-        a = ort_attr_new(name, type, data, strlen(data) + 1);
+        a = ort_attr_text(name, data, n);
         break;
     case ORT_OP_ATTR_STRINGS:
         a = texts_attr(name, data, n);
@@ -151,12 +151,14 @@ OrtStatusPtr ort_ReadOpAttr(const OrtOpAttr *op_attr, OrtOpAttrType type, void *
     if (type == ORT_OP_ATTR_TENSOR || type == ORT_OP_ATTR_GRAPH)
         return ort_fail(ORT_INVALID_ARGUMENT, "attribute '%s' cannot be read as bytes",
                         op_attr->name);
-    *out = op_attr->size;
-    if (len < op_attr->size || !data)
+    /* A text is kept with its end, which does not count. */
+    size_t size = type == ORT_OP_ATTR_STRING ? op_attr->size - 1 : op_attr->size;
+    *out = size;
+    if (len < size || (!data && size))
         return ort_fail(ORT_INVALID_ARGUMENT,
                         "attribute '%s' takes %zu bytes and there is room for %zu", op_attr->name,
-                        op_attr->size, data ? len : 0);
-    if (op_attr->size) memcpy(data, op_attr->data, op_attr->size);
+                        size, data ? len : 0);
+    if (size) memcpy(data, op_attr->data, size);
     return NULL;
 }
 

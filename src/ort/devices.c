@@ -14,6 +14,8 @@ static OrtEpDevice cpu_provider;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const OrtEpDevice **list;
 static size_t list_count;
+static void **old_lists;
+static size_t old_count;
 
 static const OrtEpDevice *ort_cpu_device(void) {
     size_t count;
@@ -41,6 +43,10 @@ static bool replace_list(OrtEpDevice *const *added, size_t count, const ort_libr
     for (size_t i = 1; made && i < list_count; i++)
         if (list[i]->library != removed) made[n++] = list[i];
     for (size_t i = 0; made && i < count; i++) made[n++] = added[i];
+    if (made && list && !ort_list_add(&old_lists, &old_count, list)) {
+        free(made);
+        made = NULL;
+    }
     if (made) {
         list = made;
         list_count = n;

@@ -91,6 +91,21 @@ static OrtStatus *sort_units(const ort_host *host, const order *o, ready *r) {
                : ort_fail(ORT_EP_FAIL, "parts that the providers claim wait for each other");
 }
 
+/* Weights that only nodes in parts use stay with the providers. */
+static void find_unwritten(const ort_host *host, const order *o) {
+    const OrtGraph *g = host->model->graph;
+    for (size_t i = 0; i < g->initializer_count; i++) {
+        OrtValueInfo *v = g->initializers[i];
+        v->is_unwritten = !v->is_output && !v->is_input;
+        for (size_t u = 0; u < v->use_count; u++) {
+            const unit *by = &o->units[o->unit_of[v->uses[u].node->index]];
+            if (!by->part) v->is_unwritten = false;
+            for (size_t k = 0; by->part && k < by->part->input_count; k++)
+                if (strcmp(by->part->inputs[k]->name, v->name) == 0) v->is_unwritten = false;
+        }
+    }
+}
+
 /* Writes the model with parts as single nodes; `context`: as the nodes that a compiled model has.
  */
 static OrtStatus *write_units(const ort_host *host, const ready *r, bool context, ort_sink *out) {
@@ -172,6 +187,7 @@ static OrtStatus *write_changed(ort_host *host, ort_sink *changed) {
     r.list = calloc(o.count + 1, sizeof(unit *));
     if (!status && !r.list) status = ort_fail_memory();
     if (!status) status = sort_units(host, &o, &r);
+    if (!status) find_unwritten(host, &o);
     if (!status) status = write_units(host, &r, false, changed);
     if (!status && host->wants_context && has_context(host)) {
         status = write_units(host, &r, true, &host->context);

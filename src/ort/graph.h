@@ -27,6 +27,7 @@ struct OrtValueInfo {
     size_t use_count;
     OrtValue *weight; /* an initialiser's contents; NULL: none, or not known yet */
     bool is_initializer, is_input, is_output;
+    bool is_unwritten;     /* nobody needs the weight in the file that is written */
     bool is_constant_node; /* an initialiser that is a Constant node in the file */
     bool is_outer;         /* of a graph around this one */
     ort_bytes proto;       /* ValueInfoProto */
@@ -97,8 +98,9 @@ struct OrtModel {
 
 /* One of type TENSOR has a pointer to its value as data, which it takes over. */
 OrtOpAttr *ort_attr_new(const char *name, OrtOpAttrType type, const void *data, size_t size);
+/* A text; its size counts the end. */
+OrtOpAttr *ort_attr_text(const char *name, const char *text, size_t length);
 OrtValue *ort_attr_tensor(const OrtOpAttr *attribute); /* NULL: not one */
-size_t ort_attr_length(const OrtOpAttr *attribute);    /* of a text, without its end */
 OrtOpAttr *ort_attr_copy(const OrtOpAttr *attribute);
 
 /* ---- Building (graph.c) ---- */

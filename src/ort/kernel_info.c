@@ -50,7 +50,7 @@ OrtStatusPtr ort_KernelInfoGetAttribute_string(const OrtKernelInfo *info, const 
     NEED(size);
     if (info->ep_node) {
         const OrtOpAttr *a = attribute_of(info, name, ORT_OP_ATTR_STRING);
-        return a ? ort_give_text(a->data, ort_attr_length(a), out, size) : no_attribute(name);
+        return a ? ort_give_text(a->data, a->size - 1, out, size) : no_attribute(name);
     }
     const char *text;
     size_t length;

@@ -61,10 +61,27 @@ static sn_status learn_value(void *ctx, const sn_value_info *info, const sn_valu
     return learn(ctx, info, weight, err);
 }
 
+/* Results of operators that the engine does not know have the types that the file declares. */
+static OrtStatus *learn_outputs(OrtModel *model, const sn_model *imported) {
+    for (size_t i = 0; i < sn_model_output_count(imported); i++) {
+        sn_value_info info;
+        sn_error err;
+        if (sn_model_output(imported, i, &info, &err) != SN_OK) return ort_fail_sn(&err);
+        OrtValueInfo *v = ort_graph_find(model->graph, info.name);
+        if (!v || info.kind == SN_KIND_NONE) continue;
+        if (v->type && (v->type->kind != ONNX_TYPE_TENSOR || v->type->tensor.has_shape)) continue;
+        ort_ReleaseTypeInfo(v->type);
+        v->type = NULL;
+        ORT_TRY(ort_type_of_info(&info, &v->type));
+    }
+    return NULL;
+}
+
 OrtStatus *ort_model_learn(OrtModel *model, const sn_model *imported) {
     sn_error err;
-    if (sn_model_values(imported, learn_value, model->graph, &err) == SN_OK) return NULL;
-    return ort_fail_sn(&err);
+    if (sn_model_values(imported, learn_value, model->graph, &err) != SN_OK)
+        return ort_fail_sn(&err);
+    return learn_outputs(model, imported);
 }
 
 /* ---- Constants that the engine works out ---- */

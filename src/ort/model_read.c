@@ -109,7 +109,7 @@ static OrtOpAttr *make_attribute(const attribute *a) {
     case ONNX_ATTR_TYPE_FLOATS:
         return ort_attr_new(a->name, ORT_OP_ATTR_FLOATS, a->data.bytes, a->data.size);
     case ONNX_ATTR_TYPE_STRING:
-        return ort_attr_new(a->name, ORT_OP_ATTR_STRING, a->data.bytes, a->data.size);
+        return ort_attr_text(a->name, a->data.bytes, a->data.size);
     case ONNX_ATTR_TYPE_STRINGS:
         return ort_attr_new(a->name, ORT_OP_ATTR_STRINGS, a->data.bytes, a->data.size);
     case ONNX_ATTR_TYPE_TENSOR:

@@ -156,7 +156,7 @@ static void emit_attribute(sni_out *out, const void *message) {
             sni_put_float(out, ONNX_ATTR_FLOATS, ((const float *)data)[i]);
         break;
     case ORT_OP_ATTR_STRING:
-        sni_put_bytes(out, ONNX_ATTR_S, data, ort_attr_length(a));
+        sni_put_bytes(out, ONNX_ATTR_S, data, a->size - 1);
         break;
     case ORT_OP_ATTR_STRINGS:
         emit_texts(out, a);
@@ -194,15 +194,30 @@ static void put_node(sni_out *out, const OrtNode *n) {
 
 /* ---- Graphs and models ---- */
 
+/* The types of what a new node makes: nobody may know its operator. */
+static void put_results(sni_out *out, const OrtGraph *g, const OrtNode *n) {
+    for (size_t i = 0; i < n->output_count && !n->proto.p; i++) {
+        const OrtValueInfo *v = ort_graph_find(g, n->output_names[i]);
+        if (v && v->type && !v->is_output)
+            sni_put_message(out, ONNX_GRAPH_VALUE_INFO, emit_info, v);
+    }
+}
+
+static bool is_unwritten(const OrtGraph *g, const OrtNode *constant) {
+    const OrtValueInfo *v = ort_graph_find(g, constant->output_names[0]);
+    return v && v->is_unwritten;
+}
+
 static void emit_graph(sni_out *out, const void *message) {
     const OrtGraph *g = message;
     for (size_t i = 0; i < g->constant_count; i++)
-        if (!g->constants[i]->is_gone) put_node(out, g->constants[i]);
+        if (!g->constants[i]->is_gone && !is_unwritten(g, g->constants[i]))
+            put_node(out, g->constants[i]);
     for (size_t i = 0; i < g->node_count; i++) put_node(out, g->nodes[i]);
     put_name(out, ONNX_GRAPH_NAME, g->name[0] ? g->name : "graph");
     for (size_t i = 0; i < g->initializer_count; i++) {
         const OrtValueInfo *v = g->initializers[i];
-        if (v->is_constant_node) continue;
+        if (v->is_constant_node || v->is_unwritten) continue;
         if (v->tensor.p)
             sni_put_bytes(out, ONNX_GRAPH_INITIALIZER, v->tensor.p, v->tensor.size);
         else if (v->weight)
@@ -210,6 +225,7 @@ static void emit_graph(sni_out *out, const void *message) {
     }
     for (size_t i = 0; i < g->input_count; i++) put_info(out, ONNX_GRAPH_INPUT, g->inputs[i]);
     for (size_t i = 0; i < g->output_count; i++) put_info(out, ONNX_GRAPH_OUTPUT, g->outputs[i]);
+    for (size_t i = 0; i < g->node_count; i++) put_results(out, g, g->nodes[i]);
     for (size_t i = 0; i < g->rest_count; i++) sni_put_raw(out, g->rest[i].p, g->rest[i].size);
 }
 
