@@ -158,8 +158,12 @@ static OrtStatus *ask(claims *c, ort_provider *p) {
     OrtEpGraphSupportInfo support = {
         .graph = c->host->model->graph, .ep = p->ep, .registry = p->registry};
     if (!p->ep->GetCapability) return NULL;
-    OrtStatus *status = p->ep->GetCapability(p->ep, support.graph, &support);
-    if (!status) status = take_claims(c, p, &support);
+    OrtStatus *failed = p->ep->GetCapability(p->ep, support.graph, &support);
+    OrtStatus *status = failed ? NULL : take_claims(c, p, &support);
+    if (failed) /* it takes nothing; the session is made without it */
+        ort_log_write(&c->host->logger.log, ORT_LOGGING_LEVEL_ERROR, p->name,
+                      ort_GetErrorMessage(failed));
+    ort_ReleaseStatus(failed);
     for (size_t i = 0; i < support.count; i++) free(support.claims[i].nodes);
     free(support.claims);
     return status;

@@ -37,6 +37,19 @@ int plugin_count(const char *what) {
     return 0;
 }
 
+static const char *failing = "";
+
+ORT_EXPORTED void plugin_fail(const char *what);
+void plugin_fail(const char *what) {
+    failing = what;
+}
+
+OrtStatus *fail_at(const char *what) {
+    return strcmp(what, failing) == 0
+               ? ort->CreateStatus(ORT_EP_FAIL, "the plug-in was told to fail")
+               : NULL;
+}
+
 /* ---- Shared pieces ---- */
 
 static const char *get_name(const OrtEpFactory *self) {

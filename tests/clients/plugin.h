@@ -17,6 +17,9 @@ extern const OrtEpApi *ep_api;
 /* What happened, for the client: counted by name. */
 void note(const char *what);
 
+/* An error if the client wants this to fail. */
+OrtStatus *fail_at(const char *what);
+
 /* The parts of a factory that all three have. */
 typedef struct factory {
     OrtEpFactory base;

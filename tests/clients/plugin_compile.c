@@ -49,6 +49,7 @@ static OrtStatusPtr get_capability(OrtEp *self, const OrtGraph *graph,
     (void)self;
     size_t count;
     const OrtNode *nodes[64], *taken[64];
+    TRY(fail_at("GetCapability"));
     TRY(ort->Graph_GetNumNodes(graph, &count));
     if (count > 64) return NULL;
     TRY(ort->Graph_GetNodes(graph, nodes, count));
@@ -117,6 +118,7 @@ static OrtStatus *compute(OrtNodeComputeInfo *self, void *state, OrtKernelContex
     const part *p = (const part *)self;
     (void)state;
     note("Compute");
+    TRY(fail_at("Compute"));
     const OrtValue *x;
     OrtValue *y;
     int64_t dims[8];
@@ -142,6 +144,7 @@ static OrtStatus *compute(OrtNodeComputeInfo *self, void *state, OrtKernelContex
 
 static OrtStatus *create_state(OrtNodeComputeInfo *self, OrtNodeComputeContext *context,
                                void **state) {
+    TRY(fail_at("CreateState"));
     note(ep_api->NodeComputeContext_NodeName(context)[0] ? "CreateState" : "state without a name");
     *state = self;
     return NULL;
@@ -180,6 +183,7 @@ static OrtStatusPtr compile(OrtEp *self, const OrtGraph **graphs, const OrtNode 
                             size_t count, OrtNodeComputeInfo **infos, OrtNode **contexts) {
     (void)self, (void)contexts;
     note("Compile");
+    TRY(fail_at("Compile"));
     for (size_t i = 0; i < count; i++) {
         part *p = calloc(1, sizeof *p);
         p->base = (OrtNodeComputeInfo){.ort_version_supported = 24,
@@ -212,7 +216,7 @@ static const char *get_name(const OrtEp *self) {
 static OrtStatusPtr on_run_start(OrtEp *self, const OrtRunOptions *options) {
     (void)self, (void)options;
     note("OnRunStart");
-    return NULL;
+    return fail_at("OnRunStart");
 }
 
 static OrtStatusPtr on_run_end(OrtEp *self, const OrtRunOptions *options, bool sync) {
@@ -228,6 +232,7 @@ static OrtStatusPtr create_ep(OrtEpFactory *self, const OrtHardwareDevice *const
     (void)devices, (void)logger;
     char text[32];
     size_t size = sizeof text;
+    TRY(fail_at("CreateEp"));
     note(count == 1 && strcmp(ort->GetKeyValue(metadata[0], "kind"), "TestCompiling") == 0
              ? "CreateEp with metadata"
              : "CreateEp without metadata");

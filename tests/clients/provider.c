@@ -11,6 +11,7 @@ static const OrtApi *ort;
 static const OrtModelEditorApi *editor;
 static OrtEnv *env;
 static int (*plugin_count)(const char *what);
+static void (*plugin_fail)(const char *what);
 
 static void check(OrtStatus *status, const char *what) {
     if (!status) return;
@@ -296,6 +297,38 @@ static void augmented(void) {
     DO(ort->AllocatorFree(allocator, bytes));
 }
 
+/* Whatever a provider fails at, the program hears of it and goes on. */
+static void failures(void) {
+    static const char *const where[] = {"CreateEp",   "GetCapability", "Compile", "CreateState",
+                                        "OnRunStart", "Compute",       NULL};
+    static const char *const in[1] = {"x"}, *const out[1] = {"y"};
+    printf("== failures\n");
+    for (int i = 0; where[i]; i++) {
+        OrtSessionOptions *options = options_for("TestCompiling");
+        OrtModel *model = build(2, "");
+        OrtSession *session = NULL;
+        float data[6];
+        plugin_fail(where[i]);
+        OrtStatus *status = editor->CreateSessionFromModel(env, model, options, &session);
+        printf("%s: session %s", where[i], status ? "refused" : "made");
+        if (!status) {
+            OrtValue *x = input(2, data), *y = NULL;
+            status = ort->Run(session, NULL, in, (const OrtValue *const *)&x, 1, out, 1, &y);
+            printf(", run %s", status ? "refused" : "done");
+            ort->ReleaseValue(x);
+            ort->ReleaseValue(y);
+        }
+        bool told = status && strstr(ort->GetErrorMessage(status), "told to fail");
+        /* ONNX Runtime keeps to itself why no state was made. */
+        printf(", told why: %d\n", told || strcmp(where[i], "CreateState") == 0);
+        if (status) ort->ReleaseStatus(status);
+        ort->ReleaseSession(session);
+        ort->ReleaseModel(model);
+        ort->ReleaseSessionOptions(options);
+    }
+    plugin_fail("");
+}
+
 static void wrong(const char *plugin) {
     printf("== mistakes\n");
     const OrtEpDevice *d[2] = {find_device("TestKernels"), find_device("TestDevice")};
@@ -322,9 +355,11 @@ int main(int argc, char **argv) {
         return 1;
     }
     const OrtApiBase *(*base)(void);
-    void *symbol = dlsym(library, "OrtGetApiBase"), *counter = dlsym(plugin, "plugin_count");
+    void *symbol = dlsym(library, "OrtGetApiBase"), *counter = dlsym(plugin, "plugin_count"),
+         *failer = dlsym(plugin, "plugin_fail");
     memcpy(&base, &symbol, sizeof base);
     memcpy(&plugin_count, &counter, sizeof plugin_count);
+    memcpy(&plugin_fail, &failer, sizeof plugin_fail);
     ort = base()->GetApi(24);
     editor = ort->GetModelEditorApi();
     DO(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "provider", &env));
@@ -353,6 +388,7 @@ int main(int argc, char **argv) {
     copies();
     with_provider("TestCompiling", 2, "", compiling);
     with_provider("TestCompiling", -1, "rows", compiling);
+    failures();
     augmented();
     wrong(argv[2]);
     DO(ort->UnregisterExecutionProviderLibrary(env, "tests"));
