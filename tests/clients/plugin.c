@@ -151,35 +151,6 @@ OrtStatus *count_of(const OrtValue *value, size_t *count, int64_t *dims, size_t 
     return status;
 }
 
-static OrtStatus *add_kernel(OrtKernelRegistry *registry, const char *ep, const char *op, int first,
-                             int last, OrtKernelCreateFunc create) {
-    OrtKernelDefBuilder *b;
-    OrtKernelDef *def = NULL;
-    const OrtDataType *floats;
-    TRY(ep_api->CreateKernelDefBuilder(&b));
-    OrtStatus *status = ep_api->GetTensorDataType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &floats);
-    if (!status) status = ep_api->KernelDefBuilder_SetOperatorType(b, op);
-    if (!status) status = ep_api->KernelDefBuilder_SetDomain(b, "");
-    if (!status) status = ep_api->KernelDefBuilder_SetSinceVersion(b, first, last);
-    if (!status) status = ep_api->KernelDefBuilder_SetExecutionProvider(b, ep);
-    if (!status) status = ep_api->KernelDefBuilder_AddTypeConstraint(b, "T", &floats, 1);
-    if (!status) status = ep_api->KernelDefBuilder_Build(b, &def);
-    if (!status) status = ep_api->KernelRegistry_AddKernel(registry, def, create, (void *)ep);
-    ep_api->ReleaseKernelDef(def);
-    ep_api->ReleaseKernelDefBuilder(b);
-    return status;
-}
-
-OrtStatus *new_registry(const char *ep, OrtKernelCreateFunc create, OrtKernelRegistry **out) {
-    TRY(ep_api->CreateKernelRegistry(out));
-    TRY(add_kernel(*out, ep, "Mul", 7, 12, create));
-    TRY(add_kernel(*out, ep, "Mul", 13, 13, create));
-    TRY(add_kernel(*out, ep, "Mul", 14, 14, create));
-    TRY(add_kernel(*out, ep, "Add", 7, 12, create));
-    TRY(add_kernel(*out, ep, "Add", 13, 13, create));
-    return add_kernel(*out, ep, "Add", 14, 14, create);
-}
-
 /* ---- What a plug-in exports ---- */
 
 static factory factories[3];

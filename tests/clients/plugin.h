@@ -24,7 +24,8 @@ OrtStatus *fail_at(const char *what);
 typedef struct factory {
     OrtEpFactory base;
     const char *name;
-    OrtMemoryInfo *memory; /* NULL: the host's */
+    OrtMemoryInfo *memory;      /* NULL: the host's */
+    OrtKernelCreateFunc create; /* of its kernels; NULL: it compiles */
 } factory;
 
 void factory_init(factory *f, const char *name);
@@ -38,7 +39,7 @@ void device_init(factory *f);    /* plugin_device.c */
 /* Dense floats of a tensor: their number. */
 OrtStatus *count_of(const OrtValue *value, size_t *count, int64_t *dims, size_t *rank);
 
-/* A registry with one kernel for Add and Mul of floats in all versions. */
-OrtStatus *new_registry(const char *ep, OrtKernelCreateFunc create, OrtKernelRegistry **out);
+/* Makes it one of providers with a registry that has Add and Mul of floats (plugin_registry.c). */
+void registry_init(factory *f, OrtKernelCreateFunc create);
 
 #endif

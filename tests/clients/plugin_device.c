@@ -170,32 +170,10 @@ static bool has_streams(const OrtEpFactory *self) {
 
 /* ---- Kernels ---- */
 
-typedef struct provider {
-    OrtEp base;
-    const char *name;
-    OrtKernelRegistry *registry;
-} provider;
-
 typedef struct kernel {
     OrtKernelImpl base;
     bool mul;
 } kernel;
-
-static OrtStatusPtr get_capability(OrtEp *self, const OrtGraph *graph,
-                                   OrtEpGraphSupportInfo *support) {
-    (void)self;
-    size_t count;
-    const OrtNode *nodes[64];
-    TRY(ort->Graph_GetNumNodes(graph, &count));
-    if (count > 64) return NULL;
-    TRY(ort->Graph_GetNodes(graph, nodes, count));
-    for (size_t i = 0; i < count; i++) {
-        const OrtKernelDef *def = NULL;
-        TRY(ep_api->EpGraphSupportInfo_LookUpKernel(support, nodes[i], &def));
-        if (def) TRY(ep_api->EpGraphSupportInfo_AddSingleNode(support, nodes[i]));
-    }
-    return NULL;
-}
 
 static OrtStatusPtr compute(OrtKernelImpl *self, OrtKernelContext *context) {
     const kernel *k = (const kernel *)self;
@@ -240,45 +218,9 @@ static OrtStatus *create_kernel(void *state, const OrtKernelInfo *info, OrtKerne
     return NULL;
 }
 
-/* ---- The provider ---- */
-
-static const char *get_name(const OrtEp *self) {
-    return ((const provider *)self)->name;
-}
-
-static OrtStatusPtr get_registry(OrtEp *self, const OrtKernelRegistry **out) {
-    provider *p = (provider *)self;
-    if (!p->registry) TRY(new_registry(p->name, create_kernel, &p->registry));
-    *out = p->registry;
-    return NULL;
-}
-
-static void release_ep(OrtEpFactory *self, OrtEp *ep) {
-    (void)self;
-    note("ReleaseEp");
-    ep_api->ReleaseKernelRegistry(((provider *)ep)->registry);
-    free(ep);
-}
-
-static OrtStatusPtr create_ep(OrtEpFactory *self, const OrtHardwareDevice *const *devices,
-                              const OrtKeyValuePairs *const *metadata, size_t count,
-                              const OrtSessionOptions *options, const OrtLogger *logger,
-                              OrtEp **out) {
-    (void)devices, (void)metadata, (void)count, (void)options, (void)logger;
-    provider *p = calloc(1, sizeof *p);
-    p->name = ((factory *)self)->name;
-    p->base = (OrtEp){.ort_version_supported = 24,
-                      .GetName = get_name,
-                      .GetCapability = get_capability,
-                      .GetKernelRegistry = get_registry};
-    *out = &p->base;
-    return NULL;
-}
-
 void device_init(factory *f) {
     factory_init(f, "TestDevice");
-    f->base.CreateEp = create_ep;
-    f->base.ReleaseEp = release_ep;
+    registry_init(f, create_kernel);
     f->base.CreateAllocator = create_allocator;
     f->base.ReleaseAllocator = release_allocator;
     f->base.CreateDataTransfer = create_transfer;
