@@ -308,3 +308,17 @@ OrtStatus *ort_host_run_end(const ort_host *host, const OrtRunOptions *options) 
     }
     return NULL;
 }
+
+/* Settings that change while a session lives: every provider that takes such gets all of them. */
+OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
+                                     const char *const *values, size_t kv_len) {
+    NEED(sess);
+    if (kv_len) NEED(keys);
+    if (kv_len) NEED(values);
+    for (size_t i = 0; sess->host && i < sess->host->provider_count; i++) {
+        OrtEp *ep = sess->host->providers[i]->ep;
+        if (ORT_EP_HAS(ep, SetDynamicOptions, 23))
+            ORT_TRY(ep->SetDynamicOptions(ep, keys, values, kv_len));
+    }
+    return NULL;
+}

@@ -475,14 +475,6 @@ OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
     return ort_fill_all(session->output_count, &ort_cpu_memory, outputs_memory_info, num_outputs);
 }
 
-OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
-                                     const char *const *values, size_t kv_len) {
-    NEED(sess);
-    if (kv_len) NEED(keys);
-    if (kv_len) NEED(values);
-    return NULL;
-}
-
 /* ---- Profiling ---- */
 
 OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocator, char **out) {
