@@ -70,7 +70,7 @@ if(CMOCKA AND CMOCKA_INCLUDE)
     target_compile_definitions(${program} PRIVATE SINTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                SINTER_SHARED_DIR="${SHARED}")
     set(labels unit)
-    if(program MATCHES "threadpool|work_stealing|concurren|thread|mapping|server_pair")
+    if(program MATCHES "threadpool|work_stealing|provider|concurren|thread|mapping|server_pair")
       list(APPEND labels threads)
     endif()
     sinter_test_program(${program} ${labels})
@@ -78,6 +78,10 @@ if(CMOCKA AND CMOCKA_INCLUDE)
       foreach(function malloc calloc realloc aligned_alloc strdup strndup free)
         target_link_options(${program} PRIVATE -Wl,--wrap=${function})
       endforeach()
+    endif()
+    if(program STREQUAL test_provider)
+      target_compile_definitions(${program} PRIVATE GUARDED="$<TARGET_FILE:guarded>")
+      add_dependencies(${program} guarded)
     endif()
     if(program STREQUAL test_cpu_compressed)
       target_link_options(${program} PRIVATE -Wl,--wrap=sni_costs_get)
@@ -172,6 +176,19 @@ endif()
 sinter_test(attack.operators attack ${TESTS}/ops/attack.py --every ${ATTACK_EVERY}
             ${PROJECT_BINARY_DIR}/attack $<TARGET_FILE:run_ops> ${OPS_CASES})
 
+# ---- Providers ----
+
+add_library(guarded MODULE ${TESTS}/provider/guarded.c)
+target_link_libraries(guarded PRIVATE sinter_shared Threads::Threads)
+add_library(threshold MODULE examples/provider/threshold.c)
+target_include_directories(threshold PRIVATE include)
+target_link_libraries(threshold PRIVATE m)
+foreach(library guarded threshold)
+  set_target_properties(${library} PROPERTIES C_VISIBILITY_PRESET hidden)
+  sinter_test_program(${library} ops unit conformance)
+endforeach()
+sinter_test(ops.provider ops run_ops --provider guarded $<TARGET_FILE:guarded> ${TESTS}/ops)
+
 # ---- What the program runs ----
 
 if(TARGET sinter_cli)
@@ -183,6 +200,10 @@ if(TARGET sinter_cli)
   sinter_test(conformance.debian conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} debian)
   sinter_test(conformance.onnx conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} ${SHARED})
   sinter_needs(conformance.debian onnx)
+  sinter_test(provider "cli;unit" ${TESTS}/provider/test_provider.py ${PROGRAM}
+              $<TARGET_FILE:guarded> $<TARGET_FILE:threshold> $<TARGET_FILE:run_ops>)
+  sinter_test(conformance.provider conformance ${TESTS}/onnx/conformance.sh ${PROGRAM} ${SHARED}
+              --provider-library $<TARGET_FILE:guarded> --provider guarded,sinter.min_nodes=1)
   sinter_test(conformance.levels levels ${TESTS}/onnx/levels.sh ${PROGRAM} ${SHARED})
   foreach(suite conformance-history:history contrib-cases:contrib models:models)
     string(REPLACE ":" ";" pair ${suite})
@@ -231,7 +252,7 @@ sinter_test(clients.ort_robust "clients;unit;threads" ${TESTS}/clients/ort.sh ro
 if(SINTER_SANITIZE)
   set_property(TEST clients.ort_robust APPEND PROPERTY ENVIRONMENT SINTER_TEST_SANITIZED=1)
 else()
-  foreach(client c cxx node provider)
+  foreach(client c letter cxx node provider)
     sinter_test(clients.ort_${client} clients ${TESTS}/clients/ort.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()

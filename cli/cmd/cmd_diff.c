@@ -114,14 +114,16 @@ static const made *find(const trace *t, const char *name, size_t hint) {
     return NULL;
 }
 
-static int run_level(const settings *s, int level, const sn_model *model, const cli_inputs *inputs,
-                     trace *t) {
+/* `alone`: without the providers that are given. */
+static int run_level(const settings *s, int level, bool alone, const sn_model *model,
+                     const cli_inputs *inputs, trace *t) {
     cli_model_args with = s->model;
     sn_session *session = NULL;
     sn_run_options options;
     cli_inputs outputs = {0};
     sn_error err = {0};
     with.optimize = level;
+    if (alone) with.providers.count = 0;
     int code = cli_open_session(&with, model, &session);
     if (code != CLI_OK) return code;
     sn_run_options_init(&options, sizeof options);
@@ -261,9 +263,9 @@ static int diff(const settings *s, sn_model *model) {
         code = cli_complain_error("diff", &err,
                                   status == SN_INVALID_ARGUMENT ? CLI_USAGE : CLI_UNREADABLE);
     for (int i = 0; i < (s->against ? 1 : 2) && code == CLI_OK; i++)
-        code = run_level(s, s->levels[i], model, &inputs, &traces[i]);
+        code = run_level(s, s->levels[i], i == 0, model, &inputs, &traces[i]);
     if (s->against && s->levels[0] > 0 && code == CLI_OK)
-        code = run_level(s, 0, model, &inputs, &plain);
+        code = run_level(s, 0, true, model, &inputs, &plain);
     if (s->against && code == CLI_OK)
         code = run_against(s, model, &inputs, s->levels[0] > 0 ? &plain : &traces[0], &traces[1]);
     if (code == CLI_OK) code = report(s, &traces[0], &traces[1]);

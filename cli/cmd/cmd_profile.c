@@ -2,6 +2,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/formats/file.h"
 #include "cli/cmd/inputs.h"
+#include "cli/cmd/providers.h"
 #include "cli/report/profile.h"
 #include "cli/report/progress.h"
 
@@ -82,12 +83,14 @@ static sn_status write_file(const cli_profile *p, const char *path,
     return status;
 }
 
-static sn_status show(const settings *s, const cli_profile *p, sn_error *err) {
+static sn_status show(const settings *s, const cli_profile *p, const sn_session *session,
+                      sn_error *err) {
     cli_text out = {0};
     if (s->how.json)
         cli_profile_json(p, &out);
     else
         cli_profile_text(p, (size_t)s->top, &out);
+    if (!s->how.json) cli_add_providers(&out, session);
     cli_text_print(&out);
     cli_text_free(&out);
     sn_status status = write_file(p, s->trace, cli_profile_trace, err);
@@ -109,7 +112,7 @@ static int profile_model(const settings *s, sn_model **model, sn_session **sessi
         status = sn_machine_measure(s->model.threads, &profile.machine, &err);
     }
     if (status == SN_OK) status = measure(s, *session, &inputs, &outputs, &profile, &err);
-    if (status == SN_OK) status = show(s, &profile, &err);
+    if (status == SN_OK) status = show(s, &profile, *session, &err);
     if (status == SN_OK)
         code = CLI_OK;
     else

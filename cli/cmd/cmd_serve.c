@@ -85,6 +85,7 @@ static bool take_switch(int id, srv_options *o) {
 
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     srv_options *o = ctx;
+    co_providers checked = {0};
     int64_t number;
     switch (id) {
     case CLI_ARG_OPERAND:
@@ -106,6 +107,12 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return true;
     case OPT_MODEL:
         return take_item(value, o->models, &o->model_count);
+    case OPT_PROVIDER:
+        if (cli_provider_take(&checked, args, id, value) <= 0) return false;
+        co_providers_free(&checked); /* each model reads it again */
+        return take_item(value, o->providers, &o->provider_count);
+    case OPT_PROVIDER_LIBRARY:
+        return cli_provider_take(&checked, args, id, value) > 0;
     case OPT_AUTH:
         return take_item(value, o->auth, &o->auth_count);
     case OPT_POLL:

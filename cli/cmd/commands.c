@@ -17,6 +17,14 @@
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTIONS_PROVIDER                                                       \
+    {OPT_PROVIDER, 0, "provider", "NAME[:N]",                                  \
+     "run what it can on a provider's device N; may be repeated"},             \
+    {                                                                          \
+        OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider" \
+    }
+#define OPTION_STRICT \
+    { OPT_STRICT, 0, "strict", NULL, "refuse what the specification forbids instead of warning" }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -44,6 +52,7 @@ static const cli_option test_options[] = {
     OPTION_THREADS("1; 0: all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTIONS_PROVIDER,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -81,6 +90,8 @@ static const cli_option run_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -108,6 +119,8 @@ static const cli_option inspect_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -134,6 +147,8 @@ static const cli_option bench_options[] = {
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -163,6 +178,8 @@ static const cli_option profile_options[] = {
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -250,6 +267,7 @@ static const cli_option diff_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_PROVIDER,
     END_OF_OPTIONS,
 };
 
@@ -257,7 +275,9 @@ static const char diff_notes[] =
     "Runs the model twice on the same inputs and compares every value that both runs make under\n"
     "the same name, in the order of the first run: the first one that differs is where to look.\n"
     "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
-    "the number of float32 values between two. Exit code 1: something differs.\n"
+    "the number of float32 values between two. Exit code 1: something differs. With --provider "
+    "the\n"
+    "first run is on the CPU alone.\n"
     "\n"
     "With --against the second run is that of another library with ONNX Runtime's interface, such "
     "as\n"
@@ -269,6 +289,7 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -280,6 +301,15 @@ static const char reduce_notes[] =
     "128 and the signal's number; the timeout is signal 14. Such as:\n"
     "\n"
     "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
+
+static const cli_option devices_options[] = {
+    OPTIONS_PROVIDER,
+    END_OF_OPTIONS,
+};
+
+static const char devices_notes[] =
+    "Lists the CPU and the devices of every provider: those of --provider-library, of folders in\n"
+    "SINTER_PROVIDER_PATH and of the installation. A device that cannot be used says why.";
 
 #define OPTIONS_COMPRESS                                                                        \
     {OPT_DATA, 0, "data", "DIR", "samples to calibrate and measure with"},                      \
@@ -357,6 +387,7 @@ static const cli_option serve_options[] = {
     {OPT_METRICS, 0, "metrics", "PORT", "port of /metrics (default: 8002; off: none)"},
     {OPT_HOST, 0, "host", "ADDRESS", "numeric address to listen on (default: 127.0.0.1)"},
     {OPT_MODEL, 0, "model", "NAME", "load only this model at the start; may be repeated"},
+    OPTIONS_PROVIDER,
     {OPT_EXPLICIT, 0, "explicit", NULL, "load nothing but what --model or a request names"},
     {OPT_POLL, 0, "poll", "S",
      "look at the folder again every S seconds (default: on SIGHUP only)"},
@@ -448,6 +479,8 @@ const cli_command cli_commands[] = {
      prune_notes, cli_cmd_prune},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
+    {"devices", "List what models can run on.", "", devices_options, devices_notes,
+     cli_cmd_devices},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
     {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,

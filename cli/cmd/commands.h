@@ -14,6 +14,9 @@ enum {
     OPT_OPTIMIZE,
     OPT_DISABLE_RULE,
     OPT_OP_LIBRARY,
+    OPT_PROVIDER,
+    OPT_PROVIDER_LIBRARY,
+    OPT_STRICT,
     OPT_VERBOSE,
     OPT_RTOL,
     OPT_ATOL,
@@ -111,6 +114,7 @@ int cli_cmd_run(cli_args *args);
 int cli_cmd_inspect(cli_args *args);
 int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
+int cli_cmd_devices(cli_args *args);
 int cli_cmd_ops(cli_args *args);
 int cli_cmd_compile(cli_args *args);
 int cli_cmd_optimize(cli_args *args);

@@ -23,7 +23,8 @@ typedef struct cli_model_args {
     uint64_t cache_limit;   /* bytes; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
-    const char **files; /* values of -i */
+    co_providers providers; /* values of --provider */
+    const char **files;     /* values of -i */
     size_t file_count;
     cli_shape_arg *shapes;
     size_t shape_count;
@@ -32,6 +33,7 @@ typedef struct cli_model_args {
     bool random;
     bool portable; /* sn_session_options.portable */
     bool convert;
+    bool strict;   /* sn_load_options.strict */
     sn_log_fn log; /* gets the session's lines; NULL: nobody */
     uint64_t seed;
     cli_image_options image;
@@ -60,6 +62,8 @@ int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *val
 
 /* Load the model; prepare it. They complain and return an exit code on failure, else CLI_OK. */
 int cli_open_model(const cli_model_args *m, sn_model **model);
+/* Writes a model's warnings to stderr; cli_open_session() does it, too. */
+void cli_show_warnings(const sn_model *model);
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session);
 
 /* Values for the model's inputs, with borrowed names. */

@@ -1,6 +1,7 @@
 /* model_args.c - the options that name a model and its inputs. */
 #include "cli/cmd/commands.h"
 #include "cli/cmd/inputs.h"
+#include "cli/formats/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ void cli_model_args_free(cli_model_args *m) {
     free(m->files);
     free(m->shapes);
     free(m->symbols);
+    co_providers_free(&m->providers);
     *m = (cli_model_args){0};
 }
 
@@ -46,6 +48,27 @@ int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, 
         return 1;
     }
     return 0;
+}
+
+static bool load_provider(const char *value, sn_error *err) {
+    char *path = strchr(value, '/') ? cli_strdup(value) : cli_path_join(".", value);
+    sn_status status = sn_provider_load(path, NULL, err);
+    free(path);
+    return status == SN_OK;
+}
+
+int cli_provider_take(co_providers *p, cli_args *args, int id, const char *value) {
+    sn_error err = {0};
+    if (id == OPT_PROVIDER) {
+        const char *wrong = co_provider_add(p, value);
+        if (!wrong) return 1;
+        cli_complain("%s: --provider %s: %s", args->command->name, value, wrong);
+        return -1;
+    }
+    if (id != OPT_PROVIDER_LIBRARY) return 0;
+    if (load_provider(value, &err)) return 1;
+    cli_complain_error("--provider-library", &err, CLI_UNREADABLE);
+    return -1;
 }
 
 static bool wrong_value(const cli_args *args, const char *wanted, const char *value) {
@@ -132,6 +155,7 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
     int64_t number = 0;
     bool ok = true;
     int taken = cli_session_arg_take(&m->threads, &m->optimize, &m->disabled, args, id, value);
+    if (!taken) taken = cli_provider_take(&m->providers, args, id, value);
     if (taken) return taken;
     switch (id) {
     case CLI_ARG_OPERAND:
@@ -168,6 +192,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
         break;
     case OPT_CONVERT:
         m->convert = true;
+        break;
+    case OPT_STRICT:
+        m->strict = true;
         break;
     case OPT_SEED:
         ok = cli_args_int(args, value, 0, INT64_MAX, &number);

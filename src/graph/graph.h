@@ -249,6 +249,9 @@ sn_status sni_graph_new(sni_store *store, sni_symbols *symbols, sni_graph *paren
 /* A new value; the name is copied into the store unless `name.n` is 0. */
 sn_status sni_graph_add_value(sni_graph *g, sni_str name, sni_value **out, sn_error *err);
 
+/* Lets a value of a constant hold another one. */
+sn_status sni_graph_set_const(sni_graph *g, sni_value *v, sni_const *c, sn_error *err);
+
 /* A value that holds a constant. */
 sn_status sni_graph_add_const(sni_graph *g, sni_str name, sni_const *c, sni_value **out,
                               sn_error *err);

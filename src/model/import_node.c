@@ -134,15 +134,13 @@ static sn_status define_constant(sni_importer *imp, sni_scope *scope, const sni_
     sni_attr *attrs;
     int32_t n_attrs;
     sni_const *c;
-    sni_value *value;
     if (v->n_in || v->n_out > 1)
         return sni_fail(imp->err, SN_INVALID_MODEL, "a Constant has %zu inputs and %zu outputs",
                         v->n_in, v->n_out);
     SN_TRY(read_attrs(imp, scope, NULL, v, &attrs, &n_attrs));
     SN_TRY(sni_import_constant(imp, attrs, n_attrs, &c));
     SN_TRY(sni_scope_check_shadow(imp, scope, name));
-    SN_TRY(sni_scope_new_const(imp, scope, name, c, &value));
-    return sni_scope_bind(imp, scope, name, value->id, order);
+    return sni_scope_define_const(imp, scope, name, c, order);
 }
 
 static sn_status define_outputs(sni_importer *imp, sni_scope *scope, const sni_node_view *v,

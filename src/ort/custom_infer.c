@@ -1,5 +1,6 @@
 /* custom_infer.c - shape inference of custom operators, and attributes as objects. */
 #include "ort/graph.h"
+#include "ort/guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -237,9 +238,9 @@ OrtStatusPtr ort_ShapeInferContext_SetOutputTypeShape(const OrtShapeInferContext
     NEED(info);
     sn_error err;
     int rank = info->has_shape ? info->rank : -1;
-    if (sn_operators_api()->infer_output(context->call, index, ort_dtype_in(info->type), rank,
-                                         info->dims, (const char *const *)info->symbols,
-                                         &err) != SN_OK)
+    /* The element type stays what the operator declares. */
+    if (sn_operators_api()->infer_output(context->call, index, SN_UNDEFINED, rank, info->dims,
+                                         (const char *const *)info->symbols, &err) != SN_OK)
         return ort_fail_sn(&err);
     return NULL;
 }
@@ -272,18 +273,90 @@ static sn_status set_types(const OrtCustomOp *op, sn_op_infer *call, sn_error *e
     return SN_OK;
 }
 
+static bool is_variadic(const OrtCustomOp *op, bool input) {
+    size_t n = input ? op->GetInputTypeCount(op) : op->GetOutputTypeCount(op);
+    if (op->version < 14 || n == 0) return false;
+    OrtCustomOpInputOutputCharacteristic (*get)(const OrtCustomOp *, size_t) =
+        input ? op->GetInputCharacteristic : op->GetOutputCharacteristic;
+    return get && get(op, n - 1) == INPUT_OUTPUT_VARIADIC;
+}
+
+/* Refuses fewer values than a variadic port takes. */
+static OrtStatus *check_arity(const OrtCustomOp *op, const sn_op_node *node, bool input) {
+    const sn_op_api *api = sn_operators_api();
+    int (*get)(const OrtCustomOp *) =
+        input ? op->GetVariadicInputMinArity : op->GetVariadicOutputMinArity;
+    if (!is_variadic(op, input) || !get) return NULL;
+    size_t formals = input ? op->GetInputTypeCount(op) : op->GetOutputTypeCount(op);
+    size_t count = input ? api->node_input_count(node) : api->node_output_count(node);
+    long long least = (long long)formals - 1 + get(op);
+    if ((long long)count >= least) return NULL;
+    return ort_fail(ORT_INVALID_GRAPH,
+                    "Error Node(%s) with schema(%s::%s:%lld) has %s size %zu not in range "
+                    "[min=%lld, max=%d]",
+                    api->node_name(node), api->node_domain(node), api->node_type(node),
+                    (long long)api->node_version(node), input ? "input" : "output", count, least,
+                    INT32_MAX);
+}
+
+/* Refuses values of different types where a variadic input wants them alike. */
+static OrtStatus *check_alike(const OrtCustomOp *op, const sn_op_node *node) {
+    const sn_op_api *api = sn_operators_api();
+    if (!is_variadic(op, true) || !op->GetVariadicInputHomogeneity ||
+        !op->GetVariadicInputHomogeneity(op))
+        return NULL;
+    size_t first = op->GetInputTypeCount(op) - 1;
+    sn_dtype type = SN_UNDEFINED;
+    for (size_t i = first; i < api->node_input_count(node); i++) {
+        sn_value_info info;
+        if (!api->node_input(node, i, &info) || !info.dtype) continue;
+        if (type && info.dtype != type)
+            return ort_fail(ORT_FAIL,
+                            "Type Error: Type parameter (Input%zu) of Optype (%s) bound to "
+                            "different types (tensor(%s) and tensor(%s)) in node (%s)",
+                            first, api->node_type(node), sn_dtype_name(type),
+                            sn_dtype_name(info.dtype), api->node_name(node));
+        type = info.dtype;
+    }
+    return NULL;
+}
+
+static sn_status check_node(const OrtCustomOp *op, const sn_op_node *node, sn_error *err) {
+    OrtStatus *status = check_arity(op, node, true);
+    if (!status) status = check_arity(op, node, false);
+    if (!status) status = check_alike(op, node);
+    return ort_to_sn(status, err);
+}
+
+/* One call of a function that infers shapes. */
+typedef struct inferring {
+    const OrtCustomOp *op;
+    OrtShapeInferContext *context;
+    OrtStatus *status;
+} inferring;
+
+static void infer_guarded(void *arg) {
+    inferring *i = arg;
+    i->status = i->op->InferOutputShapeFn(i->op, i->context);
+}
+
 sn_status ort_custom_infer(void *ctx, sn_op_infer *call, sn_error *err) {
     const ort_custom *c = ctx;
     const sn_op_api *api = sn_operators_api();
     const OrtCustomOp *op = ort_custom_choose(c, api->infer_node(call));
     if (!op) return SN_OK; /* told when the kernel is made, with all types known */
-    sn_status status = set_types(op, call, err);
+    sn_status status = check_node(op, api->infer_node(call), err);
+    if (status == SN_OK) status = set_types(op, call, err);
     if (status != SN_OK || op->version < 17 || !op->InferOutputShapeFn) return status;
     OrtShapeInferContext context = {.call = call};
     context.input_count = api->node_input_count(api->infer_node(call));
     context.inputs = calloc(context.input_count + 1, sizeof *context.inputs);
     if (!context.inputs) return ort_to_sn(ort_fail_memory(), err);
-    status = ort_to_sn(op->InferOutputShapeFn(op, &context), err);
+    inferring asked = {.op = op, .context = &context};
+    if (!ort_guarded(infer_guarded, &asked))
+        asked.status = ort_fail(ORT_RUNTIME_EXCEPTION,
+                                "the shape inference of '%s' threw an exception", op->GetName(op));
+    status = ort_to_sn(asked.status, err);
     for (size_t i = 0; i < context.input_count; i++) ort_shape_clear(&context.inputs[i]);
     for (size_t i = 0; i < context.attr_count; i++) ort_ReleaseOpAttr(context.attrs[i]);
     free(context.inputs);

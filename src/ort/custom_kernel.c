@@ -1,4 +1,5 @@
 /* custom_kernel.c - kernels of custom operators: making, running and destroying them. */
+#include "ort/guard.h"
 #include "ort/ort.h"
 
 #include <stdio.h>
@@ -49,13 +50,32 @@ typedef struct kernel {
     void *state; /* the operator's own */
 } kernel;
 
+/* One call of a function that makes a kernel. */
+typedef struct making {
+    const OrtCustomOp *op;
+    const OrtKernelInfo *info;
+    void *kernel;
+    OrtStatus *status;
+} making;
+
+static void make_guarded(void *arg) {
+    making *m = arg;
+    const OrtApi *api = ort_api_base.GetApi(ORT_API_VERSION);
+    if (m->op->version >= 16 && m->op->CreateKernelV2)
+        m->status = m->op->CreateKernelV2(m->op, api, m->info, &m->kernel);
+    else if (m->op->CreateKernel)
+        m->kernel = m->op->CreateKernel(m->op, api, m->info);
+    else
+        m->status = ort_fail(ORT_FAIL, "the custom operator has no CreateKernel function");
+}
+
 static OrtStatus *make(const OrtCustomOp *op, const OrtKernelInfo *info, void **out) {
-    if (op->version >= 16 && op->CreateKernelV2)
-        return op->CreateKernelV2(op, ort_api_base.GetApi(ORT_API_VERSION), info, out);
-    if (!op->CreateKernel)
-        return ort_fail(ORT_FAIL, "the custom operator has no CreateKernel function");
-    *out = op->CreateKernel(op, ort_api_base.GetApi(ORT_API_VERSION), info);
-    return NULL;
+    making m = {.op = op, .info = info};
+    if (!ort_guarded(make_guarded, &m))
+        return ort_fail(ORT_RUNTIME_EXCEPTION, "CreateKernel of '%s' threw an exception",
+                        op->GetName(op));
+    *out = m.kernel;
+    return m.status;
 }
 
 sn_status ort_custom_create(void *ctx, const sn_op_node *node, void **state, sn_error *err) {
@@ -84,17 +104,33 @@ void ort_custom_destroy(void *ctx, void *state) {
     free(k);
 }
 
+/* One call of a kernel. */
+typedef struct computing {
+    const kernel *kernel;
+    OrtKernelContext *context;
+    OrtStatus *status;
+} computing;
+
+static void compute_guarded(void *arg) {
+    computing *c = arg;
+    const OrtCustomOp *op = c->kernel->op;
+    if (op->version >= 16 && op->KernelComputeV2)
+        c->status = op->KernelComputeV2(c->kernel->state, c->context);
+    else if (op->KernelCompute)
+        op->KernelCompute(c->kernel->state, c->context);
+    else
+        c->status = ort_fail(ORT_FAIL, "the custom operator has no KernelCompute function");
+}
+
 sn_status ort_custom_run(void *ctx, void *state, sn_op_call *call, sn_error *err) {
     const ort_custom *c = ctx;
     const kernel *k = state;
     OrtKernelContext context = {.call = call, .logger = &c->logger};
-    if (k->op->version >= 16 && k->op->KernelComputeV2)
-        return ort_to_sn(k->op->KernelComputeV2(k->state, &context), err);
-    if (!k->op->KernelCompute)
-        return ort_to_sn(ort_fail(ORT_FAIL, "the custom operator has no KernelCompute function"),
-                         err);
-    k->op->KernelCompute(k->state, &context);
-    return SN_OK;
+    computing run = {.kernel = k, .context = &context};
+    if (!ort_guarded(compute_guarded, &run))
+        run.status = ort_fail(ORT_RUNTIME_EXCEPTION, "KernelCompute of '%s' threw an exception",
+                              k->op->GetName(k->op));
+    return ort_to_sn(run.status, err);
 }
 
 /* ---- What a kernel asks its context ---- */

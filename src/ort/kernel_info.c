@@ -155,7 +155,7 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_string(const OrtKernelInfo *info, c
     return NULL;
 }
 
-static OrtStatus *copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
     OrtValue *made = NULL;
     ORT_TRY(ort_CreateTensorAsOrtValue(allocator, sn_tensor_dims(from),
                                        (size_t)sn_tensor_rank(from),
@@ -190,7 +190,7 @@ OrtStatusPtr ort_KernelInfoGetAttribute_tensor(const OrtKernelInfo *info, const 
     const sn_value *v = a               ? ort_sn(ort_attr_tensor(a))
                         : info->ep_node ? NULL
                                         : sn_operators_api()->node_tensor(info->node, name);
-    return v ? copy_tensor(v, allocator, out) : no_attribute(name);
+    return v ? ort_copy_tensor(v, allocator, out) : no_attribute(name);
 }
 
 /* ---- The node ---- */

@@ -250,6 +250,12 @@ OrtStatus *ort_apply_policy(OrtSessionOptions *options);
 /* Holds a domain for the options; false when memory runs out. */
 bool ort_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
 
+/* A tensor of its own with the same contents. */
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out);
+
+/* Refuses entries of configurations that are empty or too long. */
+OrtStatus *ort_check_entry(const char *key, const char *value);
+
 struct OrtRunOptions {
     sn_cancel *cancel;
     char *tag;
@@ -332,6 +338,7 @@ struct OrtSession {
     size_t input_count;         /* that must be given; those with a default come after them */
     size_t initializer_count;   /* inputs with a default */
     size_t output_count;
+    int threads;          /* of one run; 0: all that there are */
     ort_maker *maker;     /* NULL: the engine's own threads */
     ort_profile *profile; /* NULL: none */
     uint64_t profile_start;
@@ -377,5 +384,7 @@ const char *ort_profile_close(ort_profile *profile);
 void ort_profile_free(ort_profile *profile);
 /* A clock that only goes forward. */
 uint64_t ort_now_ns(void);
+/* The time since 1970 of an earlier ort_now_ns(): what clients compare with their own clocks. */
+uint64_t ort_wall_clock(uint64_t at_ns);
 
 #endif

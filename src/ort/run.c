@@ -50,6 +50,9 @@ static OrtStatus *run_bindings(OrtSession *s, const OrtRunOptions *options, cons
     sn_status status = sn_session_run(s->session, &o, in, n_in, out, n_out, &err);
     if (profile) ort_profile_run(profile, "model_run", start, ort_now_ns());
     ort_profile_free(own);
+    if (status == SN_CANCELLED)
+        return ort_fail(ORT_FAIL, "Exiting due to terminate flag being set to true. %s",
+                        err.message);
     return status == SN_OK ? NULL : ort_fail_sn(&err);
 }
 
@@ -198,6 +201,9 @@ OrtStatusPtr ort_RunAsync(OrtSession *session, const OrtRunOptions *run_options,
                           RunAsyncCallbackFn run_async_callback, void *user_data) {
     NEED(session);
     NEED(run_async_callback);
+    if (session->threads == 1)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "intra op thread pool must have at least one thread for RunAsync");
     ORT_TRY(check_lists(input_len, input_names, input, output_names_len, output_names, output));
     job *j = job_new(input_names, input, input_len, output_names, output_names_len);
     if (!j) return ort_fail_memory();

@@ -28,7 +28,12 @@ static void load_clear(load *l) {
 static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     *l = (load){0};
     sn_load_options_init(&l->options, sizeof l->options);
+    l->options.allow_hard_links = true; /* as ONNX Runtime; the session's log warns */
     if (!o) return NULL;
+    const char *links = ort_pairs_get(&o->config, "sinter.allow_hard_links");
+    const char *strict = ort_pairs_get(&o->config, "sinter.strict");
+    l->options.allow_hard_links = !links || strcmp(links, "0") != 0;
+    l->options.strict = strict && strcmp(strict, "1") == 0;
     l->dimensions = calloc(o->dimension_count + 1, sizeof *l->dimensions);
     l->weights = calloc(o->weight_count + 1, sizeof *l->weights);
     l->files = calloc(o->file_count + 1, sizeof *l->files);
@@ -67,10 +72,16 @@ OrtStatus *ort_model_load(const OrtSession *s, const ort_source *source, const O
     if (!failed && s->host) failed = ort_host_operators(s->host, &operators);
     if (!failed) {
         l.options.operators = operators;
+        bool here = !source->path && !l.options.base_path;
+        if (here) l.options.base_path = "."; /* external data is in the working directory */
         sn_status status =
             source->path ? sn_model_load(source->path, &l.options, out, &err)
                          : sn_model_load_memory(source->bytes, source->size, &l.options, out, &err);
-        if (status != SN_OK) failed = ort_fail_sn(&err);
+        if (status != SN_OK && here && strstr(err.message, "escapes model directory"))
+            failed =
+                ort_fail(ORT_FAIL, "External data path escapes working directory: %s", err.message);
+        else if (status != SN_OK)
+            failed = ort_fail_sn(&err);
     }
     sn_operators_destroy(operators);
     load_clear(&l);
@@ -119,7 +130,10 @@ static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_ses
     out->log = log_line;
     out->log_ctx = s;
     if (!o) return NULL;
+    const char *affinities = ort_pairs_get(&o->config, "session.intra_op_thread_affinities");
+    if (affinities && !*affinities) return ort_fail(ORT_FAIL, "Affinity string must not be empty");
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
+    s->threads = out->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
     out->cache_folder = ort_pairs_get(&o->config, "sinter.cache_folder");
     return read_bytes(o, "sinter.cache_limit", &out->cache_limit);
@@ -313,6 +327,10 @@ OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_dat
     NEED(env);
     NEED(model_data);
     NEED(out);
+    if (model_data_length > INT32_MAX)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Model data size exceeds maximum supported size (2GB): %zu bytes",
+                        model_data_length);
     return ort_session_make(&(ort_source){.bytes = model_data, .size = model_data_length}, options,
                             out);
 }
@@ -488,6 +506,6 @@ OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocato
 OrtStatusPtr ort_SessionGetProfilingStartTimeNs(const OrtSession *session, uint64_t *out) {
     NEED(session);
     NEED(out);
-    *out = session->profile_start;
+    *out = ort_wall_clock(session->profile_start);
     return NULL;
 }

@@ -276,13 +276,24 @@ OrtStatusPtr ort_SessionOptionsSetLoadCancellationFlag(OrtSessionOptions *option
 
 /* ---- Settings by name: unknown ones are accepted ---- */
 
+OrtStatus *ort_check_entry(const char *key, const char *value) {
+    enum { MAX_KEY = 1024, MAX_VALUE = 8192 };
+    size_t n = strlen(key);
+    if (n == 0 || n > MAX_KEY)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Config key is empty or longer than maximum length %d", MAX_KEY);
+    if (strlen(value) > MAX_VALUE)
+        return ort_fail(ORT_INVALID_ARGUMENT, "Config value is longer than maximum length: %d",
+                        MAX_VALUE);
+    return NULL;
+}
+
 OrtStatusPtr ort_AddSessionConfigEntry(OrtSessionOptions *options, const char *config_key,
                                        const char *config_value) {
     NEED(options);
     NEED(config_key);
     NEED(config_value);
-    if (!*config_key)
-        return ort_fail(ORT_INVALID_ARGUMENT, "AddSessionConfigEntry: the key is empty");
+    ORT_TRY(ort_check_entry(config_key, config_value));
     return ort_pairs_set(&options->config, config_key, config_value) ? NULL : ort_fail_memory();
 }
 

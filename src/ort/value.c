@@ -400,21 +400,29 @@ OrtStatusPtr ort_GetValueCount(const OrtValue *value, size_t *out) {
     return NULL;
 }
 
-/* An element of a sequence, or a map's keys (0) or values (1): one more holder of it. */
+static bool holds_maps(const sn_value *v) {
+    const sn_value *first = sn_value_kind(v) == SN_KIND_SEQUENCE ? sn_sequence_at(v, 0) : NULL;
+    return first && sn_value_kind(first) == SN_KIND_MAP;
+}
+
+/* An element of a sequence, or a map's keys (0) or values (1). Tensors are copied: a sequence may
+ * hold memory of the caller's, which is free to change. */
 OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *allocator,
                           OrtValue **out) {
-    (void)allocator;
     NEED(value);
     NEED(out);
     size_t count = 0;
     ORT_TRY(ort_GetValueCount(value, &count));
     if (index < 0 || (size_t)index >= count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "GetValue: element %d of %zu", index, count);
+        return ort_fail(holds_maps(ort_sn(value)) ? ORT_RUNTIME_EXCEPTION : ORT_FAIL,
+                        "GetValue: element %d of %zu", index, count);
     const sn_value *v = ort_sn(value);
     const sn_value *element = sn_value_kind(v) == SN_KIND_SEQUENCE
                                   ? sn_sequence_at(v, (size_t)index)
                               : index == 0 ? sn_map_keys(v)
                                            : sn_map_values(v);
+    if (allocator && sn_value_kind(element) == SN_KIND_TENSOR)
+        return ort_copy_tensor(element, allocator, out);
     *out = ort_of_sn(sn_value_retain((sn_value *)element));
     return NULL;
 }
@@ -436,6 +444,9 @@ static OrtStatus *make_map(const OrtValue *const *in, size_t count, OrtValue **o
 }
 
 static OrtStatus *make_sequence(const OrtValue *const *in, size_t count, OrtValue **out) {
+    sn_kind kind = sn_value_kind(ort_sn(in[0]));
+    if (kind != SN_KIND_TENSOR && kind != SN_KIND_MAP)
+        return ort_fail(ORT_FAIL, "CreateValue: a sequence is of tensors or of maps");
     for (size_t i = 1; i < count; i++)
         if (sn_value_kind(ort_sn(in[i])) != sn_value_kind(ort_sn(in[0])) ||
             sn_tensor_dtype(ort_sn(in[i])) != sn_tensor_dtype(ort_sn(in[0])))

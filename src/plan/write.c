@@ -1,6 +1,8 @@
 /* write.c - a plan as text, for people and golden tests. */
 #include "plan/plan.h"
 
+#include "ops/sinter/part.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -49,8 +51,9 @@ static void print_ref(printer *p, const sni_plan *plan, sni_ref r) {
 static void print_step(printer *p, const sni_plan *plan, int32_t index) {
     const sni_step *s = &plan->steps[index];
     const sni_ref *in = sni_step_inputs(plan, s), *out = sni_step_outputs(plan, s);
-    print(p, "%4d %s%s%s%s '%.*s' (", index, s->node->op->name, s->impl ? " by " : "",
-          s->impl ? s->impl->name : "",
+    const sni_part_params *part = sni_is_part(s->node) ? s->node->params : NULL;
+    const char *who = part ? part->provider : s->impl ? s->impl->name : "";
+    print(p, "%4d %s%s%s%s '%.*s' (", index, s->node->op->name, *who ? " by " : "", who,
           s->dynamic ? " dynamic"
           : s->view  ? " view"
                      : "",
