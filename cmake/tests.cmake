@@ -252,7 +252,7 @@ sinter_test(clients.ort_robust "clients;unit;threads" ${TESTS}/clients/ort.sh ro
 if(SINTER_SANITIZE)
   set_property(TEST clients.ort_robust APPEND PROPERTY ENVIRONMENT SINTER_TEST_SANITIZED=1)
 else()
-  foreach(client c letter cxx node)
+  foreach(client c letter cxx node provider)
     sinter_test(clients.ort_${client} clients ${TESTS}/clients/ort.sh ${client}
                 ${PROJECT_BINARY_DIR})
   endforeach()

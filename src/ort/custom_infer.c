@@ -1,6 +1,6 @@
 /* custom_infer.c - shape inference of custom operators, and attributes as objects. */
+#include "ort/graph.h"
 #include "ort/guard.h"
-#include "ort/ort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct OrtShapeInferContext {
 /* ---- Attributes ---- */
 
 /* An attribute with a copy of `size` bytes as ReadOpAttr gives them; NULL when memory runs out. */
-static OrtOpAttr *new_attr(const char *name, OrtOpAttrType type, const void *data, size_t size) {
+OrtOpAttr *ort_attr_new(const char *name, OrtOpAttrType type, const void *data, size_t size) {
     OrtOpAttr *a = calloc(1, sizeof *a + size + 1);
     if (!a || !ort_replace_text(&a->name, name)) {
         free(a);
@@ -29,8 +29,26 @@ static OrtOpAttr *new_attr(const char *name, OrtOpAttrType type, const void *dat
     return a;
 }
 
+OrtValue *ort_attr_tensor(const OrtOpAttr *attribute) {
+    OrtValue *tensor = NULL;
+    if (attribute->type == ORT_OP_ATTR_TENSOR) memcpy(&tensor, attribute->data, sizeof tensor);
+    return tensor;
+}
+
+OrtOpAttr *ort_attr_copy(const OrtOpAttr *attribute) {
+    sn_value_retain(ort_sn(ort_attr_tensor(attribute)));
+    return ort_attr_new(attribute->name, attribute->type, attribute->data, attribute->size);
+}
+
+OrtOpAttr *ort_attr_text(const char *name, const char *text, size_t length) {
+    OrtOpAttr *a = ort_attr_new(name, ORT_OP_ATTR_STRING, text, length);
+    if (a) a->size = length + 1; /* with its end */
+    return a;
+}
+
 void ort_ReleaseOpAttr(OrtOpAttr *input) {
     if (!input) return;
+    sn_value_destroy(ort_sn(ort_attr_tensor(input)));
     free(input->name);
     free(input);
 }
@@ -46,7 +64,7 @@ static OrtOpAttr *texts_attr(const char *name, const char *const *texts, size_t 
         memcpy(at, texts[i], n);
         at += n;
     }
-    OrtOpAttr *a = new_attr(name, ORT_OP_ATTR_STRINGS, all, size);
+    OrtOpAttr *a = ort_attr_new(name, ORT_OP_ATTR_STRINGS, all, size);
     free(all);
     return a;
 }
@@ -70,14 +88,13 @@ OrtOpAttr *ort_attr_of_node(const sn_op_node *node, const char *name) {
     const float *floats;
     const char *text;
     size_t n;
-    if (api->node_int(node, name, &i)) return new_attr(name, ORT_OP_ATTR_INT, &i, sizeof i);
-    if (api->node_float(node, name, &f)) return new_attr(name, ORT_OP_ATTR_FLOAT, &f, sizeof f);
+    if (api->node_int(node, name, &i)) return ort_attr_new(name, ORT_OP_ATTR_INT, &i, sizeof i);
+    if (api->node_float(node, name, &f)) return ort_attr_new(name, ORT_OP_ATTR_FLOAT, &f, sizeof f);
     if (api->node_ints(node, name, &ints, &n))
-        return new_attr(name, ORT_OP_ATTR_INTS, ints, n * sizeof *ints);
+        return ort_attr_new(name, ORT_OP_ATTR_INTS, ints, n * sizeof *ints);
     if (api->node_floats(node, name, &floats, &n))
-        return new_attr(name, ORT_OP_ATTR_FLOATS, floats, n * sizeof *floats);
-    if (api->node_text(node, name, &text, &n))
-        return new_attr(name, ORT_OP_ATTR_STRING, text, n + 1);
+        return ort_attr_new(name, ORT_OP_ATTR_FLOATS, floats, n * sizeof *floats);
+    if (api->node_text(node, name, &text, &n)) return ort_attr_text(name, text, n);
     if (api->node_texts(node, name, &n)) return node_texts(node, name, n);
     return NULL;
 }
@@ -100,17 +117,18 @@ OrtStatusPtr ort_CreateOpAttr(const char *name, const void *data, int len, OrtOp
     case ORT_OP_ATTR_INT:
     case ORT_OP_ATTR_FLOAT:
         NEED(data);
-        a = new_attr(name, type, data, type == ORT_OP_ATTR_INT ? sizeof(int64_t) : sizeof(float));
+        a = ort_attr_new(name, type, data,
+                         type == ORT_OP_ATTR_INT ? sizeof(int64_t) : sizeof(float));
         break;
     case ORT_OP_ATTR_INTS:
-        a = new_attr(name, type, data, n * sizeof(int64_t));
+        a = ort_attr_new(name, type, data, n * sizeof(int64_t));
         break;
     case ORT_OP_ATTR_FLOATS:
-        a = new_attr(name, type, data, n * sizeof(float));
+        a = ort_attr_new(name, type, data, n * sizeof(float));
         break;
     case ORT_OP_ATTR_STRING:
         NEED(data);
-        a = new_attr(name, type, data, strlen(data) + 1);
+        a = ort_attr_text(name, data, n);
         break;
     case ORT_OP_ATTR_STRINGS:
         a = texts_attr(name, data, n);
@@ -131,6 +149,9 @@ OrtStatusPtr ort_ReadOpAttr(const OrtOpAttr *op_attr, OrtOpAttrType type, void *
     if (op_attr->type != type)
         return ort_fail(ORT_INVALID_ARGUMENT, "attribute '%s' is of type %d, not %d", op_attr->name,
                         (int)op_attr->type, (int)type);
+    if (type == ORT_OP_ATTR_TENSOR || type == ORT_OP_ATTR_GRAPH)
+        return ort_fail(ORT_INVALID_ARGUMENT, "attribute '%s' cannot be read as bytes",
+                        op_attr->name);
     /* A text is kept with its end, which does not count. */
     size_t size = type == ORT_OP_ATTR_STRING ? op_attr->size - 1 : op_attr->size;
     *out = size;

@@ -138,14 +138,16 @@ sn_status ort_custom_run(void *ctx, void *state, sn_op_call *call, sn_error *err
 OrtStatusPtr ort_KernelContext_GetInputCount(const OrtKernelContext *context, size_t *out) {
     NEED(context);
     NEED(out);
-    *out = sn_operators_api()->input_count(context->call);
+    *out = context->part ? ort_part_ports(context->part, true)
+                         : sn_operators_api()->input_count(context->call);
     return NULL;
 }
 
 OrtStatusPtr ort_KernelContext_GetOutputCount(const OrtKernelContext *context, size_t *out) {
     NEED(context);
     NEED(out);
-    *out = sn_operators_api()->output_count(context->call);
+    *out = context->part ? ort_part_ports(context->part, false)
+                         : sn_operators_api()->output_count(context->call);
     return NULL;
 }
 
@@ -155,10 +157,12 @@ OrtStatusPtr ort_KernelContext_GetInput(const OrtKernelContext *context, size_t 
     NEED(context);
     NEED(out);
     const sn_op_api *api = sn_operators_api();
-    size_t count = api->input_count(context->call);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetInputCount(context, &count));
     if (index >= count)
         return ort_fail(ORT_INVALID_ARGUMENT, "KernelContext_GetInput: input %zu of %zu", index,
                         count);
+    if (context->part) return ort_part_input(context->part, index, out);
     sn_op_tensor t;
     *out = api->input(context->call, index, &t) ? ort_of_sn(t.value) : NULL;
     return NULL;
@@ -172,13 +176,15 @@ OrtStatusPtr ort_KernelContext_GetOutput(OrtKernelContext *context, size_t index
     NEED(out);
     if (dim_count) NEED(dim_values);
     const sn_op_api *api = sn_operators_api();
-    size_t count = api->output_count(context->call);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetOutputCount(context, &count));
     if (index >= count)
         return ort_fail(ORT_INVALID_ARGUMENT, "KernelContext_GetOutput: output %zu of %zu", index,
                         count);
     if (dim_count > SN_MAX_RANK)
         return ort_fail(ORT_INVALID_ARGUMENT, "a tensor of rank %zu: at most %d is supported",
                         dim_count, SN_MAX_RANK);
+    if (context->part) return ort_part_output(context->part, index, dim_values, dim_count, out);
     sn_op_tensor t;
     sn_error err;
     if (api->output(context->call, index, SN_UNDEFINED, (int)dim_count, dim_values, &t, &err) !=
@@ -226,6 +232,8 @@ OrtStatusPtr ort_KernelContext_GetAllocator(const OrtKernelContext *context,
     NEED(context);
     NEED(mem_info);
     NEED(out);
+    *out = context->part ? ort_part_allocator(context->part, mem_info) : NULL;
+    if (*out) return NULL;
     if (mem_info->device != OrtMemoryInfoDeviceType_CPU)
         return ort_fail(ORT_INVALID_ARGUMENT, "there is no memory '%s' here, only 'Cpu'",
                         mem_info->name);
@@ -233,18 +241,32 @@ OrtStatusPtr ort_KernelContext_GetAllocator(const OrtKernelContext *context,
     return NULL;
 }
 
-/* Kernels on the CPU have no stream. */
-OrtStatusPtr ort_KernelContext_GetGPUComputeStream(const OrtKernelContext *context, void **out) {
+/* Kernels write into memory of the run, never into a caller's: NULL. */
+OrtStatusPtr ort_KernelContext_GetUserProvidedOutput(const OrtKernelContext *context,
+                                                     size_t output_index, OrtValue **output) {
     NEED(context);
-    NEED(out);
-    *out = NULL;
+    NEED(output);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetOutputCount(context, &count));
+    if (output_index >= count)
+        return ort_fail(ORT_INVALID_ARGUMENT, "output %zu of a node that has %zu", output_index,
+                        count);
+    *output = NULL;
     return NULL;
 }
 
+/* NULL on the CPU, and where the provider has no streams. */
 OrtStatusPtr ort_KernelContext_GetSyncStream(const OrtKernelContext *context, OrtSyncStream **out) {
     NEED(context);
     NEED(out);
-    *out = NULL;
+    *out = context->part ? ort_part_stream(context->part) : NULL;
+    return NULL;
+}
+
+OrtStatusPtr ort_KernelContext_GetGPUComputeStream(const OrtKernelContext *context, void **out) {
+    NEED(context);
+    NEED(out);
+    *out = context->part ? ort_SyncStream_GetHandle(ort_part_stream(context->part)) : NULL;
     return NULL;
 }
 

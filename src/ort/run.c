@@ -1,5 +1,5 @@
 /* run.c - runs of a session, at once and in the background. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,21 @@ static OrtStatus *run_bindings(OrtSession *s, const OrtRunOptions *options, cons
     return status == SN_OK ? NULL : ort_fail_sn(&err);
 }
 
+/* Providers hear of the end of every run whose start they heard of. */
+static OrtStatus *run_hosted(OrtSession *s, const OrtRunOptions *options, const sn_binding *in,
+                             size_t n_in, sn_binding *out, size_t n_out) {
+    if (!s->session)
+        return ort_fail(ORT_FAIL, "Run: the session's model is not finalised (see "
+                                  "FinalizeModelEditorSession)");
+    if (!s->host) return run_bindings(s, options, in, n_in, out, n_out);
+    ORT_TRY(ort_host_run_start(s->host, options));
+    OrtStatus *status = run_bindings(s, options, in, n_in, out, n_out);
+    OrtStatus *ended = ort_host_run_end(s->host, options);
+    if (!status) return ended;
+    ort_ReleaseStatus(ended);
+    return status;
+}
+
 OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
                    const char *const *input_names, const OrtValue *const *inputs,
                    size_t input_count, const char *const *output_names, size_t output_count,
@@ -72,7 +87,7 @@ OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
     if (!status)
         status =
             fill_bindings(output_names, (const OrtValue *const *)outputs, output_count, false, out);
-    if (!status) status = run_bindings(session, options, in, input_count, out, output_count);
+    if (!status) status = run_hosted(session, options, in, input_count, out, output_count);
     for (size_t i = 0; i < output_count && !status; i++) outputs[i] = ort_of_sn(out[i].value);
     if (in != few) free(in);
     return status;

@@ -1,5 +1,5 @@
 /* session.c - sessions: making them, and what can be asked of them. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,20 +61,22 @@ static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     return NULL;
 }
 
-/* A model from a file (path set) or from memory, which may be freed afterwards. */
-static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
-                             const OrtSessionOptions *o, const ort_log *log, sn_model **out) {
+OrtStatus *ort_model_load(const OrtSession *s, const ort_source *source, const OrtSessionOptions *o,
+                          sn_model **out) {
     load l;
     sn_error err;
     ORT_TRY(load_init(&l, o));
+    if (s->folder && !l.options.base_path) l.options.base_path = s->folder;
     sn_operators *operators = NULL;
-    OrtStatus *failed = ort_custom_set(o, log, &operators);
+    OrtStatus *failed = ort_custom_set(o, &s->log, &operators);
+    if (!failed && s->host) failed = ort_host_operators(s->host, &operators);
     if (!failed) {
         l.options.operators = operators;
-        bool here = !path && !l.options.base_path; /* external data is in the working directory */
-        if (here) l.options.base_path = ".";
-        sn_status status = path ? sn_model_load(path, &l.options, out, &err)
-                                : sn_model_load_memory(bytes, size, &l.options, out, &err);
+        bool here = !source->path && !l.options.base_path;
+        if (here) l.options.base_path = "."; /* external data is in the working directory */
+        sn_status status =
+            source->path ? sn_model_load(source->path, &l.options, out, &err)
+                         : sn_model_load_memory(source->bytes, source->size, &l.options, out, &err);
         if (status != SN_OK && here && strstr(err.message, "escapes model directory"))
             failed =
                 ort_fail(ORT_FAIL, "External data path escapes working directory: %s", err.message);
@@ -164,20 +166,52 @@ static void count_ports(OrtSession *s) {
     s->output_count = sn_model_output_count(s->model);
 }
 
+/* The folder of a file, where its external data is. */
+static OrtStatus *set_folder(OrtSession *s, const char *path) {
+    const char *end = strrchr(path, '/');
+    char *folder = end ? strndup(path, (size_t)(end - path) + (end == path)) : strdup(".");
+    if (!folder) return ort_fail_memory();
+    free(s->folder);
+    s->folder = folder;
+    return NULL;
+}
+
+/* Providers may take parts of the model over, which are loaded as operators then. */
+static OrtStatus *load_with_host(OrtSession *s, const ort_source *source,
+                                 const OrtSessionOptions *o) {
+    ort_file_bytes file = {.p = (void *)source->bytes, .size = source->size};
+    const char *path = source->path ? source->path : source->origin;
+    if (path) ORT_TRY(set_folder(s, path));
+    if (source->path) ORT_TRY(ort_file_read(source->path, &file));
+    ort_sink changed = {0};
+    OrtStatus *status = ort_host_open(s, o, &file, path ? path : "", &changed);
+    if (!status) {
+        ort_source from = {.bytes = changed.size ? changed.bytes : file.p,
+                           .size = changed.size ? changed.size : file.size};
+        status = ort_model_load(s, &from, o, &s->model);
+    }
+    if (source->path) ort_file_free(&file);
+    free(changed.bytes);
+    return status;
+}
+
 /* All of making a session. On failure the caller releases what is there so far. */
-static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, size_t size,
-                          const OrtSessionOptions *o) {
+static OrtStatus *prepare(OrtSession *s, const ort_source *source, const OrtSessionOptions *o) {
     ORT_TRY(set_log(s, o));
     if (o && !o->shared_threads) ORT_TRY(ort_threads_hold(&o->thread_fns, &s->maker));
     if (o && o->profile_prefix) ORT_TRY(ort_profile_open(o->profile_prefix, &s->profile));
     s->profile_start = ort_now_ns();
-    ORT_TRY(load_model(path, bytes, size, o, &s->log, &s->model));
+    ORT_TRY(ort_host_wanted(o) ? load_with_host(s, source, o)
+                               : ort_model_load(s, source, o, &s->model));
     uint64_t loaded = ort_now_ns();
     sn_session_options so;
     sn_error err;
     ORT_TRY(read_options(o, s, &so));
     if (sn_session_create(s->model, &so, &s->session, &err) != SN_OK) return ort_fail_sn(&err);
     count_ports(s);
+    const char *record =
+        o ? ort_pairs_get(&o->config, "session.record_ep_graph_assignment_info") : NULL;
+    if (record && strcmp(record, "1") == 0) ORT_TRY(ort_assignment_make(s));
     if (s->profile) {
         ort_profile_run(s->profile, "model_loading", s->profile_start, loaded);
         ort_profile_run(s->profile, "session_initialization", loaded, ort_now_ns());
@@ -185,21 +219,78 @@ static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, si
     return o && o->optimized_path ? write_optimized(s, o->optimized_path) : NULL;
 }
 
-/* A session of a file (path set) or of memory. *out is set on success only. */
-static OrtStatus *make(const char *path, const void *bytes, size_t size,
-                       const OrtSessionOptions *options, OrtSession **out) {
-    if (options && options->cancelled)
-        return ort_fail(ORT_MODEL_LOAD_CANCELED, "loading the model was cancelled");
+static OrtSession *new_session(void) {
     OrtSession *s = calloc(1, sizeof *s);
-    if (!s) return ort_fail_memory();
+    if (!s) return NULL;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->idle, NULL);
-    OrtStatus *status = prepare(s, path, bytes, size, options);
+    return s;
+}
+
+OrtStatus *ort_session_make(const ort_source *source, const OrtSessionOptions *options,
+                            OrtSession **out) {
+    if (options && options->cancelled)
+        return ort_fail(ORT_MODEL_LOAD_CANCELED, "loading the model was cancelled");
+    OrtSession *s = new_session();
+    if (!s) return ort_fail_memory();
+    if (source->origin) {
+        OrtStatus *failed = set_folder(s, source->origin);
+        if (failed) {
+            ort_ReleaseSession(s);
+            return failed;
+        }
+    }
+    OrtStatus *status = prepare(s, source, options);
     if (status)
         ort_ReleaseSession(s);
     else
         *out = s;
     return status;
+}
+
+/* ---- Sessions whose model is changed first ---- */
+
+static OrtStatus *read_draft(OrtSession *s, const ort_source *source,
+                             const OrtSessionOptions *options) {
+    if (source->origin) ORT_TRY(set_folder(s, source->origin));
+    ORT_TRY(set_log(s, options));
+    s->draft_bytes = malloc(source->size + 1);
+    if (!s->draft_bytes) return ort_fail_memory();
+    memcpy(s->draft_bytes, source->bytes, source->size);
+    ORT_TRY(ort_model_read(s->draft_bytes, source->size, source->origin ? source->origin : "",
+                           &s->draft));
+    ORT_TRY(ort_model_load(s, source, options, &s->model));
+    count_ports(s);
+    return NULL;
+}
+
+OrtStatus *ort_session_draft(const ort_source *source, const OrtSessionOptions *options,
+                             OrtSession **out) {
+    OrtSession *s = new_session();
+    if (!s) return ort_fail_memory();
+    OrtStatus *status = read_draft(s, source, options);
+    if (status)
+        ort_ReleaseSession(s);
+    else
+        *out = s;
+    return status;
+}
+
+OrtStatus *ort_session_finish(OrtSession *s, const OrtSessionOptions *options) {
+    ort_sink bytes = {0};
+    ORT_TRY(ort_model_to_bytes(s->draft, &bytes));
+    sn_model_destroy(s->model);
+    s->model = NULL;
+    s->input_count = s->initializer_count = s->output_count = 0;
+    OrtStatus *status =
+        prepare(s, &(ort_source){.bytes = bytes.bytes, .size = bytes.size}, options);
+    free(bytes.bytes);
+    if (status) return status;
+    ort_model_free(s->draft);
+    free(s->draft_bytes);
+    s->draft = NULL;
+    s->draft_bytes = NULL;
+    return NULL;
 }
 
 void ort_ReleaseSession(OrtSession *input) {
@@ -209,6 +300,11 @@ void ort_ReleaseSession(OrtSession *input) {
     pthread_mutex_unlock(&input->lock);
     sn_session_destroy(input->session);
     sn_model_destroy(input->model);
+    ort_host_close(input->host);
+    ort_assignment_free(input->assignment);
+    ort_model_free(input->draft);
+    free(input->draft_bytes);
+    free(input->folder);
     ort_threads_release(input->maker);
     ort_profile_free(input->profile);
     free(input->log_id);
@@ -222,7 +318,7 @@ OrtStatusPtr ort_CreateSession(const OrtEnv *env, const char *model_path,
     NEED(env);
     NEED(model_path);
     NEED(out);
-    return make(model_path, NULL, 0, options, out);
+    return ort_session_make(&(ort_source){.path = model_path}, options, out);
 }
 
 OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_data,
@@ -235,7 +331,8 @@ OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_dat
         return ort_fail(ORT_INVALID_ARGUMENT,
                         "Model data size exceeds maximum supported size (2GB): %zu bytes",
                         model_data_length);
-    return make(NULL, model_data, model_data_length, options, out);
+    return ort_session_make(&(ort_source){.bytes = model_data, .size = model_data_length}, options,
+                            out);
 }
 
 /* ---- Packed weights are the session's own: a container has nothing to share ---- */
@@ -394,14 +491,6 @@ OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
     NEED(session);
     NEED(outputs_memory_info);
     return ort_fill_all(session->output_count, &ort_cpu_memory, outputs_memory_info, num_outputs);
-}
-
-OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
-                                     const char *const *values, size_t kv_len) {
-    NEED(sess);
-    if (kv_len) NEED(keys);
-    if (kv_len) NEED(values);
-    return NULL;
 }
 
 /* ---- Profiling ---- */

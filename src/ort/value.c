@@ -1,5 +1,5 @@
 /* value.c - tensors, sequences and maps: an OrtValue is an sn_value. */
-#include "ort/ort.h"
+#include "ort/ep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,6 +90,8 @@ OrtStatusPtr ort_CreateTensorAsOrtValue(OrtAllocator *allocator, const int64_t *
         *out = ort_of_sn(v);
         return NULL;
     }
+    const OrtMemoryInfo *info = allocator->Info ? allocator->Info(allocator) : &ort_cpu_memory;
+    if (!ort_on_host(info)) return ort_tensor_on(allocator, dtype, (int)shape_len, shape, out);
     size_t count = 1;
     for (size_t i = 0; i < shape_len; i++)
         if (__builtin_mul_overflow(count, (size_t)shape[i], &count))
@@ -109,7 +111,11 @@ OrtStatusPtr ort_CreateTensorWithDataAsOrtValue(const OrtMemoryInfo *info, void 
     NEED(info);
     NEED(out);
     ORT_TRY(check_shape(shape, shape_len, type));
-    if (info->device != OrtMemoryInfoDeviceType_CPU) return refuse_memory(info);
+    if (!ort_on_host(info)) {
+        if (ort_dtype_in(type) == SN_STRING) return refuse_memory(info);
+        return ort_tensor_over(NULL, info, p_data, p_data_len,
+                               &(ort_tensor_shape){ort_dtype_in(type), (int)shape_len, shape}, out);
+    }
     return adopt(NULL, p_data, p_data_len, shape, shape_len, ort_dtype_in(type), out);
 }
 
@@ -238,7 +244,7 @@ OrtStatusPtr ort_TensorAt(OrtValue *value, const int64_t *location_values,
 OrtStatusPtr ort_GetTensorMemoryInfo(const OrtValue *value, const OrtMemoryInfo **mem_info) {
     NEED_TENSOR(value);
     NEED(mem_info);
-    *mem_info = &ort_cpu_memory;
+    *mem_info = ort_value_memory(value);
     return NULL;
 }
 

@@ -208,7 +208,8 @@ static message *nesting_400(void) {
 static message *nested_type(void) {
     message *t = b_new();
     for (int i = 0; i < 2000; i++)
-        t = b_message(b_new(), ONNX_TYPE_SEQUENCE, b_message(b_new(), ONNX_SEQUENCE_TYPE_ELEM, t));
+        t = b_message(b_new(), ONNX_TYPE_PROTO_SEQUENCE,
+                      b_message(b_new(), ONNX_SEQUENCE_TYPE_ELEM, t));
     message *info = b_message(b_text(b_new(), ONNX_INFO_NAME, "x"), ONNX_INFO_TYPE, t);
     return b_model(b_message(b_graph("", ""), ONNX_GRAPH_INPUT, info));
 }
@@ -216,7 +217,8 @@ static message *nested_type(void) {
 /* ---- Types and tensors ---- */
 
 static message *type_elem(void) {
-    message *t = b_message(b_new(), ONNX_TYPE_TENSOR, b_int(b_new(), ONNX_TENSOR_TYPE_ELEM, 77));
+    message *t =
+        b_message(b_new(), ONNX_TYPE_PROTO_TENSOR, b_int(b_new(), ONNX_TENSOR_TYPE_ELEM, 77));
     message *info = b_message(b_text(b_new(), ONNX_INFO_NAME, "x"), ONNX_INFO_TYPE, t);
     return b_model(b_message(b_graph("", ""), ONNX_GRAPH_INPUT, info));
 }
