@@ -162,12 +162,9 @@ enum {                       /* flags of an operator */
        SNI_OP_DECLARES = 32, /* the shapes that its subgraphs' inputs are declared with are binding;
                                 for other operators inference alone decides */
        SNI_OP_SPELLED = 256, /* of ai.sinter; model/spell.c can write it as standard ONNX */
-       SNI_OP_PART = 2048,    /* nodes that a provider runs (ops/sinter/part.h); its kernel allocates
-                                outputs whose shape was not known */
-       SNI_OP_LENIENT = 512, /* attributes that it does not have are let pass with a warning, as in
-                                ONNX Runtime */
-       SNI_OP_COUNTS = 1024, /* the first two inputs of its subgraphs are an iteration's number and
-                                the condition, and import tells how they are declared */
+       SNI_OP_PART = 2048,   /* nodes that a provider runs (ops/sinter/part.h) */
+       SNI_OP_LENIENT = 512, /* attributes that it does not have are let pass with a warning */
+       SNI_OP_COUNTS = 1024, /* its subgraphs take an iteration's number and the condition first */
        SNI_OP_CUSTOM = 128   /* registered by the application: its attributes are not checked, and
                                 its kernel allocates outputs whose shape was not known */
 };
