@@ -272,7 +272,6 @@ static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **
 
 /* Tile i, whose places are given, by a panel of weights. */
 static void run_tile(const job *j, int64_t i, int64_t panel, const uint8_t *const *places) {
-    int32_t acc[SNI_INT_MR * SNI_INT_NR] __attribute__((aligned(64)));
     const sni_nhwc_call *c = j->c;
     const sni_nhwc_conv *p = c->p;
     const sni_nhwc_kernels *kernels = j->kernels;
@@ -288,17 +287,14 @@ static void run_tile(const job *j, int64_t i, int64_t panel, const uint8_t *cons
                                (size_t)(column * p->w.units)};
     bool flips = !p->staged && c->x->dtype == SN_INT8;
     int64_t n = sni_min(kernels->nr, p->out - column);
-    kernels->tile[flips][n <= kernels->nr / 2][rows](&tile, acc);
     sni_nhwc_block block = {.how = &c->finish,
-                            .rows = rows,
                             .n = n,
-                            .acc = acc,
                             .add = c->adds + channel,
                             .scale = c->scales + channel,
                             .y = (uint8_t *)c->y->data + at,
                             .r = c->residual ? c->residual + at : NULL,
                             .step = p->w.n};
-    kernels->finish(&block);
+    kernels->tile[flips][n <= kernels->nr / 2][rows](&tile, &block);
 }
 
 /* A share of tiles by a share of panels, tiles in blocks: each panel meets all tiles of a block, so
