@@ -186,6 +186,7 @@ typedef struct job {
     int64_t group_panels;
     int64_t most;  /* tiles of a block */
     bool by_tiles; /* what threads share */
+    bool dense;    /* output pixels are input pixels, in their order */
     int parts;
     const uint8_t **places; /* of each part */
     const int64_t *offsets; /* by tap */
@@ -255,7 +256,20 @@ static bool place_inside(const job *j, const pixel *p, int64_t n, const uint8_t 
     return true;
 }
 
+/* The same where the kernel is one tap and output pixels are input pixels. */
+static void place_dense(const job *j, int64_t first, int64_t n, const uint8_t **to) {
+    const int mr = j->kernels->mr;
+    for (int64_t i = first; i < first + n; i++, to += mr) {
+        int64_t begin = tile_pixel(j, i), end = tile_pixel(j, i + 1);
+        for (int64_t at = begin; at < end; at++) to[at - begin] = j->c->from + at * j->c->pixel;
+    }
+}
+
 static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **to) {
+    if (j->dense) {
+        place_dense(j, first, n, to);
+        return;
+    }
     const int mr = j->kernels->mr;
     const sni_window *w = &j->c->window;
     int64_t begin = tile_pixel(j, first), end;
@@ -335,12 +349,19 @@ static void share(job *j, int threads) {
     j->parts = (int)sni_min(parts, j->by_tiles ? j->tiles : j->panels);
 }
 
+static bool is_dense(const sni_nhwc_call *c) {
+    const sni_window *w = &c->window;
+    return c->p->taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && c->top == 0 &&
+           c->left == 0 && w->out[0] == c->height && w->out[1] == c->width;
+}
+
 static sn_status run_products(sni_kernel *k, sni_nhwc_call *c) {
     const sni_nhwc_conv *p = c->p;
     job j = {.c = c,
              .kernels = sni_nhwc_kernels_get(),
              .pixels = c->y->count / p->w.n,
              .most = 1,
+             .dense = is_dense(c),
              .kernel = k};
     void *places, *offsets;
     j.tiles = sni_ceil_div(j.pixels, j.kernels->mr);
