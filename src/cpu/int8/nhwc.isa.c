@@ -44,7 +44,8 @@ typedef struct finishing {
     sni_nhwc_finish how;
     limits limits;
     vf scale[NV];
-    __mmask32 some; /* columns */
+    __m512i zero, flip; /* added to words, and of bytes: both kinds of bytes are packed as signed */
+    __mmask32 some;     /* columns */
 } finishing;
 
 /* The words of one pixel; r: its residual. */
@@ -59,12 +60,11 @@ pixel_words(const finishing *f, int vectors, const vi sum[NV], const uint8_t *r,
         if (vectors > 1)
             v[1] = add_residual(v[1], _mm256_extracti128_si256(other, 1), &f->how, &f->limits);
     }
-    const __m512i zero = _mm512_set1_epi16(residual ? 0 : (short)f->how.zero);
-    return _mm512_adds_epi16(to_words(v[0], v[vectors - 1]), zero);
+    return _mm512_adds_epi16(to_words(v[0], v[vectors - 1]), f->zero);
 }
 
 static inline void store_columns(const finishing *f, uint8_t *y, __m256i bytes) {
-    if (f->some == ~0u)
+    if (__builtin_expect(f->some == ~0u, 1))
         _mm256_storeu_si256((__m256i_u *)y, bytes);
     else
         _mm256_mask_storeu_epi8(y, f->some, bytes);
@@ -78,8 +78,12 @@ finish_rows(int rows, int vectors, vi sum[MR][NV], const sni_nhwc_block *b, bool
     const int64_t step = b->step;
     const uint8_t *r = b->r;
     uint8_t *y = b->y;
-    finishing f = {
-        .how = *b->how, .limits = limits_of(b->how->zero, b->how->low), .some = ~0u >> (NR - b->n)};
+    const int shift = b->how->is_signed ? 0 : 128;
+    finishing f = {.how = *b->how,
+                   .limits = limits_of(b->how->zero, b->how->low),
+                   .zero = _mm512_set1_epi16((short)((residual ? 0 : (int)b->how->zero) - shift)),
+                   .flip = _mm512_set1_epi8((char)shift),
+                   .some = ~0u >> (NR - b->n)};
     UNROLL
     for (int j = 0; j < vectors; j++)
         f.scale[j] = load_floats(b->scale + j * LANES, 0, b->n - j * LANES);
@@ -88,7 +92,7 @@ finish_rows(int rows, int vectors, vi sum[MR][NV], const sni_nhwc_block *b, bool
         const int next = i + 1 < rows ? i + 1 : i;
         __m512i v = pixel_words(&f, vectors, sum[i], r, residual), w = v;
         if (next > i) w = pixel_words(&f, vectors, sum[next], residual ? r + step : r, residual);
-        v = f.how.is_signed ? _mm512_packs_epi16(v, w) : _mm512_packus_epi16(v, w);
+        v = _mm512_xor_si512(_mm512_packs_epi16(v, w), f.flip);
         v = _mm512_permutexvar_epi32(order, v);
         store_columns(&f, y, _mm512_castsi512_si256(v));
         if (next > i) store_columns(&f, y + step, _mm512_extracti64x4_epi64(v, 1));

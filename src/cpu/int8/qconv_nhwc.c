@@ -237,22 +237,28 @@ static void next_pixel(const sni_window *w, pixel *p) {
     p->image++;
 }
 
-/* The places of n pixels from p on, all of whose taps are inside; false if some are not. */
-static bool place_inside(const job *j, const pixel *p, int64_t n, const uint8_t **to) {
+/* The places of n pixels from *p on, all of whose taps are inside, and *p behind them; false, and
+ * *p as it was, if some are not. */
+static bool place_inside(const job *j, pixel *p, int64_t n, const uint8_t **to) {
     const sni_nhwc_call *c = j->c;
     const sni_window *w = &c->window;
     const int mr = j->kernels->mr;
+    const int64_t lowest = c->height - sni_window_extent(w, 0);
+    const int64_t last = c->width - sni_window_extent(w, 1), step = w->stride[1] * c->pixel;
     const uint8_t *first[SNI_INT_MR] = {NULL};
     pixel at = *p;
-    for (int64_t i = 0; i < n; i++, next_pixel(w, &at)) {
+    for (int64_t i = 0; i < n; next_pixel(w, &at)) { /* a row of the picture */
+        int64_t run = sni_min(n - i, w->out[1] - at.col);
         int64_t top = at.row * w->stride[0] - c->top, left = at.col * w->stride[1] - c->left;
-        if (top < 0 || left < 0 || top > c->height - sni_window_extent(w, 0) ||
-            left > c->width - sni_window_extent(w, 1))
+        at.col += run - 1;
+        if (top < 0 || left < 0 || top > lowest || at.col * w->stride[1] - c->left > last)
             return false;
-        first[i] = c->from + ((at.image * c->height + top) * c->width + left) * c->pixel;
+        const uint8_t *from = c->from + ((at.image * c->height + top) * c->width + left) * c->pixel;
+        for (int64_t end = i + run; i < end; i++, from += step) first[i] = from;
     }
     for (int64_t t = 0; t < c->p->taps; t++, to += mr)
         for (int i = 0; i < mr; i++) to[i] = first[i] + (i < n ? j->offsets[t] : 0);
+    *p = at;
     return true;
 }
 
@@ -276,9 +282,9 @@ static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **
     pixel p = {begin / w->out[1] / w->out[0], begin / w->out[1] % w->out[0], begin % w->out[1]};
     for (int64_t i = first; i < first + n; i++, to += mr * j->c->p->taps, begin = end) {
         end = tile_pixel(j, i + 1);
-        bool inside = place_inside(j, &p, end - begin, to);
+        if (place_inside(j, &p, end - begin, to)) continue;
         for (int64_t at = begin; at < end; at++, next_pixel(w, &p))
-            if (!inside) place_pixel(j, &p, to + (at - begin));
+            place_pixel(j, &p, to + (at - begin));
     }
 }
 
