@@ -197,7 +197,6 @@ static void run_tile(const share *s, const int32_t *a, const int32_t *b, int64_t
 
 /* The same where rows of A are read in place. */
 static void run_rows(const share *s, int64_t i, int64_t j) {
-    int32_t acc[SNI_INT_MR * SNI_INT_NR] __attribute__((aligned(64)));
     const sni_igemm *g = s->g;
     const sni_nhwc_kernels *kernels = sni_nhwc_kernels_get();
     const sni_nhwc_finish how = {.zero = g->zero, .low = g->low, .is_signed = g->low < 0};
@@ -207,16 +206,13 @@ static void run_rows(const share *s, int64_t i, int64_t j) {
     for (int64_t r = 0; r < rows; r++) places[r] = g->a + (first + r) * g->a_row;
     sni_nhwc_tile tile = {
         .x = places, .taps = 1, .units = g->units, .w = g->packed_b + j * kernels->nr * g->units};
-    kernels->tile[g->a_flip != 0][g->n - n0 <= kernels->nr / 2][rows](&tile, acc);
     sni_nhwc_block block = {.how = &how,
-                            .rows = rows,
                             .n = sni_min(kernels->nr, g->n - n0),
-                            .acc = acc,
                             .add = g->col_add + n0,
                             .scale = g->col_scale + n0,
                             .y = at_element(g, first, n0),
                             .step = g->c_row};
-    kernels->finish(&block);
+    kernels->tile[g->a_flip != 0][block.n <= kernels->nr / 2][rows](&tile, &block);
 }
 
 /* Panels of B that fit the second-level cache meet one panel of A after the other. Larger ones are

@@ -20,11 +20,10 @@ typedef struct sni_nhwc_tile {
     const int32_t *w;
 } sni_nhwc_tile;
 
-/* Sums of a tile that become bytes; `n` columns, at most nr. */
+/* The bytes that a tile's sums become; `n` columns, at most nr. */
 typedef struct sni_nhwc_block {
     const sni_nhwc_finish *how;
-    int64_t rows, n;
-    const int32_t *acc; /* (row, nr) */
+    int64_t n;
     const int32_t *add; /* for each column */
     const float *scale;
     uint8_t *y;
@@ -48,10 +47,9 @@ typedef struct sni_nhwc_depthwise {
 
 struct sni_nhwc_kernels {
     int mr, nr, group; /* those of sni_int_kernels */
-    /* Sums of so many pixels to acc (row, nr). [1]: the top bit of each byte is flipped first.
-     * [][1]: of the first half of the columns alone. */
-    void (*tile[2][2][SNI_INT_MR + 1])(const sni_nhwc_tile *t, int32_t *acc);
-    void (*finish)(const sni_nhwc_block *b);
+    /* So many pixels. [1]: the top bit of each byte is flipped first. [][1]: at most half of nr
+     * columns, [][0]: more. */
+    void (*tile[2][2][SNI_INT_MR + 1])(const sni_nhwc_tile *t, const sni_nhwc_block *b);
     /* n bytes, flipped, as elements of units: bytes or words. */
     void (*stage)(const uint8_t *x, int64_t n, uint8_t flip, void *to);
     /* Depthwise weights are int32 elements in blocks of `depthwise_block` channels, of

@@ -20,73 +20,6 @@ enum { MR = 4, NV = 2 };
 #endif
 enum { NR = NV * LANES, UNIT = 4 /* bytes */ };
 
-/* ---- Tiles ---- */
-
-static inline vi unit_at(const uint8_t *p) {
-    int32_t unit;
-    memcpy(&unit, p, sizeof unit);
-    return splat_vi(unit);
-}
-
-/* `rows`, `vectors` and `flips` are constants at every call. */
-static inline __attribute__((always_inline)) void tile_of(int rows, int vectors, bool flips,
-                                                          const sni_nhwc_tile *t, int32_t *acc) {
-    const vi flip = splat_vi((int32_t)0x80808080);
-    const int64_t end = t->units * UNIT;
-    const uint8_t *const *x = t->x;
-    const int32_t *w = t->w;
-    vi sum[MR][NV];
-    UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < vectors; j++) sum[i][j] = splat_vi(0);
-    for (int64_t tap = 0; tap < t->taps; tap++, x += MR) {
-        const uint8_t *p[MR];
-        UNROLL
-        for (int i = 0; i < rows; i++) p[i] = x[i] + t->shift;
-        for (int64_t u = 0; u < end; u += UNIT, w += NR) {
-            vi right[NV];
-            UNROLL
-            for (int j = 0; j < vectors; j++) right[j] = load_vi(w + j * LANES);
-            UNROLL
-            for (int i = 0; i < rows; i++) {
-                vi left = unit_at(p[i] + u);
-                if (flips) left ^= flip;
-                UNROLL
-                for (int j = 0; j < vectors; j++) sum[i][j] = dot(sum[i][j], left, right[j]);
-            }
-        }
-    }
-    UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int j = 0; j < vectors; j++) store_vi(acc + i * NR + j * LANES, sum[i][j]);
-}
-
-#define TILE(rows)                                                    \
-    static void tile_##rows(const sni_nhwc_tile *t, int32_t *acc) {   \
-        tile_of(rows, NV, false, t, acc);                             \
-    }                                                                 \
-    static void narrow_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
-        tile_of(rows, NV / 2, false, t, acc);                         \
-    }
-EACH_ROWS(TILE)
-#undef TILE
-#if defined(__AVX512VNNI__) /* elsewhere the staged copy is flipped */
-#define TILE(rows)                                                            \
-    static void flipped_##rows(const sni_nhwc_tile *t, int32_t *acc) {        \
-        tile_of(rows, NV, true, t, acc);                                      \
-    }                                                                         \
-    static void flipped_narrow_##rows(const sni_nhwc_tile *t, int32_t *acc) { \
-        tile_of(rows, NV / 2, true, t, acc);                                  \
-    }
-EACH_ROWS(TILE)
-#undef TILE
-#define FLIPPED(n) [n] = flipped_##n,
-#define FLIPPED_NARROW(n) [n] = flipped_narrow_##n,
-#else
-#define FLIPPED(n) [n] = tile_##n,
-#define FLIPPED_NARROW(n) [n] = narrow_##n,
-#endif
-
 /* ---- Sums to bytes ---- */
 
 #if LANES == 16
@@ -106,45 +39,65 @@ static inline vf add_residual(vf v, __m128i r, const sni_nhwc_finish *how, const
     return v * how->y_scale + (to_floats(other) - how->r_zero) * how->r_scale + how->z_zero;
 }
 
-static inline __attribute__((always_inline)) void finish_panel(const sni_nhwc_block *b,
-                                                               bool residual) {
-    const sni_nhwc_finish how = *b->how;
-    const limits l = limits_of(how.zero, how.low);
-    const __m512i zero = _mm512_set1_epi16(residual ? 0 : (short)how.zero);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const int64_t rows = b->rows, step = b->step, more = b->n > LANES ? b->n - LANES : 0;
-    const __mmask32 some = ~0u >> (NR - b->n);
-    const vu add[2] = {(vu)load_ints(b->add, 0, b->n),
-                       more ? (vu)load_ints(b->add, LANES, more) : (vu)splat_vi(0)};
-    const vf scale[2] = {load_floats(b->scale, 0, b->n),
-                         more ? load_floats(b->scale, LANES, more) : splat(0)};
-    const int32_t *acc = b->acc;
-    const uint8_t *r = b->r;
-    uint8_t *y = b->y;
-    for (int64_t i = 0; i < rows; i++, acc += NR, y += step) {
-        vf v[2];
-        UNROLL
-        for (int j = 0; j < 2; j++)
-            v[j] = to_floats((vi)((vu)load_vi(acc + j * LANES) + add[j])) * scale[j];
-        if (residual) {
-            __m256i other = _mm256_maskz_loadu_epi8(some, r);
-            v[0] = add_residual(v[0], _mm256_castsi256_si128(other), &how, &l);
-            v[1] = add_residual(v[1], _mm256_extracti128_si256(other, 1), &how, &l);
-            r += step;
-        }
-        __m512i words = _mm512_adds_epi16(to_words(v[0], v[1]), zero);
-        words =
-            how.is_signed ? _mm512_packs_epi16(words, words) : _mm512_packus_epi16(words, words);
-        words = _mm512_permutexvar_epi32(order, words);
-        _mm256_mask_storeu_epi8(y, some, _mm512_castsi512_si256(words));
+/* What is the same for all pixels of a tile. */
+typedef struct finishing {
+    sni_nhwc_finish how;
+    limits limits;
+    vf scale[NV];
+    __m512i zero, flip; /* added to words, and of bytes: both kinds of bytes are packed as signed */
+    __mmask32 some;     /* columns */
+} finishing;
+
+/* The words of one pixel; r: its residual. */
+static inline __attribute__((always_inline)) __m512i
+pixel_words(const finishing *f, int vectors, const vi sum[NV], const uint8_t *r, bool residual) {
+    vf v[NV];
+    UNROLL
+    for (int j = 0; j < vectors; j++) v[j] = to_floats(sum[j]) * f->scale[j];
+    if (residual) {
+        __m256i other = _mm256_maskz_loadu_epi8(f->some, r);
+        v[0] = add_residual(v[0], _mm256_castsi256_si128(other), &f->how, &f->limits);
+        if (vectors > 1)
+            v[1] = add_residual(v[1], _mm256_extracti128_si256(other, 1), &f->how, &f->limits);
     }
+    return _mm512_adds_epi16(to_words(v[0], v[vectors - 1]), f->zero);
 }
 
-static void finish(const sni_nhwc_block *b) {
-    if (b->r)
-        finish_panel(b, true);
+static inline void store_columns(const finishing *f, uint8_t *y, __m256i bytes) {
+    if (__builtin_expect(f->some == ~0u, 1))
+        _mm256_storeu_si256((__m256i_u *)y, bytes);
     else
-        finish_panel(b, false);
+        _mm256_mask_storeu_epi8(y, f->some, bytes);
+}
+
+/* Two pixels share the narrowing to bytes: packing leaves four bytes of a vector in each lane of
+ * 16, and `order` puts a pixel's together. */
+static inline __attribute__((always_inline)) void
+finish_rows(int rows, int vectors, vi sum[MR][NV], const sni_nhwc_block *b, bool residual) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const int64_t step = b->step;
+    const uint8_t *r = b->r;
+    uint8_t *y = b->y;
+    const int shift = b->how->is_signed ? 0 : 128;
+    finishing f = {.how = *b->how,
+                   .limits = limits_of(b->how->zero, b->how->low),
+                   .zero = _mm512_set1_epi16((short)((residual ? 0 : (int)b->how->zero) - shift)),
+                   .flip = _mm512_set1_epi8((char)shift),
+                   .some = ~0u >> (NR - b->n)};
+    UNROLL
+    for (int j = 0; j < vectors; j++)
+        f.scale[j] = load_floats(b->scale + j * LANES, 0, b->n - j * LANES);
+    UNROLL
+    for (int i = 0; i < rows; i += 2, y += 2 * step) {
+        const int next = i + 1 < rows ? i + 1 : i;
+        __m512i v = pixel_words(&f, vectors, sum[i], r, residual), w = v;
+        if (next > i) w = pixel_words(&f, vectors, sum[next], residual ? r + step : r, residual);
+        v = _mm512_xor_si512(_mm512_packs_epi16(v, w), f.flip);
+        v = _mm512_permutexvar_epi32(order, v);
+        store_columns(&f, y, _mm512_castsi512_si256(v));
+        if (next > i) store_columns(&f, y + step, _mm512_extracti64x4_epi64(v, 1));
+        if (residual) r += 2 * step;
+    }
 }
 #else
 static inline vf load_residual(const uint8_t *r, int64_t n, bool is_signed) {
@@ -157,18 +110,18 @@ static inline vf load_residual(const uint8_t *r, int64_t n, bool is_signed) {
 }
 
 /* One vector of columns over all rows. */
-static inline __attribute__((always_inline)) void finish_column(const sni_nhwc_block *b, int64_t at,
-                                                                bool residual) {
+static inline __attribute__((always_inline)) void finish_column(const sni_nhwc_block *b,
+                                                                int64_t rows, const int32_t *acc,
+                                                                int64_t at, bool residual) {
     const sni_nhwc_finish how = *b->how;
     const limits l = limits_of(how.zero, how.low), sum_l = limits_of(0, how.low);
-    const int64_t n = b->n - at, rows = b->rows, step = b->step;
-    const vu add = (vu)load_ints(b->add, at, n);
+    const int64_t n = b->n - at, step = b->step;
     const vf scale = load_floats(b->scale, at, n);
-    const int32_t *acc = b->acc + at;
     const uint8_t *r = residual ? b->r + at : NULL;
     uint8_t *y = b->y + at;
+    acc += at;
     for (int64_t i = 0; i < rows; i++, acc += NR, y += step) {
-        vi v = rounded(to_floats((vi)((vu)load_vi(acc) + add)) * scale, &l);
+        vi v = rounded(to_floats(load_vi(acc)) * scale, &l);
         if (residual) {
             vf other = load_residual(r, n, how.is_signed) - how.r_zero;
             vf sum = (to_floats(v) - how.zero) * how.y_scale + other * how.r_scale;
@@ -182,14 +135,94 @@ static inline __attribute__((always_inline)) void finish_column(const sni_nhwc_b
     }
 }
 
-static void finish(const sni_nhwc_block *b) {
+static __attribute__((noinline)) void finish_sums(const sni_nhwc_block *b, int64_t rows,
+                                                  const int32_t *acc) {
     for (int64_t at = 0; at < b->n; at += LANES) {
         if (b->r)
-            finish_column(b, at, true);
+            finish_column(b, rows, acc, at, true);
         else
-            finish_column(b, at, false);
+            finish_column(b, rows, acc, at, false);
     }
 }
+
+static inline __attribute__((always_inline)) void
+finish_rows(int rows, int vectors, vi sum[MR][NV], const sni_nhwc_block *b, bool residual) {
+    int32_t acc[MR * NR] __attribute__((aligned(64)));
+    (void)residual;
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++) store_vi(acc + i * NR + j * LANES, sum[i][j]);
+    finish_sums(b, rows, acc);
+}
+#endif
+
+/* ---- Tiles ---- */
+
+static inline vi unit_at(const uint8_t *p) {
+    int32_t unit;
+    memcpy(&unit, p, sizeof unit);
+    return splat_vi(unit);
+}
+
+/* `rows`, `vectors` and `flips` are constants at every call. */
+static inline __attribute__((always_inline)) void
+tile_of(int rows, int vectors, bool flips, const sni_nhwc_tile *t, const sni_nhwc_block *b) {
+    const vi flip = splat_vi((int32_t)0x80808080);
+    const int64_t end = t->units * UNIT;
+    const uint8_t *const *x = t->x;
+    const int32_t *w = t->w;
+    vi sum[MR][NV];
+    UNROLL
+    for (int i = 0; i < rows; i++) UNROLL
+    for (int j = 0; j < vectors; j++)
+        sum[i][j] = load_ints(b->add + j * LANES, 0, b->n - j * LANES);
+    for (int64_t tap = 0; tap < t->taps; tap++, x += MR) {
+        const uint8_t *p[MR];
+        UNROLL
+        for (int i = 0; i < rows; i++) p[i] = x[i] + t->shift;
+        for (int64_t u = 0; u < end; u += UNIT, w += NR) {
+            vi right[NV];
+            UNROLL
+            for (int j = 0; j < vectors; j++) right[j] = load_vi(w + j * LANES);
+            UNROLL
+            for (int i = 0; i < rows; i++) {
+                vi left = unit_at(p[i] + u);
+                if (flips) left ^= flip;
+                UNROLL
+                for (int j = 0; j < vectors; j++) sum[i][j] = dot(sum[i][j], left, right[j]);
+            }
+        }
+    }
+    if (b->r)
+        finish_rows(rows, vectors, sum, b, true);
+    else
+        finish_rows(rows, vectors, sum, b, false);
+}
+
+#define TILE(rows)                                                               \
+    static void tile_##rows(const sni_nhwc_tile *t, const sni_nhwc_block *b) {   \
+        tile_of(rows, NV, false, t, b);                                          \
+    }                                                                            \
+    static void narrow_##rows(const sni_nhwc_tile *t, const sni_nhwc_block *b) { \
+        tile_of(rows, NV / 2, false, t, b);                                      \
+    }
+EACH_ROWS(TILE)
+#undef TILE
+#if defined(__AVX512VNNI__) /* elsewhere the staged copy is flipped */
+#define TILE(rows)                                                                       \
+    static void flipped_##rows(const sni_nhwc_tile *t, const sni_nhwc_block *b) {        \
+        tile_of(rows, NV, true, t, b);                                                   \
+    }                                                                                    \
+    static void flipped_narrow_##rows(const sni_nhwc_tile *t, const sni_nhwc_block *b) { \
+        tile_of(rows, NV / 2, true, t, b);                                               \
+    }
+EACH_ROWS(TILE)
+#undef TILE
+#define FLIPPED(n) [n] = flipped_##n,
+#define FLIPPED_NARROW(n) [n] = flipped_narrow_##n,
+#else
+#define FLIPPED(n) [n] = tile_##n,
+#define FLIPPED_NARROW(n) [n] = narrow_##n,
 #endif
 
 /* ---- Staging ---- */
@@ -439,7 +472,6 @@ SNI_DEFINE_TABLE(sni_nhwc_kernels) = {
     .group = GROUP,
     .tile = {{{EACH_ROWS(ROWS)}, {EACH_ROWS(NARROW)}},
              {{EACH_ROWS(FLIPPED)}, {EACH_ROWS(FLIPPED_NARROW)}}},
-    .finish = finish,
     .stage = stage,
     .depthwise_block = BLOCK,
     .depthwise_size = depthwise_size,

@@ -186,6 +186,7 @@ typedef struct job {
     int64_t group_panels;
     int64_t most;  /* tiles of a block */
     bool by_tiles; /* what threads share */
+    bool dense;    /* output pixels are input pixels, in their order */
     int parts;
     const uint8_t **places; /* of each part */
     const int64_t *offsets; /* by tap */
@@ -236,35 +237,54 @@ static void next_pixel(const sni_window *w, pixel *p) {
     p->image++;
 }
 
-/* The places of n pixels from p on, all of whose taps are inside; false if some are not. */
-static bool place_inside(const job *j, const pixel *p, int64_t n, const uint8_t **to) {
+/* The places of n pixels from *p on, all of whose taps are inside, and *p behind them; false, and
+ * *p as it was, if some are not. */
+static bool place_inside(const job *j, pixel *p, int64_t n, const uint8_t **to) {
     const sni_nhwc_call *c = j->c;
     const sni_window *w = &c->window;
     const int mr = j->kernels->mr;
+    const int64_t lowest = c->height - sni_window_extent(w, 0);
+    const int64_t last = c->width - sni_window_extent(w, 1), step = w->stride[1] * c->pixel;
     const uint8_t *first[SNI_INT_MR] = {NULL};
     pixel at = *p;
-    for (int64_t i = 0; i < n; i++, next_pixel(w, &at)) {
+    for (int64_t i = 0; i < n; next_pixel(w, &at)) { /* a row of the picture */
+        int64_t run = sni_min(n - i, w->out[1] - at.col);
         int64_t top = at.row * w->stride[0] - c->top, left = at.col * w->stride[1] - c->left;
-        if (top < 0 || left < 0 || top > c->height - sni_window_extent(w, 0) ||
-            left > c->width - sni_window_extent(w, 1))
+        at.col += run - 1;
+        if (top < 0 || left < 0 || top > lowest || at.col * w->stride[1] - c->left > last)
             return false;
-        first[i] = c->from + ((at.image * c->height + top) * c->width + left) * c->pixel;
+        const uint8_t *from = c->from + ((at.image * c->height + top) * c->width + left) * c->pixel;
+        for (int64_t end = i + run; i < end; i++, from += step) first[i] = from;
     }
     for (int64_t t = 0; t < c->p->taps; t++, to += mr)
         for (int i = 0; i < mr; i++) to[i] = first[i] + (i < n ? j->offsets[t] : 0);
+    *p = at;
     return true;
 }
 
+/* The same where the kernel is one tap and output pixels are input pixels. */
+static void place_dense(const job *j, int64_t first, int64_t n, const uint8_t **to) {
+    const int mr = j->kernels->mr;
+    for (int64_t i = first; i < first + n; i++, to += mr) {
+        int64_t begin = tile_pixel(j, i), end = tile_pixel(j, i + 1);
+        for (int64_t at = begin; at < end; at++) to[at - begin] = j->c->from + at * j->c->pixel;
+    }
+}
+
 static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **to) {
+    if (j->dense) {
+        place_dense(j, first, n, to);
+        return;
+    }
     const int mr = j->kernels->mr;
     const sni_window *w = &j->c->window;
     int64_t begin = tile_pixel(j, first), end;
     pixel p = {begin / w->out[1] / w->out[0], begin / w->out[1] % w->out[0], begin % w->out[1]};
     for (int64_t i = first; i < first + n; i++, to += mr * j->c->p->taps, begin = end) {
         end = tile_pixel(j, i + 1);
-        bool inside = place_inside(j, &p, end - begin, to);
+        if (place_inside(j, &p, end - begin, to)) continue;
         for (int64_t at = begin; at < end; at++, next_pixel(w, &p))
-            if (!inside) place_pixel(j, &p, to + (at - begin));
+            place_pixel(j, &p, to + (at - begin));
     }
 }
 
@@ -272,7 +292,6 @@ static void place_tiles(const job *j, int64_t first, int64_t n, const uint8_t **
 
 /* Tile i, whose places are given, by a panel of weights. */
 static void run_tile(const job *j, int64_t i, int64_t panel, const uint8_t *const *places) {
-    int32_t acc[SNI_INT_MR * SNI_INT_NR] __attribute__((aligned(64)));
     const sni_nhwc_call *c = j->c;
     const sni_nhwc_conv *p = c->p;
     const sni_nhwc_kernels *kernels = j->kernels;
@@ -288,17 +307,14 @@ static void run_tile(const job *j, int64_t i, int64_t panel, const uint8_t *cons
                                (size_t)(column * p->w.units)};
     bool flips = !p->staged && c->x->dtype == SN_INT8;
     int64_t n = sni_min(kernels->nr, p->out - column);
-    kernels->tile[flips][n <= kernels->nr / 2][rows](&tile, acc);
     sni_nhwc_block block = {.how = &c->finish,
-                            .rows = rows,
                             .n = n,
-                            .acc = acc,
                             .add = c->adds + channel,
                             .scale = c->scales + channel,
                             .y = (uint8_t *)c->y->data + at,
                             .r = c->residual ? c->residual + at : NULL,
                             .step = p->w.n};
-    kernels->finish(&block);
+    kernels->tile[flips][n <= kernels->nr / 2][rows](&tile, &block);
 }
 
 /* A share of tiles by a share of panels, tiles in blocks: each panel meets all tiles of a block, so
@@ -339,12 +355,19 @@ static void share(job *j, int threads) {
     j->parts = (int)sni_min(parts, j->by_tiles ? j->tiles : j->panels);
 }
 
+static bool is_dense(const sni_nhwc_call *c) {
+    const sni_window *w = &c->window;
+    return c->p->taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && c->top == 0 &&
+           c->left == 0 && w->out[0] == c->height && w->out[1] == c->width;
+}
+
 static sn_status run_products(sni_kernel *k, sni_nhwc_call *c) {
     const sni_nhwc_conv *p = c->p;
     job j = {.c = c,
              .kernels = sni_nhwc_kernels_get(),
              .pixels = c->y->count / p->w.n,
              .most = 1,
+             .dense = is_dense(c),
              .kernel = k};
     void *places, *offsets;
     j.tiles = sni_ceil_div(j.pixels, j.kernels->mr);
