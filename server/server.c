@@ -70,9 +70,16 @@ static sn_status open_listeners(srv_server *server, sn_error *err) {
     return SN_OK;
 }
 
+static bool is_loopback(const char *address) {
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
 static sn_status apply_options(srv_server *server, sn_error *err) {
     const srv_options *o = &server->options;
     server->auth.admin = o->admin;
+    server->sites = (srv_sites){.names = server->options.hosts,
+                                .count = o->host_count,
+                                .loopback = o->http_fd < 0 && is_loopback(o->host)};
     for (size_t i = 0; i < o->auth_count; i++) {
         SN_TRY(srv_auth_add(&server->auth, o->auth[i], err));
     }

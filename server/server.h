@@ -11,6 +11,7 @@
 #include "server/engine/state.h"
 #include "server/ops/auth.h"
 #include "server/ops/log.h"
+#include "server/ops/sites.h"
 #include "server/ops/trace.h"
 #include "server/serve.h"
 
@@ -29,6 +30,7 @@ struct srv_server {
     srv_buffers buffers;
     srv_logger log;
     srv_auth auth;
+    srv_sites sites;
     srv_trace trace;
     srv_state state;
     srv_scheduler *scheduler;

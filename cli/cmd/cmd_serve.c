@@ -108,6 +108,8 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return take_item(value, o->models, &o->model_count);
     case OPT_AUTH:
         return take_item(value, o->auth, &o->auth_count);
+    case OPT_ALLOW_HOST:
+        return take_item(value, o->hosts, &o->host_count);
     case OPT_POLL:
         return cli_args_real(args, value, 0, 86400, &o->poll_seconds);
     case OPT_TRIM:

@@ -299,6 +299,9 @@ static const cli_option serve_options[] = {
      "give memory of runs back after S seconds without one (default: 60; 0: never)"},
     {OPT_ADMIN, 0, "admin", NULL, "open the repository, trace and logging endpoints"},
     {OPT_AUTH, 0, "auth", "RULE", "tokens that open endpoints: [GROUP,...=]FILE; may be repeated"},
+    {OPT_ALLOW_HOST, 0, "allow-host", "NAME",
+     "a name of this server; may be repeated (default: any; on a loopback address localhost "
+     "alone)"},
     {OPT_TLS_CERT, 0, "tls-cert", "FILE", "certificate chain, PEM"},
     {OPT_TLS_KEY, 0, "tls-key", "FILE", "its private key, PEM"},
     {OPT_TLS_CLIENT_CA, 0, "tls-client-ca", "FILE", "demand client certificates of these CAs"},

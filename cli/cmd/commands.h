@@ -53,6 +53,7 @@ enum {
     OPT_IO_THREADS,
     OPT_MODEL,
     OPT_AUTH,
+    OPT_ALLOW_HOST,
     OPT_ADMIN,
     OPT_EXPLICIT,
     OPT_POLL,

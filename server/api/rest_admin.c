@@ -84,7 +84,7 @@ static void change_done(const srv_change *change) {
     srv_conn_release(&http->conn);
 }
 
-/* {"parameters": {"config": "{...}"}} */
+/* {"parameters": {"config": "{...}"}}; files that come with the request are refused. */
 static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
     char **config = ctx;
     sni_str inner, text;
@@ -94,6 +94,9 @@ static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
         if (sni_str_is(inner, "config") && !*config) {
             if (!srv_json_string(in, &text)) return false;
             *config = srv_strndup(text.p, text.n);
+        } else if (inner.n >= 5 && memcmp(inner.p, "file:", 5) == 0) {
+            srv_json_fail(in, "%s", SRV_NO_FILES);
+            return false;
         } else if (!srv_json_skip(in)) {
             return false;
         }

@@ -42,6 +42,9 @@ struct srv_change {
     srv_code code;
     char why[600];
 };
+/* What a request to load is told that brings a model's files as `file:` parameters. */
+#define SRV_NO_FILES "files in a request to load ('file:' parameters) are not supported"
+
 /* Copies `wanted`, of which the caller has set server, loop, done, ctx, load and config, and takes
  * `config` over. `done` is called once. False, and nothing done but `config` freed, if no model can
  * have that name or memory is out. */

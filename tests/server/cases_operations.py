@@ -77,6 +77,9 @@ def load_and_unload(folder):
         check(client.infer("other", X).status == 404, "unloaded")
         check(client.post("/v2/repository/models/other/unload").status == 404, "again")
         text = json.dumps({"max_batch_size": 3})
+        reply = client.post("/v2/repository/models/other/load",
+                            {"parameters": {"config": "{}", "file:1/model.onnx": "AAAA"}})
+        check(reply.status == 400 and "not supported" in reply.error(), "files in a request: %s" % reply.error())
         reply = client.post("/v2/repository/models/other/load", {"parameters": {"config": text}})
         check(reply.status == 200, reply.body)
         check(client.get("/v2/models/other/config").json()["max_batch_size"] == 3, "its configuration")

@@ -104,6 +104,8 @@ class Server:
 
     def __init__(self, repository, *options, ready=True, environment=None, fds=()):
         words = [PROGRAM, "serve", repository, "--http", "0", "--metrics", "0", *map(str, options)]
+        if "--allow-host" not in options:
+            words += ["--allow-host", "a"]  # what requests written by hand call the server
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.log,
                                         env=environment, pass_fds=fds)

@@ -90,7 +90,7 @@ static int ask(const side *s, const char *method, const char *path, const char *
     size_t got = 0;
     int fd = connect_to(s), status = 0;
     int length = snprintf(text, sizeof text,
-                          "%s %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%sContent-Length: "
+                          "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: "
                           "%zu\r\n\r\n%s",
                           method, path, headers, strlen(body), body);
     assert_true(length > 0 && (size_t)length < sizeof text);
