@@ -89,10 +89,11 @@ static int ask(const side *s, const char *method, const char *path, const char *
     char text[2048];
     size_t got = 0;
     int fd = connect_to(s), status = 0;
-    int length = snprintf(text, sizeof text,
-                          "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: "
-                          "%zu\r\n\r\n%s",
-                          method, path, headers, strlen(body), body);
+    int length =
+        snprintf(text, sizeof text,
+                 "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: "
+                 "%zu\r\n\r\n%s",
+                 method, path, headers, strlen(body), body);
     assert_true(length > 0 && (size_t)length < sizeof text);
     assert_int_equal(send(fd, text, (size_t)length, MSG_NOSIGNAL), length);
     for (ssize_t n; (n = recv(fd, answer + got, size - 1 - got, 0)) > 0;) got += (size_t)n;
