@@ -141,11 +141,12 @@ sn_status srv_server_load(srv_server *server, sn_error *err) {
                                          .startup_count = o->model_count,
                                          .explicit_only = o->explicit_only};
     SN_TRY(srv_repository_open(server->repository, &repository, err));
-    SN_TRY(srv_loader_start(server->loader, (uint64_t)(o->poll_seconds * 1e9),
-                            (uint64_t)(o->trim_seconds * 1e9), err));
-    srv_state_set_loaded(&server->state);
-    srv_log(&server->log, SRV_LOG_INFO, "ready", NULL);
-    return SN_OK;
+    return srv_loader_start(server->loader, (uint64_t)(o->poll_seconds * 1e9),
+                            (uint64_t)(o->trim_seconds * 1e9), err);
+}
+
+void srv_server_wait(const srv_server *server) {
+    while (!srv_state_loaded(&server->state)) usleep(1000);
 }
 
 bool srv_server_ready(const srv_server *server) {

@@ -328,14 +328,17 @@ static const cli_option serve_options[] = {
     {OPT_IDLE_SECONDS, 0, "idle-timeout", "S", "between two requests (default: 75)"},
     {OPT_RUN_MEMORY, 0, "run-memory", "MIB", "tensors of one run (default: 0, no limit)"},
     {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 0, no limit)"},
+    {OPT_LOAD_SECONDS, 0, "load-timeout", "S",
+     "time of loading a version of a model (default: 300; 0: no limit)"},
     END_OF_OPTIONS,
 };
 
 static const char serve_notes[] =
-    "DIR holds one folder for each model, with a folder for each version: "
-    "DIR/resnet/1/model.onnx.\n"
-    "A config.json or config.pbtxt beside the versions is optional. DIR may also be one .onnx "
-    "file.\n"
+    "DIR holds models as DIR/resnet/1/model.onnx (a folder for each version), "
+    "DIR/resnet/model.onnx\n"
+    "or DIR/resnet.onnx. A config.json or config.pbtxt in a model's folder is optional. DIR may "
+    "also\n"
+    "be one .onnx file.\n"
     "The server speaks the Open Inference Protocol (v2). SIGHUP loads what has changed, SIGTERM\n"
     "finishes what is under way and ends. docs/SERVING.md tells the rest.";
 

@@ -20,6 +20,7 @@ void srv_limits_init(srv_limits_table *limits) {
         .max_queue = 1024,
         .time_ns = 0,
         .run_memory = 0,
+        .load_ns = 300ull * SECOND,
         .cache = (size_t)64 << 20,
         .models = 1024,
     };

@@ -141,6 +141,7 @@ static void start(side *s) {
     assert_false(srv_server_ready(s->server));
     if (srv_server_listen(s->server, &err) != SN_OK) fail_msg("%s", err.message);
     if (srv_server_load(s->server, &err) != SN_OK) fail_msg("%s", err.message);
+    srv_server_wait(s->server);
     assert_true(srv_server_ready(s->server));
 }
 
