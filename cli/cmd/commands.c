@@ -17,6 +17,11 @@
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTIONS_LIMITS                                                                           \
+    {OPT_TIME_LIMIT, 0, "time-limit", "S", "for preparing, and for each run (default: none)"}, { \
+        OPT_MEMORY_LIMIT, 0, "memory-limit", "MIB",                                              \
+            "of one run, packed weights included (default: none)"                                \
+    }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -76,6 +81,7 @@ static const cli_option run_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_CACHE,
@@ -105,6 +111,7 @@ static const cli_option inspect_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
@@ -129,6 +136,7 @@ static const cli_option bench_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_CACHE,
@@ -160,6 +168,7 @@ static const cli_option profile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_OP_LIBRARY,
@@ -183,6 +192,7 @@ static const cli_option compile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTIONS_IMAGE,
@@ -209,6 +219,7 @@ static const cli_option optimize_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -250,6 +261,7 @@ static const cli_option diff_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -326,8 +338,9 @@ static const cli_option serve_options[] = {
     {OPT_BODY_RATE, 0, "body-rate", "BYTES",
      "bytes a second that a body must bring (default: 1024)"},
     {OPT_IDLE_SECONDS, 0, "idle-timeout", "S", "between two requests (default: 75)"},
-    {OPT_RUN_MEMORY, 0, "run-memory", "MIB", "tensors of one run (default: 0, no limit)"},
-    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 0, no limit)"},
+    {OPT_RUN_MEMORY, 0, "run-memory", "MIB",
+     "tensors of one run and packed weights (default: 3/4 of memory; 0: no limit)"},
+    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 60; 0: no limit)"},
     {OPT_LOAD_SECONDS, 0, "load-timeout", "S",
      "time of loading a version of a model (default: 300; 0: no limit)"},
     END_OF_OPTIONS,

@@ -21,6 +21,8 @@ typedef struct cli_model_args {
     cli_rule_names disabled;
     const char *cache;      /* value of --cache; NULL: none */
     uint64_t cache_limit;   /* bytes; 0: none */
+    uint64_t time_limit_ns; /* of making the session, and of each run; 0: none */
+    uint64_t memory_limit;  /* bytes of one run with packed weights, and of importing; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
     const char **files; /* values of -i */
