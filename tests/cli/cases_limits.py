@@ -56,6 +56,22 @@ def interrupt(folder):
 
 
 @test
+def many_inputs(folder):
+    """Inputs are bound in their order: the time grows with their number, not its square."""
+    names = ["x%d" % i for i in range(60000)]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "g",
+                              [info(name, TensorProto.FLOAT, [1]) for name in names],
+                              [info("y", TensorProto.FLOAT, [1])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, os.path.join(folder, "model.onnx"))
+    start = time.time()
+    done = sinter("run", os.path.join(folder, "model.onnx"), "--random")
+    check(done.code == 0 and time.time() - start < 15, "%.1f s" % (time.time() - start), done)
+
+
+@test
 def names_on_a_terminal(folder):
     """Names of a model are shown in plans so that a terminal does not obey them."""
     info = helper.make_tensor_value_info
