@@ -28,6 +28,8 @@ typedef struct srv_options {
     const char *tls_certificate, *tls_key, *tls_client_ca;
     const char *auth[SRV_RULES];
     size_t auth_count;
+    const char *hosts[SRV_RULES]; /* names by which clients may call the server */
+    size_t host_count;
     const char *trace_file;
     uint64_t trace_rate;
     bool log_json;

@@ -22,6 +22,7 @@ static const struct {
     {OPT_BODY_RATE, offsetof(srv_limits_table, body_rate), 0, 1 << 30, 1},
     {OPT_RUN_MEMORY, offsetof(srv_limits_table, run_memory), 0, INT64_MAX >> 22, 1 << 20},
     {OPT_RUN_SECONDS, offsetof(srv_limits_table, time_ns), 0, 86400, 1000000000},
+    {OPT_LOAD_SECONDS, offsetof(srv_limits_table, load_ns), 0, 86400, 1000000000},
     {OPT_CACHE, offsetof(srv_limits_table, cache), 0, INT64_MAX >> 22, 1 << 20},
 };
 
@@ -115,6 +116,8 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return cli_provider_take(&checked, args, id, value) > 0;
     case OPT_AUTH:
         return take_item(value, o->auth, &o->auth_count);
+    case OPT_ALLOW_HOST:
+        return take_item(value, o->hosts, &o->host_count);
     case OPT_POLL:
         return cli_args_real(args, value, 0, 86400, &o->poll_seconds);
     case OPT_TRIM:

@@ -27,6 +27,11 @@
     }
 #define OPTION_STRICT \
     { OPT_STRICT, 0, "strict", NULL, "refuse what the specification forbids instead of warning" }
+#define OPTIONS_LIMITS                                                                           \
+    {OPT_TIME_LIMIT, 0, "time-limit", "S", "for preparing, and for each run (default: none)"}, { \
+        OPT_MEMORY_LIMIT, 0, "memory-limit", "MIB",                                              \
+            "of one run, packed weights included (default: none)"                                \
+    }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -88,6 +93,7 @@ static const cli_option run_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_PRECISION,
@@ -120,6 +126,7 @@ static const cli_option inspect_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_PRECISION,
@@ -147,6 +154,7 @@ static const cli_option bench_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_PRECISION,
@@ -181,6 +189,7 @@ static const cli_option profile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_PRECISION,
@@ -207,6 +216,7 @@ static const cli_option compile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
     OPTION_PRECISION,
@@ -234,6 +244,7 @@ static const cli_option optimize_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -278,6 +289,7 @@ static const cli_option diff_options[] = {
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
     OPTIONS_PROVIDER,
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -405,6 +417,9 @@ static const cli_option serve_options[] = {
      "give memory of runs back after S seconds without one (default: 60; 0: never)"},
     {OPT_ADMIN, 0, "admin", NULL, "open the repository, trace and logging endpoints"},
     {OPT_AUTH, 0, "auth", "RULE", "tokens that open endpoints: [GROUP,...=]FILE; may be repeated"},
+    {OPT_ALLOW_HOST, 0, "allow-host", "NAME",
+     "a name of this server; may be repeated (default: any; on a loopback address localhost "
+     "alone)"},
     {OPT_TLS_CERT, 0, "tls-cert", "FILE", "certificate chain, PEM"},
     {OPT_TLS_KEY, 0, "tls-key", "FILE", "its private key, PEM"},
     {OPT_TLS_CLIENT_CA, 0, "tls-client-ca", "FILE", "demand client certificates of these CAs"},
@@ -429,16 +444,20 @@ static const cli_option serve_options[] = {
     {OPT_BODY_RATE, 0, "body-rate", "BYTES",
      "bytes a second that a body must bring (default: 1024)"},
     {OPT_IDLE_SECONDS, 0, "idle-timeout", "S", "between two requests (default: 75)"},
-    {OPT_RUN_MEMORY, 0, "run-memory", "MIB", "tensors of one run (default: 0, no limit)"},
-    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 0, no limit)"},
+    {OPT_RUN_MEMORY, 0, "run-memory", "MIB",
+     "tensors of one run and packed weights (default: 3/4 of memory; 0: no limit)"},
+    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 60; 0: no limit)"},
+    {OPT_LOAD_SECONDS, 0, "load-timeout", "S",
+     "time of loading a version of a model (default: 300; 0: no limit)"},
     END_OF_OPTIONS,
 };
 
 static const char serve_notes[] =
-    "DIR holds one folder for each model, with a folder for each version: "
-    "DIR/resnet/1/model.onnx.\n"
-    "A config.json or config.pbtxt beside the versions is optional. DIR may also be one .onnx "
-    "file.\n"
+    "DIR holds models as DIR/resnet/1/model.onnx (a folder for each version), "
+    "DIR/resnet/model.onnx\n"
+    "or DIR/resnet.onnx. A config.json or config.pbtxt in a model's folder is optional. DIR may "
+    "also\n"
+    "be one .onnx file.\n"
     "The server speaks the Open Inference Protocol (v2). SIGHUP loads what has changed, SIGTERM\n"
     "finishes what is under way and ends. docs/SERVING.md tells the rest.";
 

@@ -32,6 +32,7 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
     sn_load_options_init(&options, sizeof options);
     options.operators = operators;
     options.strict = m->strict;
+    options.memory_limit = m->memory_limit;
     sn_status status = sn_model_load(m->model, &options, model, &err);
     sn_operators_destroy(operators);
     if (status == SN_OK) return CLI_OK;
@@ -62,9 +63,12 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.cache_limit = m->cache_limit;
     options.providers = m->providers.uses;
     options.provider_count = m->providers.count;
+    options.time_limit_ns = options.prepare_limit_ns = m->time_limit_ns;
+    options.memory_limit = m->memory_limit;
     options.log = m->log ? m->log : show_warning;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
-    return cli_complain_error(m->model, &err, CLI_UNREADABLE);
+    return cli_complain_error(m->model, &err,
+                              err.status == SN_TIMEOUT ? CLI_RUN_FAILED : CLI_UNREADABLE);
 }
 
 static bool names_it(const cli_shape_arg *arg, const char *name) {

@@ -22,6 +22,8 @@ typedef struct cli_model_args {
     sn_precision precision;
     const char *cache;      /* value of --cache; NULL: none */
     uint64_t cache_limit;   /* bytes; 0: none */
+    uint64_t time_limit_ns; /* of making the session, and of each run; 0: none */
+    uint64_t memory_limit;  /* bytes of one run with packed weights, and of importing; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
     co_providers providers; /* values of --provider */

@@ -166,6 +166,15 @@ void srv_model_release(srv_model *model) {
     if (model && atomic_fetch_sub(&model->refs, 1) == 1) destroy(model);
 }
 
+/* What is left until `deadline` for something that may take `limit` (0: any time); 0: no limit. A
+ * deadline that is past leaves a moment. */
+static uint64_t time_left(uint64_t deadline, uint64_t limit) {
+    uint64_t now = srv_now_ns();
+    if (!deadline) return limit;
+    uint64_t left = deadline > now ? deadline - now : 1;
+    return limit && limit < left ? limit : left;
+}
+
 /* Providers of a model: those that its configuration names, or else the server's. */
 static sn_status read_providers(const srv_model *model, co_providers *out, sn_error *err) {
     const srv_options *o = &model->server->options;
@@ -185,7 +194,8 @@ static void log_session(void *ctx, sn_log_level level, const char *text) {
                 text, NULL);
 }
 
-static sn_status make_session(srv_model *model, const char *path, sn_error *err) {
+static sn_status make_session(srv_model *model, const char *path, uint64_t deadline,
+                              sn_error *err) {
     sn_model *source = NULL;
     co_providers providers = {0};
     sn_session_options options;
@@ -215,6 +225,7 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
                                 config->output_count, "output", err);
     }
     if (status == SN_OK) status = choose_batch(model, err);
+    options.prepare_limit_ns = time_left(deadline, 0);
     if (status == SN_OK) status = sn_session_create(source, &options, &model->session, err);
     co_providers_free(&providers);
     sn_model_destroy(source);
@@ -233,8 +244,10 @@ sn_status srv_model_load(srv_server *server, const char *path, const char *name,
     model->serial = atomic_fetch_add(&server->loads, 1) + 1;
     srv_config given = *config;
     model->config = given;
-    uint64_t start = srv_now_ns();
-    sn_status status = model->name ? make_session(model, path, err) : sni_fail_memory(err);
+    uint64_t start = srv_now_ns(), limit = server->limits.load_ns;
+    uint64_t deadline = limit ? start + limit : 0;
+    sn_status status =
+        model->name ? make_session(model, path, deadline, err) : sni_fail_memory(err);
     if (status != SN_OK) {
         model->config = (srv_config){0}; /* still the caller's */
         srv_model_release(model);
@@ -243,7 +256,7 @@ sn_status srv_model_load(srv_server *server, const char *path, const char *name,
     *config = (srv_config){0};
     model->instances =
         given.instances > 0 ? given.instances : srv_scheduler_threads(server->scheduler);
-    srv_model_warm(model);
+    srv_model_warm(model, deadline);
     model->queue.busy = srv_now_ns();
     model->loaded_ns = model->queue.busy - start;
     *out = model;

@@ -54,9 +54,10 @@ static sn_status find_port(const sni_port *ports, size_t count, const sn_binding
         *out = position;
         return SN_OK;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(ports[i].info.name, b->name) != 0) continue;
-        *out = i;
+    for (size_t i = 0; i < count; i++) { /* most callers give them in order */
+        size_t at = (position + i) % count;
+        if (strcmp(ports[at].info.name, b->name) != 0) continue;
+        *out = at;
         return SN_OK;
     }
     return sni_fail(err, SN_INVALID_ARGUMENT, "the model has no %s '%s'; %s%s%s", what, b->name,

@@ -1,10 +1,9 @@
 /* cpu.c - which instructions and how many processors there are. */
 #include "base/cpu.h"
+#include "base/cgroup.h"
 
 #include "base/threadpool.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -146,83 +145,12 @@ static int affinity_count(void) {
     return 1;
 }
 
-/* The first line of a file below /sys/fs/cgroup, in `line`. */
-static bool cgroup_line(const char *folder, const char *file, char *line, int size) {
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s/%s", folder, file);
-    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
-    if (!f) return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    return ok;
-}
-
-/* Lowers *most to the quota of one group; quotas are in time of all processors per period. */
-static void cgroup_limit(const char *folder, bool v2, int *most) {
-    char line[64];
-    int64_t quota = -1, period = -1;
-    if (v2) {
-        if (!cgroup_line(folder, "cpu.max", line, sizeof line) ||
-            sscanf(line, "%" SCNd64 " %" SCNd64, &quota, &period) != 2)
-            return;
-    } else {
-        if (!cgroup_line(folder, "cpu.cfs_quota_us", line, sizeof line)) return;
-        quota = strtoll(line, NULL, 10);
-        if (!cgroup_line(folder, "cpu.cfs_period_us", line, sizeof line)) return;
-        period = strtoll(line, NULL, 10);
-    }
-    if (quota <= 0 || period <= 0) return;
-    int64_t whole = quota / period + (quota % period != 0);
-    if (whole < *most) *most = (int)whole;
-}
-
-/* The limits of a group and of all that contain it. `folder` is changed. */
-static void cgroup_limits(const char *mount, char *folder, bool v2, int *most) {
-    for (;;) {
-        char below[PATH_MAX];
-        int n = snprintf(below, sizeof below, "%s%s", mount, folder);
-        if (n > 0 && n < (int)sizeof below) cgroup_limit(below, v2, most);
-        char *slash = strrchr(folder, '/');
-        if (!slash) return;
-        *slash = 0;
-    }
-}
-
-/* True if a comma-separated list of controllers has "cpu". */
-static bool lists_cpu(const char *list) {
-    for (const char *p = list; p; p = strchr(p, ',')) {
-        if (*p == ',') p++;
-        size_t n = strcspn(p, ",");
-        if (n == 3 && memcmp(p, "cpu", 3) == 0) return true;
-    }
-    return false;
-}
-
-static void cgroup_limit_all(int *most) {
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (!f) return;
-    char line[PATH_MAX + 128];
-    while (fgets(line, sizeof line, f)) { /* "number:controllers:/folder" */
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *folder = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!folder) continue;
-        *folder++ = 0;
-        controllers++;
-        if (*controllers == 0)
-            cgroup_limits("", folder, true, most);
-        else if (lists_cpu(controllers))
-            cgroup_limits("/cpu", folder, false, most);
-    }
-    fclose(f);
-}
-
 int sni_threads_available(void) {
     static atomic_int cached;
     int count = atomic_load(&cached);
     if (count > 0) return count;
     count = affinity_count();
-    cgroup_limit_all(&count);
+    sni_cgroup_cpus(&count);
     if (count < 1) count = 1;
     atomic_store(&cached, count);
     return count;

@@ -235,6 +235,9 @@ sn_status sni_model_import(const unsigned char *bytes, size_t size, sni_store *s
     if (options) imp.options = *options;
     store->strict = imp.options.strict;
     imp.grows = imp.options.memory_limit == 0;
+    imp.most_expanded = size < SNI_MAX_EXPANDED - SNI_FREE_EXPANDED
+                            ? (int64_t)size + SNI_FREE_EXPANDED
+                            : SNI_MAX_EXPANDED;
     store->arena.limit = imp.grows ? heap_limit(size) : (size_t)imp.options.memory_limit;
     sni_wire w;
     sni_wire_init(&w, bytes, size, &imp.limits, err);

@@ -14,7 +14,8 @@ enum {
     SNI_MAX_TYPE_NESTING = 8,      /* of sequences, maps and optionals in a type */
     SNI_MAX_TOLD = 4,              /* of nodes and functions around a failure: the innermost */
     SNI_MAX_NODES = 1000000,       /* in a file */
-    SNI_MAX_EXPANDED = 1000000,    /* made by function calls */
+    SNI_MAX_EXPANDED = 1000000,    /* made by function calls ... */
+    SNI_FREE_EXPANDED = 65536,     /* ... of them so many, and one for each byte of the file */
     SNI_EXPANDED_NODE_BYTES = 2048 /* of heap that each of those may take more than its file */
 };
 
@@ -91,7 +92,7 @@ typedef struct sni_importer {
     sni_names file_index;
     int32_t *ids; /* scratch for a node's inputs and outputs */
     size_t ids_capacity;
-    int64_t nodes, expanded;
+    int64_t nodes, expanded, most_expanded;
     sni_type *output_types;
     int told;         /* nodes and functions around a failure that its message names */
     bool takes_given; /* initialisers are the main graph's: options.given counts */

@@ -75,9 +75,11 @@ static sn_status count_node(sni_importer *imp, const sni_scope *scope) {
             return sni_fail(imp->err, SN_LIMIT, "the file has more than %d nodes", SNI_MAX_NODES);
         return SN_OK;
     }
-    if (++imp->expanded > SNI_MAX_EXPANDED)
-        return sni_fail(imp->err, SN_LIMIT, "its functions expand to more than %d nodes",
-                        SNI_MAX_EXPANDED);
+    if (++imp->expanded > imp->most_expanded)
+        return sni_fail(imp->err, SN_LIMIT,
+                        "its functions expand to more than %" PRId64
+                        " nodes, too many for its size",
+                        imp->most_expanded);
     if (imp->grows) imp->store->arena.limit += SNI_EXPANDED_NODE_BYTES;
     return SN_OK;
 }
