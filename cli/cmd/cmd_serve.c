@@ -84,9 +84,16 @@ static bool take_switch(int id, srv_options *o) {
     return true;
 }
 
+/* Checked here; each model reads it again. */
+static bool take_provider(cli_args *args, int id, const char *value, srv_options *o) {
+    co_providers checked = {0};
+    bool ok = cli_provider_take(&checked, args, id, value) > 0;
+    co_providers_free(&checked);
+    return ok && (id != OPT_PROVIDER || take_item(value, o->providers, &o->provider_count));
+}
+
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     srv_options *o = ctx;
-    co_providers checked = {0};
     int64_t number;
     switch (id) {
     case CLI_ARG_OPERAND:
@@ -109,11 +116,8 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     case OPT_MODEL:
         return take_item(value, o->models, &o->model_count);
     case OPT_PROVIDER:
-        if (cli_provider_take(&checked, args, id, value) <= 0) return false;
-        co_providers_free(&checked); /* each model reads it again */
-        return take_item(value, o->providers, &o->provider_count);
     case OPT_PROVIDER_LIBRARY:
-        return cli_provider_take(&checked, args, id, value) > 0;
+        return take_provider(args, id, value, o);
     case OPT_AUTH:
         return take_item(value, o->auth, &o->auth_count);
     case OPT_ALLOW_HOST:

@@ -164,9 +164,22 @@ static int take_image_option(cli_model_args *m, cli_args *args, int id, const ch
     return ok ? 1 : -1;
 }
 
+static bool take_limit(cli_model_args *m, cli_args *args, int id, const char *value) {
+    int64_t mib = 0;
+    double seconds = 0;
+    if (id == OPT_TIME_LIMIT) {
+        bool ok = cli_args_real(args, value, 0, 1e9, &seconds);
+        m->time_limit_ns = (uint64_t)(seconds * 1e9);
+        return ok;
+    }
+    bool cache = id == OPT_CACHE_LIMIT,
+         ok = cli_args_int(args, value, cache, INT64_MAX >> 20, &mib);
+    *(cache ? &m->cache_limit : &m->memory_limit) = (uint64_t)mib << 20;
+    return ok;
+}
+
 int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *value) {
     int64_t number = 0;
-    double seconds = 0;
     bool ok = true;
     int taken = cli_session_arg_take(&m->threads, &m->optimize, &m->disabled, args, id, value);
     if (!taken) taken = cli_provider_take(&m->providers, args, id, value);
@@ -186,16 +199,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
         m->cache = value;
         break;
     case OPT_CACHE_LIMIT:
-        ok = cli_args_int(args, value, 1, INT64_MAX >> 20, &number);
-        m->cache_limit = (uint64_t)number << 20;
-        break;
     case OPT_TIME_LIMIT:
-        ok = cli_args_real(args, value, 0, 1e9, &seconds);
-        m->time_limit_ns = (uint64_t)(seconds * 1e9);
-        break;
     case OPT_MEMORY_LIMIT:
-        ok = cli_args_int(args, value, 0, INT64_MAX >> 20, &number);
-        m->memory_limit = (uint64_t)number << 20;
+        ok = take_limit(m, args, id, value);
         break;
     case OPT_OP_LIBRARY:
         m->libraries[m->library_count++] = value;
