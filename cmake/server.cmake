@@ -7,7 +7,7 @@
 file(GLOB SINTER_COMMON_SOURCES CONFIGURE_DEPENDS common/*.c)
 add_library(sinter_common STATIC ${SINTER_COMMON_SOURCES})
 target_compile_options(sinter_common PRIVATE ${SINTER_FUZZ_FLAGS})
-target_include_directories(sinter_common PUBLIC ${PROJECT_SOURCE_DIR})
+target_include_directories(sinter_common PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 
 file(GLOB_RECURSE SINTER_SERVER_SOURCES CONFIGURE_DEPENDS server/*.c)
 # The page at / becomes an array of bytes.

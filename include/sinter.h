@@ -270,6 +270,10 @@ typedef struct sn_load_options {
     bool verify; /* of a compiled model: verify all of its checksums, not header and graph alone */
     bool repack; /* of a compiled model that was made by another version or for another CPU: use it
                     without its packed weights instead of refusing it */
+    bool strict; /* refuse what the specification forbids, also where other engines accept it:
+                    otherwise that is told by sn_model_warning() */
+    bool allow_hard_links; /* accept external data that has several names in its file system; a
+                              warning tells. Symbolic links stay refused */
 } sn_load_options;
 
 SN_API void sn_load_options_init(sn_load_options *options, size_t size);
@@ -285,6 +289,10 @@ SN_API sn_status sn_model_load_memory(const void *bytes, size_t size,
 /* A model in ONNX text syntax (docs/TEXT.md); for tests and experiments. */
 SN_API sn_status sn_model_load_text(const char *text, size_t size, sn_model **out, sn_error *err);
 SN_API void sn_model_destroy(sn_model *model);
+
+/* What a model has that the specification forbids, or that is worth knowing of its files, one line
+ * each; NULL: there is no such warning. Sessions write them to their log. Borrowed. */
+SN_API const char *sn_model_warning(const sn_model *model, size_t index);
 
 /* Inputs that a caller must or may give, and outputs. Inputs with a default (weights that a model
  * of IR version 4 or later also lists as inputs) are optional and come last. */
@@ -345,6 +353,17 @@ typedef enum sn_log_level { SN_LOG_ERROR = 0, SN_LOG_WARNING = 1, SN_LOG_INFO = 
 /* Called from any thread that uses the session. `text` is one line without its end. */
 typedef void (*sn_log_fn)(void *ctx, sn_log_level level, const char *text);
 
+/* How closely products with constant float32 weights are computed. All but the first round the
+ * weights to 16 bits, which halves their memory; sums are always of float32. `sinter diff
+ * --precision` measures what it costs a model. */
+typedef enum sn_precision {
+    SN_PRECISION_EXACT = 0,     /* as float32 */
+    SN_PRECISION_TF32_LIKE = 1, /* weights with the 11 bits of TF32, where float16 can hold them */
+    SN_PRECISION_BF16 = 2, /* weights and what they are multiplied with as bfloat16, 8 bits, where
+                              the processor has products of them; else weights alone */
+    SN_PRECISION_FP16 = 3  /* weights as float16, 11 bits and less below 6e-5 */
+} sn_precision;
+
 typedef struct sn_session_options {
     size_t size;            /* sizeof(sn_session_options); set by sn_session_options_init */
     int threads;            /* most threads one run may use; 0: all that this process may use */
@@ -370,6 +389,10 @@ typedef struct sn_session_options {
     const char *cache_folder;
     uint64_t cache_limit; /* most bytes of such files in the folder: those unused for longest go
                              before one is put there, and one that is larger is not kept; 0: none */
+    const struct sn_provider_use *providers; /* who may run nodes, in order of preference; the CPU
+                                                takes what they leave. Copied */
+    size_t provider_count;
+    sn_precision precision; /* SN_PRECISION_EXACT (default) or less */
 } sn_session_options;
 
 SN_API void sn_session_options_init(sn_session_options *options, size_t size);
@@ -479,6 +502,67 @@ SN_API sn_status sn_model_write(const sn_model *model, sn_format format, sn_writ
 /* Writes what a session made of it; a plan (text or drawing) is of the shapes that ran last. */
 SN_API sn_status sn_session_write(const sn_session *session, sn_stage stage, sn_format format,
                                   sn_write_fn write, void *ctx, sn_error *err);
+
+/* ---- Providers (see sinter_ep.h) ----------------------------------------------------------- */
+
+/* A device that a session shall use. */
+typedef struct sn_provider_use {
+    const char *name; /* of a provider; "cpu" means nothing more than the end of the list */
+    int device;       /* which of its devices, from 0 */
+    bool optional;    /* if it is not usable, a warning says so and the session does without */
+    /* What the provider takes, and keys that the library itself takes: "sinter.min_nodes" (fewer
+     * nodes make no part), "sinter.fallback" (0: a failure to get memory is not mended by running
+     * the part on the CPU), "sinter.shapes" (sets of shapes a part is kept ready for). */
+    const struct sn_provider_setting *settings;
+    size_t setting_count;
+} sn_provider_use;
+
+typedef struct sn_provider_setting {
+    const char *key, *value;
+} sn_provider_setting;
+
+/* Loads a provider's library, which is never searched for: a path as it is. `name` calls it
+ * otherwise than it does itself; NULL: its own. Loading one again under the name that it has does
+ * nothing. A model can never name one. */
+SN_API sn_status sn_provider_load(const char *path, const char *name, sn_error *err);
+/* Forgets a provider; its library is closed when no session uses it any more. */
+SN_API sn_status sn_provider_unload(const char *name, sn_error *err);
+/* Loads all libraries (lib*.so) of a folder that can be loaded; NULL: of the folders in
+ * SINTER_PROVIDER_PATH, with ':' between, and then of the installation. `log` (may be NULL) is told
+ * of those that cannot. Sessions do that themselves for names that they do not know. */
+SN_API void sn_provider_search(const char *folder, sn_log_fn log, void *log_ctx);
+
+/* A device that some provider has. Strings live until the provider is unloaded. */
+typedef struct sn_device_info {
+    const char *provider;
+    int index;        /* sn_provider_use.device */
+    const char *kind; /* "cpu", "gpu", "npu" or "other" */
+    const char *name, *vendor, *driver;
+    const char *revision;  /* of the provider */
+    const char *library;   /* its file; "" for those of the program itself */
+    uint64_t memory_bytes; /* 0: the host's */
+    uint32_t types;        /* bit t: it computes in element type t */
+    const char *unusable;  /* why it cannot be used; NULL: it can */
+} sn_device_info;
+
+/* By index, the CPU first; false past the end. */
+SN_API bool sn_device(size_t index, sn_device_info *out);
+
+/* What a session's providers took, by index, the CPU last; false past the end. Borrowed. */
+typedef struct sn_provider_share {
+    const char *provider;
+    const char *device;
+    size_t nodes; /* that it runs; of the model after clean-ups, bodies of If, Loop and Scan too */
+    size_t parts; /* that these make up; 0 for the CPU */
+    size_t refused; /* nodes that it left to others */
+} sn_provider_share;
+SN_API bool sn_session_provider(const sn_session *session, size_t index, sn_provider_share *out);
+/* Why a provider did not get a node, by index, in order of the graph; false past the end. Borrowed.
+ */
+typedef struct sn_provider_refusal {
+    const char *provider, *node, *op, *reason;
+} sn_provider_refusal;
+SN_API bool sn_session_refusal(const sn_session *session, size_t index, sn_provider_refusal *out);
 
 /* ---- The machine -------------------------------------------------------------------------- */
 

@@ -27,6 +27,16 @@ SN_API bool sn_model_node(const sn_model *model, size_t index, sn_node_info *out
 SN_API const char *sn_model_node_input(const sn_model *model, size_t node, size_t index);
 SN_API const char *sn_model_node_output(const sn_model *model, size_t node, size_t index);
 
+/* Calls `fn` for every named value of the model, those of bodies after those of the graph around
+ * them: what is known of its type, and its contents if it is a weight or another constant of at
+ * least 8 bits an element (else NULL). Both are borrowed until `fn` returns, the elements of
+ * `weight` until the model is destroyed. Anything but SN_OK from `fn` ends the walk and is
+ * returned. */
+typedef sn_status (*sn_model_value_fn)(void *ctx, const sn_value_info *info, const sn_value *weight,
+                                       sn_error *err);
+SN_API sn_status sn_model_values(const sn_model *model, sn_model_value_fn fn, void *ctx,
+                                 sn_error *err);
+
 /* A model of the nodes that make `outputs`, names of values of the main graph. Values named by
  * `inputs` are not made but become inputs; those that nothing needs are left out. Inputs of the
  * model that are needed stay inputs, weights that are not needed are dropped. SN_NOT_FOUND: there

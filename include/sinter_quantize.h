@@ -13,19 +13,19 @@ extern "C" {
 #endif
 
 /* What the weights of a layer, and perhaps its inputs, are stored in. */
-typedef enum sn_precision {
-    SN_PRECISION_FLOAT = 0,        /* as the model has them */
-    SN_PRECISION_INT8 = 1,         /* weights and activations, with ranges measured before */
-    SN_PRECISION_INT8_DYNAMIC = 2, /* the same, with ranges measured in every run */
-    SN_PRECISION_INT4 = 3,         /* weights in blocks; activations stay floats */
-    SN_PRECISION_INT2 = 4,         /* the same */
-    SN_PRECISION_FP16 = 5,         /* the whole model */
-    SN_PRECISION_BF16 = 6,         /* the same */
-    SN_PRECISION_MIXED = 7         /* to ask for: whatever suits each layer */
-} sn_precision;
+typedef enum sn_quantize_to {
+    SN_QUANTIZE_TO_FLOAT = 0,        /* as the model has them */
+    SN_QUANTIZE_TO_INT8 = 1,         /* weights and activations, with ranges measured before */
+    SN_QUANTIZE_TO_INT8_DYNAMIC = 2, /* the same, with ranges measured in every run */
+    SN_QUANTIZE_TO_INT4 = 3,         /* weights in blocks; activations stay floats */
+    SN_QUANTIZE_TO_INT2 = 4,         /* the same */
+    SN_QUANTIZE_TO_FP16 = 5,         /* the whole model */
+    SN_QUANTIZE_TO_BF16 = 6,         /* the same */
+    SN_QUANTIZE_TO_MIXED = 7         /* to ask for: whatever suits each layer */
+} sn_quantize_to;
 
 /* "float32", "int8", ... Static storage. */
-SN_API const char *sn_precision_name(sn_precision precision);
+SN_API const char *sn_quantize_to_name(sn_quantize_to precision);
 
 /* Which CPUs the result shall be quick and exact on. */
 typedef enum sn_quantize_target {
@@ -74,7 +74,7 @@ typedef sn_status (*sn_score_fn)(void *ctx, const sn_model *model, double *score
 
 typedef struct sn_quantize_options {
     size_t size; /* sizeof(sn_quantize_options); set by sn_quantize_options_init */
-    sn_precision to;
+    sn_quantize_to to;
     sn_quantize_target target;
     const sn_samples *samples; /* NULL: none; then int8 is dynamic and nothing is measured */
     double max_loss;           /* by `metric`; below 0: any */
@@ -118,7 +118,7 @@ typedef struct sn_quantize_summary {
 /* A layer. Its loss is the model's when this layer alone is quantised. */
 typedef struct sn_quantize_layer {
     const char *name, *op;
-    sn_precision precision;
+    sn_quantize_to precision;
     const char *note;             /* why it was left as it is, or "" */
     double loss;                  /* -1: not measured */
     uint64_t ns_before, ns_after; /* 0: not measured */

@@ -4,10 +4,12 @@
 #include "server/server.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Sockets that systemd opened for us begin at descriptor 3; their names say which listener each is
@@ -61,6 +63,27 @@ static void wait_for_end(const sigset_t *signals, srv_server *server) {
     }
 }
 
+/* A kernel that does not hear must not keep the process: it ends a second from now, or at the next
+ * signal. */
+static void *end_process(void *signals) {
+    const struct timespec second = {.tv_sec = 1};
+    sigtimedwait(signals, NULL, &second);
+    _exit(0);
+}
+
+static void end_soon(void) {
+    static sigset_t ends;
+    pthread_t thread;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    if (pthread_create(&thread, NULL, end_process, &ends) == 0) {
+        pthread_detach(thread);
+    } else {
+        alarm(1);
+    }
+}
+
 static sn_status run(srv_server *server, sn_error *err) {
     sigset_t signals = block_signals();
     SN_TRY(srv_server_listen(server, err));
@@ -68,6 +91,7 @@ static sn_status run(srv_server *server, sn_error *err) {
     SN_TRY(srv_server_load(server, err));
     wait_for_end(&signals, server);
     srv_server_drain(server, server->options.drain_seconds);
+    end_soon();
     return SN_OK;
 }
 

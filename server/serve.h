@@ -23,9 +23,13 @@ typedef struct srv_options {
     size_t model_count;
     double poll_seconds; /* how often the folder is looked at again; 0: never */
     double trim_seconds; /* a model without work for so long gives memory back; 0: never */
+    const char *providers[SRV_RULES]; /* of models whose configuration names none */
+    size_t provider_count;
     const char *tls_certificate, *tls_key, *tls_client_ca;
     const char *auth[SRV_RULES];
     size_t auth_count;
+    const char *hosts[SRV_RULES]; /* names by which clients may call the server */
+    size_t host_count;
     const char *trace_file;
     uint64_t trace_rate;
     bool log_json;

@@ -70,9 +70,16 @@ static sn_status open_listeners(srv_server *server, sn_error *err) {
     return SN_OK;
 }
 
+static bool is_loopback(const char *address) {
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
 static sn_status apply_options(srv_server *server, sn_error *err) {
     const srv_options *o = &server->options;
     server->auth.admin = o->admin;
+    server->sites = (srv_sites){.names = server->options.hosts,
+                                .count = o->host_count,
+                                .loopback = o->http_fd < 0 && is_loopback(o->host)};
     for (size_t i = 0; i < o->auth_count; i++) {
         SN_TRY(srv_auth_add(&server->auth, o->auth[i], err));
     }
@@ -134,11 +141,12 @@ sn_status srv_server_load(srv_server *server, sn_error *err) {
                                          .startup_count = o->model_count,
                                          .explicit_only = o->explicit_only};
     SN_TRY(srv_repository_open(server->repository, &repository, err));
-    SN_TRY(srv_loader_start(server->loader, (uint64_t)(o->poll_seconds * 1e9),
-                            (uint64_t)(o->trim_seconds * 1e9), err));
-    srv_state_set_loaded(&server->state);
-    srv_log(&server->log, SRV_LOG_INFO, "ready", NULL);
-    return SN_OK;
+    return srv_loader_start(server->loader, (uint64_t)(o->poll_seconds * 1e9),
+                            (uint64_t)(o->trim_seconds * 1e9), err);
+}
+
+void srv_server_wait(const srv_server *server) {
+    while (!srv_state_loaded(&server->state)) usleep(1000);
 }
 
 bool srv_server_ready(const srv_server *server) {

@@ -11,6 +11,7 @@
 #include "server/engine/state.h"
 #include "server/ops/auth.h"
 #include "server/ops/log.h"
+#include "server/ops/sites.h"
 #include "server/ops/trace.h"
 #include "server/serve.h"
 
@@ -29,6 +30,7 @@ struct srv_server {
     srv_buffers buffers;
     srv_logger log;
     srv_auth auth;
+    srv_sites sites;
     srv_trace trace;
     srv_state state;
     srv_scheduler *scheduler;
@@ -51,9 +53,11 @@ sn_status srv_server_create(const srv_options *options, srv_server **out, sn_err
  * the caller's signal mask. To be called once. */
 sn_status srv_server_listen(srv_server *server, sn_error *err);
 
-/* Opens the repository and loads the models; the server is ready when it returns SN_OK. To be
- * called once, after srv_server_listen. */
+/* Opens the repository and begins to load the models, in threads of the loader. To be called once,
+ * after srv_server_listen. */
 sn_status srv_server_load(srv_server *server, sn_error *err);
+/* Waits until every model has been tried, or has had its time. After srv_server_load. */
+void srv_server_wait(const srv_server *server);
 
 /* Whether models are loaded and it is not stopping. Any thread. */
 bool srv_server_ready(const srv_server *server);
@@ -65,7 +69,8 @@ void srv_server_reload(srv_server *server);
 void srv_server_drain(srv_server *server, double seconds);
 
 /* Cuts the connections that are left, ends every thread and frees everything, whatever the server
- * has come to. NULL is fine. */
+ * has come to. It waits for runs and loads under way, which are told to end but may not hear. NULL
+ * is fine. */
 void srv_server_destroy(srv_server *server);
 
 #endif

@@ -3,6 +3,7 @@
 #define CLI_CMD_ARGS_H
 
 #include "cli/cli.h"
+#include "common/provider_use.h"
 
 /* What cli_args_next returns besides option ids, which are above 0. */
 enum { CLI_ARG_END = 0, CLI_ARG_OPERAND = -1, CLI_ARG_ERROR = -2, CLI_ARG_HELP = -3 };
@@ -66,5 +67,9 @@ typedef struct cli_rule_names {
     const char *names[CLI_MAX_RULES];
     size_t count;
 } cli_rule_names;
+
+/* Takes --provider and --provider-library, whose library it loads. 1: taken, 0: another option, -1:
+ * wrong. */
+int cli_provider_take(co_providers *p, cli_args *args, int id, const char *value);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/cmd/inputs.h"
 #include "cli/formats/json_write.h"
+#include "cli/interrupt.h"
 #include "cli/report/progress.h"
 
 #include <math.h>
@@ -30,6 +31,7 @@ typedef struct results {
     samples all; /* in order of time, later sorted */
     double total_ms, drift;
     double min, median, p90, p99, max, mean;
+    bool interrupted;
     uint64_t peak_bytes, arena_bytes;
 } results;
 
@@ -64,11 +66,14 @@ static void add_sample(samples *list, double ms) {
 /* ---- Measuring ---------------------------------------------------------------------------- */
 
 /* One run; its outputs are thrown away after the clock has stopped. */
-static sn_status run_once(sn_session *session, const cli_inputs *inputs, cli_inputs *outputs,
-                          double *ms, sn_error *err) {
+static sn_status run_once(sn_session *session, sn_cancel *cancel, const cli_inputs *inputs,
+                          cli_inputs *outputs, double *ms, sn_error *err) {
+    sn_run_options options;
+    sn_run_options_init(&options, sizeof options);
+    options.cancel = cancel;
     double start = cli_now_ms();
-    sn_status status = sn_session_run(session, NULL, inputs->items, inputs->count, outputs->items,
-                                      outputs->count, err);
+    sn_status status = sn_session_run(session, &options, inputs->items, inputs->count,
+                                      outputs->items, outputs->count, err);
     *ms = cli_now_ms() - start;
     cli_outputs_drop(outputs);
     return status;
@@ -83,13 +88,14 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
                          cli_inputs *outputs, results *r, sn_error *err) {
     cli_progress progress;
     double ms;
-    sn_status status = run_once(session, inputs, outputs, &r->first_ms, err);
+    sn_cancel *cancel = cli_interrupt_catch();
+    sn_status status = run_once(session, cancel, inputs, outputs, &r->first_ms, err);
     for (int64_t i = 1; i < s->warm_up && status == SN_OK; i++) {
-        status = run_once(session, inputs, outputs, &ms, err);
+        status = run_once(session, cancel, inputs, outputs, &ms, err);
     }
     cli_progress_start(&progress);
     while (status == SN_OK && !has_enough(s, r->all.count, r->total_ms)) {
-        status = run_once(session, inputs, outputs, &ms, err);
+        status = run_once(session, cancel, inputs, outputs, &ms, err);
         if (status != SN_OK) break;
         add_sample(&r->all, ms);
         r->total_ms += ms;
@@ -98,6 +104,8 @@ static sn_status measure(const settings *s, sn_session *session, const cli_input
         cli_progress_update(&progress, done, total, "measuring");
     }
     cli_progress_clear(&progress);
+    r->interrupted = cli_interrupt_release();
+    if (status == SN_CANCELLED && r->all.count) status = SN_OK;
     return status;
 }
 
@@ -138,6 +146,7 @@ static void summarise(results *r) {
 
 /* Adds one line for each reason to distrust the figures. */
 static void add_warnings(const results *r, cli_text *out) {
+    if (r->interrupted) cli_text_addf(out, "interrupted\n");
     if (r->all.count < 3 * MIN_RUNS) {
         cli_text_addf(out, "only %zu runs were measured\n", r->all.count);
     }
@@ -251,7 +260,7 @@ static int bench(const settings *s, sn_model **model, sn_session **session) {
         status = measure(s, *session, &inputs, &outputs, &r, &err);
     }
     if (status == SN_OK) {
-        code = CLI_OK;
+        code = r.interrupted ? CLI_INTERRUPTED : CLI_OK;
         uint64_t lower;
         sn_session_plan_bytes(*session, &r.arena_bytes, &lower);
         summarise(&r);

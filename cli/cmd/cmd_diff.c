@@ -114,14 +114,17 @@ static const made *find(const trace *t, const char *name, size_t hint) {
     return NULL;
 }
 
-static int run_level(const settings *s, int level, const sn_model *model, const cli_inputs *inputs,
-                     trace *t) {
+/* Run 0 or 1: the first one is exact and, if `alone`, without the providers that are given. */
+static int run_level(const settings *s, int which, bool alone, int level, const sn_model *model,
+                     const cli_inputs *inputs, trace *t) {
     cli_model_args with = s->model;
     sn_session *session = NULL;
     sn_run_options options;
     cli_inputs outputs = {0};
     sn_error err = {0};
     with.optimize = level;
+    if (which == 0) with.precision = SN_PRECISION_EXACT;
+    if (alone) with.providers.count = 0;
     int code = cli_open_session(&with, model, &session);
     if (code != CLI_OK) return code;
     sn_run_options_init(&options, sizeof options);
@@ -227,6 +230,26 @@ static void show_difference(cli_text *out, const char *mark, const made *a, cons
 
 /* ---- The command -------------------------------------------------------------------------- */
 
+/* The levels of both runs: those given, or 0 and 3; with a precision both are of one. */
+static bool set_levels(settings *s) {
+    bool precise = s->model.precision == SN_PRECISION_EXACT;
+    if (s->n_levels == 2 && (s->against || !precise)) {
+        cli_complain("diff: with --%s there is one --level", s->against ? "against" : "precision");
+        return false;
+    }
+    if (s->against && !precise) {
+        cli_complain("diff: --precision compares with no other library");
+        return false;
+    }
+    if (!precise) {
+        s->levels[0] = s->levels[1] = s->n_levels ? s->levels[0] : 3;
+        return true;
+    }
+    if (s->n_levels == 0) s->levels[1] = 3;
+    if (s->n_levels == 1 && !s->against) s->levels[1] = s->levels[0], s->levels[0] = 0;
+    return true;
+}
+
 static int report(const settings *s, const trace *a, const trace *b) {
     cli_text out = {0};
     size_t common = 0, differing = 0;
@@ -243,6 +266,8 @@ static int report(const settings *s, const trace *a, const trace *b) {
     }
     if (s->against)
         cli_text_addf(&out, "level %d and %s", s->levels[0], s->against);
+    else if (s->model.precision)
+        cli_text_addf(&out, "level %d, exact and in another precision", s->levels[0]);
     else
         cli_text_addf(&out, "levels %d and %d", s->levels[0], s->levels[1]);
     cli_text_addf(&out, ": %zu values in common, %zu differ\n", common, differing);
@@ -261,9 +286,9 @@ static int diff(const settings *s, sn_model *model) {
         code = cli_complain_error("diff", &err,
                                   status == SN_INVALID_ARGUMENT ? CLI_USAGE : CLI_UNREADABLE);
     for (int i = 0; i < (s->against ? 1 : 2) && code == CLI_OK; i++)
-        code = run_level(s, s->levels[i], model, &inputs, &traces[i]);
+        code = run_level(s, i, i == 0, s->levels[i], model, &inputs, &traces[i]);
     if (s->against && s->levels[0] > 0 && code == CLI_OK)
-        code = run_level(s, 0, model, &inputs, &plain);
+        code = run_level(s, 0, true, 0, model, &inputs, &plain);
     if (s->against && code == CLI_OK)
         code = run_against(s, model, &inputs, s->levels[0] > 0 ? &plain : &traces[0], &traces[1]);
     if (code == CLI_OK) code = report(s, &traces[0], &traces[1]);
@@ -280,12 +305,7 @@ int cli_cmd_diff(cli_args *args) {
     cli_model_args_init(&s.model, args);
     s.model.random = true;
     int code = cli_args_read(args, take_option, &s);
-    if (s.n_levels == 0) s.levels[1] = 3;
-    if (s.n_levels == 1 && !s.against) s.levels[1] = s.levels[0], s.levels[0] = 0;
-    if (code < 0 && s.n_levels == 2 && s.against) {
-        cli_complain("diff: with --against there is one --level");
-        code = CLI_USAGE;
-    }
+    if (code < 0 && !set_levels(&s)) code = CLI_USAGE;
     if (code < 0 && !s.model.model) code = cli_args_missing(args, "model");
     if (code < 0) code = cli_open_model(&s.model, &model);
     if (model) code = diff(&s, model);

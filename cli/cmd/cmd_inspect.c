@@ -2,6 +2,7 @@
 #include "cli/cmd/commands.h"
 #include "cli/formats/file.h"
 #include "cli/cmd/inputs.h"
+#include "cli/cmd/providers.h"
 #include "cli/formats/json_write.h"
 #include "cli/formats/tensor_print.h"
 
@@ -333,6 +334,15 @@ static int run_for_plan(const settings *s, const sn_model *model, sn_session *se
     return code;
 }
 
+/* What providers took, and why not the rest. */
+static void show_providers(const sn_session *session) {
+    cli_text out = {0};
+    cli_add_providers(&out, session);
+    cli_add_refusals(&out, session);
+    cli_text_print(&out);
+    cli_text_free(&out);
+}
+
 static int show_stage(const settings *s, const sn_model *model) {
     sn_session *session = NULL;
     sn_error err = {0};
@@ -347,6 +357,7 @@ static int show_stage(const settings *s, const sn_model *model) {
         if (code == CLI_OK) {
             status = sn_session_write(session, plan ? SN_STAGE_PLAN : SN_STAGE_OPT, SN_FORMAT_TEXT,
                                       cli_stream_write, stdout, &err);
+            show_providers(session);
         }
     }
     sn_session_destroy(session);
@@ -365,8 +376,10 @@ int cli_cmd_inspect(cli_args *args) {
         if (code == CLI_OK && s.stage) {
             code = show_stage(&s, model);
         } else if (code == CLI_OK && s.json) {
+            cli_show_warnings(model);
             show_json(&s, model);
         } else if (code == CLI_OK) {
+            cli_show_warnings(model);
             show_text(&s, model);
         }
     }

@@ -76,6 +76,8 @@ static sn_status run_model(const settings *s, const sn_model *model, const cli_i
     sn_run_options_init(&run, sizeof run);
     options.optimize = 0;
     options.threads = s->model.threads;
+    options.time_limit_ns = options.prepare_limit_ns = s->model.time_limit_ns;
+    options.memory_limit = s->model.memory_limit;
     run.on_step = add_cost;
     run.on_step_ctx = c;
     sn_status status = cli_outputs_make(model, outputs, err);

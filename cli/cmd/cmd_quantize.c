@@ -14,7 +14,7 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     switch (id) {
     case OPT_TO:
         at = cli_compress_word(args, value, precisions);
-        c->options.to = (sn_precision)(at + 1);
+        c->options.to = (sn_quantize_to)(at + 1);
         break;
     case OPT_TARGET:
         at = cli_compress_word(args, value, targets);

@@ -22,6 +22,7 @@ static const struct {
     {OPT_BODY_RATE, offsetof(srv_limits_table, body_rate), 0, 1 << 30, 1},
     {OPT_RUN_MEMORY, offsetof(srv_limits_table, run_memory), 0, INT64_MAX >> 22, 1 << 20},
     {OPT_RUN_SECONDS, offsetof(srv_limits_table, time_ns), 0, 86400, 1000000000},
+    {OPT_LOAD_SECONDS, offsetof(srv_limits_table, load_ns), 0, 86400, 1000000000},
     {OPT_CACHE, offsetof(srv_limits_table, cache), 0, INT64_MAX >> 22, 1 << 20},
 };
 
@@ -85,6 +86,7 @@ static bool take_switch(int id, srv_options *o) {
 
 static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     srv_options *o = ctx;
+    co_providers checked = {0};
     int64_t number;
     switch (id) {
     case CLI_ARG_OPERAND:
@@ -106,8 +108,16 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
         return true;
     case OPT_MODEL:
         return take_item(value, o->models, &o->model_count);
+    case OPT_PROVIDER:
+        if (cli_provider_take(&checked, args, id, value) <= 0) return false;
+        co_providers_free(&checked); /* each model reads it again */
+        return take_item(value, o->providers, &o->provider_count);
+    case OPT_PROVIDER_LIBRARY:
+        return cli_provider_take(&checked, args, id, value) > 0;
     case OPT_AUTH:
         return take_item(value, o->auth, &o->auth_count);
+    case OPT_ALLOW_HOST:
+        return take_item(value, o->hosts, &o->host_count);
     case OPT_POLL:
         return cli_args_real(args, value, 0, 86400, &o->poll_seconds);
     case OPT_TRIM:

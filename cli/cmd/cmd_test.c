@@ -44,11 +44,15 @@ static bool take_option(cli_args *args, int id, const char *value, void *ctx) {
     cli_case_options *options = &s->pool.case_options;
     int taken = cli_session_arg_take(&options->threads, &options->optimize, &options->disabled,
                                      args, id, value);
+    if (!taken) taken = cli_provider_take(&options->providers, args, id, value);
     if (taken) return taken > 0;
     int64_t number = 0;
     double real = 0;
     bool ok = true;
     switch (id) {
+    case OPT_PRECISION:
+        ok = cli_precision_take(args, value, &options->precision);
+        break;
     case OPT_JOBS:
         ok = cli_args_int(args, value, 1, 1024, &number);
         s->pool.jobs = (int)number;

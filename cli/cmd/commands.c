@@ -11,12 +11,27 @@
     { OPT_OPTIMIZE, 'O', "optimize", "LEVEL", "0 none, 1 clean-ups, 2 fusions, 3 all (default)" }
 #define OPTION_DISABLE_RULE \
     { OPT_DISABLE_RULE, 0, "disable-rule", "NAME", "leave out an optimiser pass or rule" }
+#define OPTION_PRECISION \
+    { OPT_PRECISION, 0, "precision", "NAME", "of weights: exact (default), tf32-like, bf16, fp16" }
 #define OPTION_CACHE \
     { OPT_CACHE, 0, "cache", "DIR", "keep the compiled model in DIR, and use it from there" }
 #define OPTION_CACHE_LIMIT \
     { OPT_CACHE_LIMIT, 0, "cache-limit", "MIB", "most to keep there: what is unused goes" }
 #define OPTION_OP_LIBRARY \
     { OPT_OP_LIBRARY, 0, "op-library", "FILE", "load operators of your own from a library" }
+#define OPTIONS_PROVIDER                                                       \
+    {OPT_PROVIDER, 0, "provider", "NAME[:N]",                                  \
+     "run what it can on a provider's device N; may be repeated"},             \
+    {                                                                          \
+        OPT_PROVIDER_LIBRARY, 0, "provider-library", "FILE", "load a provider" \
+    }
+#define OPTION_STRICT \
+    { OPT_STRICT, 0, "strict", NULL, "refuse what the specification forbids instead of warning" }
+#define OPTIONS_LIMITS                                                                           \
+    {OPT_TIME_LIMIT, 0, "time-limit", "S", "for preparing, and for each run (default: none)"}, { \
+        OPT_MEMORY_LIMIT, 0, "memory-limit", "MIB",                                              \
+            "of one run, packed weights included (default: none)"                                \
+    }
 #define OPTION_SHAPE \
     { OPT_SHAPE, 0, "shape", "NAME=DIMS", "shape of an input, such as x=1x3x224x224" }
 #define OPTION_DIM \
@@ -44,6 +59,8 @@ static const cli_option test_options[] = {
     OPTION_THREADS("1; 0: all CPUs"),
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
+    OPTIONS_PROVIDER,
     {OPT_RTOL, 0, "rtol", "R", "relative tolerance (default: 1e-3)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "name the cases that pass or are skipped, too"},
@@ -76,11 +93,15 @@ static const cli_option run_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -105,9 +126,13 @@ static const cli_option inspect_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -129,11 +154,15 @@ static const cli_option bench_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_CACHE,
     OPTION_CACHE_LIMIT,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -160,9 +189,13 @@ static const cli_option profile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTION_OP_LIBRARY,
+    OPTIONS_PROVIDER,
+    OPTION_STRICT,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -183,8 +216,10 @@ static const cli_option compile_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     OPTION_OPTIMIZE,
     OPTION_DISABLE_RULE,
+    OPTION_PRECISION,
     OPTIONS_IMAGE,
     END_OF_OPTIONS,
 };
@@ -209,6 +244,7 @@ static const cli_option optimize_options[] = {
     OPTION_SHAPE,
     OPTION_DIM,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -240,6 +276,8 @@ static const cli_option diff_options[] = {
     {OPT_LEVEL, 'l', "level", "LEVEL", "of optimisation, given twice (default: 0 and 3)"},
     {OPT_AGAINST, 0, "against", "LIBRARY",
      "compare with a libonnxruntime.so.1 instead of a second level"},
+    {OPT_PRECISION, 0, "precision", "NAME",
+     "of the second run: tf32-like, bf16 or fp16; both runs are of one level then (default: 3)"},
     {OPT_RTOL, 0, "rtol", "R", "of a value's largest number (default: 1e-4)"},
     {OPT_ATOL, 0, "atol", "A", "absolute tolerance (default: 1e-7)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show every value, not the first that differs alone"},
@@ -250,6 +288,8 @@ static const cli_option diff_options[] = {
     OPTION_DIM,
     OPTION_CONVERT,
     OPTION_THREADS("all CPUs"),
+    OPTIONS_PROVIDER,
+    OPTIONS_LIMITS,
     END_OF_OPTIONS,
 };
 
@@ -257,7 +297,9 @@ static const char diff_notes[] =
     "Runs the model twice on the same inputs and compares every value that both runs make under\n"
     "the same name, in the order of the first run: the first one that differs is where to look.\n"
     "A value differs when |a - b| > atol + rtol * max|a| for an element. The distance in ulp is\n"
-    "the number of float32 values between two. Exit code 1: something differs.\n"
+    "the number of float32 values between two. Exit code 1: something differs. With --provider "
+    "the\n"
+    "first run is on the CPU alone.\n"
     "\n"
     "With --against the second run is that of another library with ONNX Runtime's interface, such "
     "as\n"
@@ -269,6 +311,7 @@ static const cli_option reduce_options[] = {
     {OPT_TIMEOUT, 't', "timeout", "SECONDS", "for one run of the command (default: 600)"},
     {OPT_VERBOSE, 'v', "verbose", NULL, "show what the command prints"},
     OPTION_OP_LIBRARY,
+    OPTION_STRICT,
     END_OF_OPTIONS,
 };
 
@@ -280,6 +323,15 @@ static const char reduce_notes[] =
     "128 and the signal's number; the timeout is signal 14. Such as:\n"
     "\n"
     "  sinter reduce big.onnx -o small.onnx -- sinter diff --level 0 --level 3";
+
+static const cli_option devices_options[] = {
+    OPTIONS_PROVIDER,
+    END_OF_OPTIONS,
+};
+
+static const char devices_notes[] =
+    "Lists the CPU and the devices of every provider: those of --provider-library, of folders in\n"
+    "SINTER_PROVIDER_PATH and of the installation. A device that cannot be used says why.";
 
 #define OPTIONS_COMPRESS                                                                        \
     {OPT_DATA, 0, "data", "DIR", "samples to calibrate and measure with"},                      \
@@ -357,6 +409,7 @@ static const cli_option serve_options[] = {
     {OPT_METRICS, 0, "metrics", "PORT", "port of /metrics (default: 8002; off: none)"},
     {OPT_HOST, 0, "host", "ADDRESS", "numeric address to listen on (default: 127.0.0.1)"},
     {OPT_MODEL, 0, "model", "NAME", "load only this model at the start; may be repeated"},
+    OPTIONS_PROVIDER,
     {OPT_EXPLICIT, 0, "explicit", NULL, "load nothing but what --model or a request names"},
     {OPT_POLL, 0, "poll", "S",
      "look at the folder again every S seconds (default: on SIGHUP only)"},
@@ -364,6 +417,9 @@ static const cli_option serve_options[] = {
      "give memory of runs back after S seconds without one (default: 60; 0: never)"},
     {OPT_ADMIN, 0, "admin", NULL, "open the repository, trace and logging endpoints"},
     {OPT_AUTH, 0, "auth", "RULE", "tokens that open endpoints: [GROUP,...=]FILE; may be repeated"},
+    {OPT_ALLOW_HOST, 0, "allow-host", "NAME",
+     "a name of this server; may be repeated (default: any; on a loopback address localhost "
+     "alone)"},
     {OPT_TLS_CERT, 0, "tls-cert", "FILE", "certificate chain, PEM"},
     {OPT_TLS_KEY, 0, "tls-key", "FILE", "its private key, PEM"},
     {OPT_TLS_CLIENT_CA, 0, "tls-client-ca", "FILE", "demand client certificates of these CAs"},
@@ -388,16 +444,20 @@ static const cli_option serve_options[] = {
     {OPT_BODY_RATE, 0, "body-rate", "BYTES",
      "bytes a second that a body must bring (default: 1024)"},
     {OPT_IDLE_SECONDS, 0, "idle-timeout", "S", "between two requests (default: 75)"},
-    {OPT_RUN_MEMORY, 0, "run-memory", "MIB", "tensors of one run (default: 0, no limit)"},
-    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 0, no limit)"},
+    {OPT_RUN_MEMORY, 0, "run-memory", "MIB",
+     "tensors of one run and packed weights (default: 3/4 of memory; 0: no limit)"},
+    {OPT_RUN_SECONDS, 0, "run-timeout", "S", "time of one run (default: 60; 0: no limit)"},
+    {OPT_LOAD_SECONDS, 0, "load-timeout", "S",
+     "time of loading a version of a model (default: 300; 0: no limit)"},
     END_OF_OPTIONS,
 };
 
 static const char serve_notes[] =
-    "DIR holds one folder for each model, with a folder for each version: "
-    "DIR/resnet/1/model.onnx.\n"
-    "A config.json or config.pbtxt beside the versions is optional. DIR may also be one .onnx "
-    "file.\n"
+    "DIR holds models as DIR/resnet/1/model.onnx (a folder for each version), "
+    "DIR/resnet/model.onnx\n"
+    "or DIR/resnet.onnx. A config.json or config.pbtxt in a model's folder is optional. DIR may "
+    "also\n"
+    "be one .onnx file.\n"
     "The server speaks the Open Inference Protocol (v2). SIGHUP loads what has changed, SIGTERM\n"
     "finishes what is under way and ends. docs/SERVING.md tells the rest.";
 
@@ -448,6 +508,8 @@ const cli_command cli_commands[] = {
      prune_notes, cli_cmd_prune},
     {"compile", "Make a model ready to run, as one file.", "MODEL -o FILE", compile_options,
      compile_notes, cli_cmd_compile},
+    {"devices", "List what models can run on.", "", devices_options, devices_notes,
+     cli_cmd_devices},
     {"ops", "List the operators that this build knows.", "", ops_options, NULL, cli_cmd_ops},
     {"serve", "Serve models over HTTP and gRPC.", "DIR", serve_options, serve_notes, cli_cmd_serve},
     {"load", "Put load on a model server and measure it.", "URL", load_options, load_notes,

@@ -13,7 +13,11 @@ enum {
     OPT_THREADS,
     OPT_OPTIMIZE,
     OPT_DISABLE_RULE,
+    OPT_PRECISION,
     OPT_OP_LIBRARY,
+    OPT_PROVIDER,
+    OPT_PROVIDER_LIBRARY,
+    OPT_STRICT,
     OPT_VERBOSE,
     OPT_RTOL,
     OPT_ATOL,
@@ -53,6 +57,7 @@ enum {
     OPT_IO_THREADS,
     OPT_MODEL,
     OPT_AUTH,
+    OPT_ALLOW_HOST,
     OPT_ADMIN,
     OPT_EXPLICIT,
     OPT_POLL,
@@ -77,8 +82,11 @@ enum {
     OPT_IDLE_SECONDS,
     OPT_RUN_MEMORY,
     OPT_RUN_SECONDS,
+    OPT_LOAD_SECONDS,
     OPT_CACHE,
     OPT_CACHE_LIMIT,
+    OPT_TIME_LIMIT,
+    OPT_MEMORY_LIMIT,
     OPT_VERSION_OF,
     OPT_CONCURRENCY,
     OPT_RATE,
@@ -111,6 +119,7 @@ int cli_cmd_run(cli_args *args);
 int cli_cmd_inspect(cli_args *args);
 int cli_cmd_bench(cli_args *args);
 int cli_cmd_profile(cli_args *args);
+int cli_cmd_devices(cli_args *args);
 int cli_cmd_ops(cli_args *args);
 int cli_cmd_compile(cli_args *args);
 int cli_cmd_optimize(cli_args *args);

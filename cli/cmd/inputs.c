@@ -31,10 +31,17 @@ int cli_open_model(const cli_model_args *m, sn_model **model) {
     sn_load_options options;
     sn_load_options_init(&options, sizeof options);
     options.operators = operators;
+    options.strict = m->strict;
+    options.memory_limit = m->memory_limit;
     sn_status status = sn_model_load(m->model, &options, model, &err);
     sn_operators_destroy(operators);
     if (status == SN_OK) return CLI_OK;
     return cli_complain_error(m->model, &err, CLI_UNREADABLE);
+}
+
+void cli_show_warnings(const sn_model *model) {
+    const char *text;
+    for (size_t i = 0; (text = sn_model_warning(model, i)); i++) cli_complain("%s", text);
 }
 
 static void show_warning(void *ctx, sn_log_level level, const char *text) {
@@ -51,11 +58,17 @@ int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session 
     options.portable = m->portable;
     options.disabled_rules = m->disabled.names;
     options.disabled_rule_count = m->disabled.count;
+    options.precision = m->precision;
     options.cache_folder = m->cache;
     options.cache_limit = m->cache_limit;
+    options.providers = m->providers.uses;
+    options.provider_count = m->providers.count;
+    options.time_limit_ns = options.prepare_limit_ns = m->time_limit_ns;
+    options.memory_limit = m->memory_limit;
     options.log = m->log ? m->log : show_warning;
     if (sn_session_create(model, &options, session, &err) == SN_OK) return CLI_OK;
-    return cli_complain_error(m->model, &err, CLI_UNREADABLE);
+    return cli_complain_error(m->model, &err,
+                              err.status == SN_TIMEOUT ? CLI_RUN_FAILED : CLI_UNREADABLE);
 }
 
 static bool names_it(const cli_shape_arg *arg, const char *name) {

@@ -19,11 +19,15 @@ typedef struct cli_model_args {
     int threads;
     int optimize;
     cli_rule_names disabled;
+    sn_precision precision;
     const char *cache;      /* value of --cache; NULL: none */
     uint64_t cache_limit;   /* bytes; 0: none */
+    uint64_t time_limit_ns; /* of making the session, and of each run; 0: none */
+    uint64_t memory_limit;  /* bytes of one run with packed weights, and of importing; 0: none */
     const char **libraries; /* values of --op-library */
     size_t library_count;
-    const char **files; /* values of -i */
+    co_providers providers; /* values of --provider */
+    const char **files;     /* values of -i */
     size_t file_count;
     cli_shape_arg *shapes;
     size_t shape_count;
@@ -32,6 +36,7 @@ typedef struct cli_model_args {
     bool random;
     bool portable; /* sn_session_options.portable */
     bool convert;
+    bool strict;   /* sn_load_options.strict */
     sn_log_fn log; /* gets the session's lines; NULL: nobody */
     uint64_t seed;
     cli_image_options image;
@@ -45,6 +50,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
 /* Sets --threads, --optimize and --disable-rule; 1: taken, 0: another option, -1: wrong. */
 int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, cli_args *args,
                          int id, const char *value);
+
+/* What --precision names; false if it is none (complained). */
+bool cli_precision_take(const cli_args *args, const char *value, sn_precision *out);
 
 enum { CLI_MAX_RUNS = 10000000 };
 
@@ -60,6 +68,8 @@ int cli_measuring_take(cli_measuring *m, cli_args *args, int id, const char *val
 
 /* Load the model; prepare it. They complain and return an exit code on failure, else CLI_OK. */
 int cli_open_model(const cli_model_args *m, sn_model **model);
+/* Writes a model's warnings to stderr; cli_open_session() does it, too. */
+void cli_show_warnings(const sn_model *model);
 int cli_open_session(const cli_model_args *m, const sn_model *model, sn_session **session);
 
 /* Values for the model's inputs, with borrowed names. */

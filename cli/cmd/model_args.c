@@ -1,6 +1,7 @@
 /* model_args.c - the options that name a model and its inputs. */
 #include "cli/cmd/commands.h"
 #include "cli/cmd/inputs.h"
+#include "cli/formats/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ void cli_model_args_free(cli_model_args *m) {
     free(m->files);
     free(m->shapes);
     free(m->symbols);
+    co_providers_free(&m->providers);
     *m = (cli_model_args){0};
 }
 
@@ -48,10 +50,44 @@ int cli_session_arg_take(int *threads, int *optimize, cli_rule_names *disabled, 
     return 0;
 }
 
+static bool load_provider(const char *value, sn_error *err) {
+    char *path = strchr(value, '/') ? cli_strdup(value) : cli_path_join(".", value);
+    sn_status status = sn_provider_load(path, NULL, err);
+    free(path);
+    return status == SN_OK;
+}
+
+int cli_provider_take(co_providers *p, cli_args *args, int id, const char *value) {
+    sn_error err = {0};
+    if (id == OPT_PROVIDER) {
+        const char *wrong = co_provider_add(p, value);
+        if (!wrong) return 1;
+        cli_complain("%s: --provider %s: %s", args->command->name, value, wrong);
+        return -1;
+    }
+    if (id != OPT_PROVIDER_LIBRARY) return 0;
+    if (load_provider(value, &err)) return 1;
+    cli_complain_error("--provider-library", &err, CLI_UNREADABLE);
+    return -1;
+}
+
 static bool wrong_value(const cli_args *args, const char *wanted, const char *value) {
     cli_complain("%s: --%s wants %s, not '%s'", args->command->name, args->option->name, wanted,
                  value);
     return false;
+}
+
+bool cli_precision_take(const cli_args *args, const char *value, sn_precision *out) {
+    static const char *const names[] = {[SN_PRECISION_EXACT] = "exact",
+                                        [SN_PRECISION_TF32_LIKE] = "tf32-like",
+                                        [SN_PRECISION_BF16] = "bf16",
+                                        [SN_PRECISION_FP16] = "fp16"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        *out = (sn_precision)i;
+        return true;
+    }
+    return wrong_value(args, "exact, tf32-like, bf16 or fp16", value);
 }
 
 /* "name=1x3x224x224"; an empty shape is a scalar. The last '=' divides. */
@@ -130,8 +166,10 @@ static int take_image_option(cli_model_args *m, cli_args *args, int id, const ch
 
 int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *value) {
     int64_t number = 0;
+    double seconds = 0;
     bool ok = true;
     int taken = cli_session_arg_take(&m->threads, &m->optimize, &m->disabled, args, id, value);
+    if (!taken) taken = cli_provider_take(&m->providers, args, id, value);
     if (taken) return taken;
     switch (id) {
     case CLI_ARG_OPERAND:
@@ -141,12 +179,23 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
         }
         m->model = value;
         break;
+    case OPT_PRECISION:
+        ok = cli_precision_take(args, value, &m->precision);
+        break;
     case OPT_CACHE:
         m->cache = value;
         break;
     case OPT_CACHE_LIMIT:
         ok = cli_args_int(args, value, 1, INT64_MAX >> 20, &number);
         m->cache_limit = (uint64_t)number << 20;
+        break;
+    case OPT_TIME_LIMIT:
+        ok = cli_args_real(args, value, 0, 1e9, &seconds);
+        m->time_limit_ns = (uint64_t)(seconds * 1e9);
+        break;
+    case OPT_MEMORY_LIMIT:
+        ok = cli_args_int(args, value, 0, INT64_MAX >> 20, &number);
+        m->memory_limit = (uint64_t)number << 20;
         break;
     case OPT_OP_LIBRARY:
         m->libraries[m->library_count++] = value;
@@ -168,6 +217,9 @@ int cli_model_args_take(cli_model_args *m, cli_args *args, int id, const char *v
         break;
     case OPT_CONVERT:
         m->convert = true;
+        break;
+    case OPT_STRICT:
+        m->strict = true;
         break;
     case OPT_SEED:
         ok = cli_args_int(args, value, 0, INT64_MAX, &number);

@@ -1,5 +1,6 @@
 /* file.c - whole files, read with a limit and written in one go. */
 #include "cli/formats/file.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,7 @@ sn_status cli_output_open(cli_output *output, const char *path, sn_error *err) {
         return cli_fail(err, SN_IO, "%s: cannot write: %s", path, strerror(reason));
     }
     *output = (cli_output){.stream = stream, .path = cli_strdup(path), .part = part};
+    cli_interrupt_removes(part);
     return SN_OK;
 }
 
@@ -85,6 +87,7 @@ sn_status cli_output_close(cli_output *output, bool keep, sn_error *err) {
         status = cli_fail(err, SN_IO, "%s: cannot write: %s", output->path, strerror(errno));
     }
     if (!keep || status != SN_OK) unlink(output->part);
+    cli_interrupt_removes(NULL);
     free(output->path);
     free(output->part);
     *output = (cli_output){0};

@@ -16,7 +16,7 @@ static void add_layers(const sn_quantize_report *report, cli_text *out) {
     cli_text_addf(out, "  %-8s %-12s %9s %9s %9s %9s %9s %8s  %s\n", "operator", "precision", "kB",
                   "kB before", "loss", "us", "us before", "zeros", "layer");
     for (size_t i = 0; sn_quantize_report_layer(report, i, &l); i++) {
-        cli_text_addf(out, "  %-8s %-12s %9.1f %9.1f", l.op, sn_precision_name(l.precision),
+        cli_text_addf(out, "  %-8s %-12s %9.1f %9.1f", l.op, sn_quantize_to_name(l.precision),
                       (double)l.bytes_after * 1e-3, (double)l.bytes_before * 1e-3);
         add_number(out, " %9.2e", l.loss, l.loss >= 0);
         add_number(out, " %9.1f", (double)l.ns_after * 1e-3, l.ns_after > 0);
@@ -85,7 +85,7 @@ static void put_layer(cli_json *json, const sn_quantize_layer *l) {
     cli_json_begin(json, '{');
     put_text(json, "name", l->name);
     put_text(json, "operator", l->op);
-    put_text(json, "precision", sn_precision_name(l->precision));
+    put_text(json, "precision", sn_quantize_to_name(l->precision));
     put_text(json, "note", l->note);
     put_count(json, "bytes_before", l->bytes_before);
     put_count(json, "bytes_after", l->bytes_after);

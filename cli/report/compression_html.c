@@ -114,8 +114,9 @@ static void add_layers(const sn_quantize_report *report, cli_text *out) {
     for (size_t i = 0; sn_quantize_report_layer(report, i, &l); i++) {
         cli_text_addf(out, "<tr><td>%zu<td class=\"l\">", i);
         cli_html_text(out, l.op);
-        cli_text_addf(out, "<td class=\"l\">%s<td>%.1f<td>%.1f<td>", sn_precision_name(l.precision),
-                      (double)l.bytes_before * 1e-3, (double)l.bytes_after * 1e-3);
+        cli_text_addf(out, "<td class=\"l\">%s<td>%.1f<td>%.1f<td>",
+                      sn_quantize_to_name(l.precision), (double)l.bytes_before * 1e-3,
+                      (double)l.bytes_after * 1e-3);
         if (l.ns_before) cli_text_addf(out, "%.1f", (double)l.ns_before * 1e-3);
         cli_text_addf(out, "<td>");
         if (l.ns_after) cli_text_addf(out, "%.1f", (double)l.ns_after * 1e-3);

@@ -252,6 +252,9 @@ cli_verdict cli_case_run(const char *folder, const cli_case_options *options, cl
     session_options.optimize = options->optimize;
     session_options.disabled_rules = options->disabled.names;
     session_options.disabled_rule_count = options->disabled.count;
+    session_options.precision = options->precision;
+    session_options.providers = options->providers.uses;
+    session_options.provider_count = options->providers.count;
 
     if (read_tolerance(folder, &tolerance, &err) != SN_OK) {
         failed(message, "data.json", &err);

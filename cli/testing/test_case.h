@@ -11,6 +11,8 @@ typedef struct cli_case_options {
     int threads;
     int optimize;
     cli_rule_names disabled;
+    sn_precision precision;
+    co_providers providers;
     cli_tolerance tolerance; /* where data.json says nothing */
 } cli_case_options;
 

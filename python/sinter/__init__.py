@@ -10,20 +10,24 @@ from .compress import Report, prune, quantize
 from .ort import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
                   ModelMetadata, NodeArg, OrtDevice, OrtValue, RunOptions, SessionOptions,
                   disable_telemetry_events, enable_telemetry_events, get_all_providers,
-                  get_available_providers, get_device, set_default_logger_severity,
-                  set_default_logger_verbosity, set_seed)
-from .session import Cancel, Info, Model, Session
+                  get_available_providers, get_device, register_execution_provider_library,
+                  set_default_logger_severity, set_default_logger_verbosity, set_seed,
+                  unregister_execution_provider_library)
+from .session import (Cancel, Device, Info, Model, Session, devices, load_provider,
+                      unload_provider)
 from .values import Value, bfloat16_bits, bfloat16_values
 
 __version__ = text(lib.sn_version())
 
 __all__ = [
-    "BadData", "Cancel", "Cancelled", "Error", "ExecutionMode", "ExecutionOrder",
+    "BadData", "Cancel", "Cancelled", "Device", "Error", "ExecutionMode", "ExecutionOrder",
     "GraphOptimizationLevel", "IOBinding", "IOFailure", "InferenceSession", "Info",
     "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "LimitReached", "Model", "ModelMetadata",
     "NoMemory", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "Report",
-    "RunOptions", "Session", "SessionOptions", "TimedOut", "Value", "bfloat16_bits", "bfloat16_values",
-    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
-    "get_available_providers", "get_device", "set_default_logger_severity",
-    "set_default_logger_verbosity", "set_seed", "prune", "quantize"
+    "RunOptions", "Session", "SessionOptions", "TimedOut", "Value", "bfloat16_bits",
+    "bfloat16_values", "devices", "disable_telemetry_events", "enable_telemetry_events",
+    "get_all_providers", "get_available_providers", "get_device", "load_provider", "prune",
+    "quantize", "register_execution_provider_library", "set_default_logger_severity",
+    "set_default_logger_verbosity", "set_seed", "unload_provider",
+    "unregister_execution_provider_library"
 ]

@@ -115,7 +115,8 @@ class LoadOptions(ctypes.Structure):
                 ("base_path", c_char_p), ("memory_limit", c_uint64),
                 ("dimensions", POINTER(Dimension)), ("dimension_count", c_size_t),
                 ("weights", POINTER(Binding)), ("weight_count", c_size_t), ("files", c_void_p),
-                ("file_count", c_size_t), ("operators", c_void_p), _ROOM]
+                ("file_count", c_size_t), ("operators", c_void_p), ("verify", c_bool),
+                ("repack", c_bool), ("strict", c_bool), ("allow_hard_links", c_bool), _ROOM]
 
 
 class ModelInfo(ctypes.Structure):
@@ -133,13 +134,35 @@ class ModelInfo(ctypes.Structure):
 LOG_FN = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
 
+class ProviderSetting(ctypes.Structure):
+    _fields_ = [("key", c_char_p), ("value", c_char_p)]
+
+
+class ProviderUse(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("device", c_int), ("optional", c_bool),
+                ("settings", POINTER(ProviderSetting)), ("setting_count", c_size_t)]
+
+
+class DeviceInfo(ctypes.Structure):
+    _fields_ = [("provider", c_char_p), ("index", c_int), ("kind", c_char_p), ("name", c_char_p),
+                ("vendor", c_char_p), ("driver", c_char_p), ("revision", c_char_p),
+                ("library", c_char_p), ("memory_bytes", c_uint64), ("types", ctypes.c_uint32),
+                ("unusable", c_char_p), _ROOM]
+
+
+class ProviderShare(ctypes.Structure):
+    _fields_ = [("provider", c_char_p), ("device", c_char_p), ("nodes", c_size_t),
+                ("parts", c_size_t), ("refused", c_size_t), _ROOM]
+
+
 class SessionOptionsStruct(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("threads", c_int), ("optimize", c_int),
                 ("memory_limit", c_uint64), ("time_limit_ns", c_uint64), ("log", LOG_FN),
                 ("log_ctx", c_void_p), ("disabled_rules", POINTER(c_char_p)),
                 ("disabled_rule_count", c_size_t), ("plan_cache_bytes", c_uint64),
                 ("portable", c_bool), ("prepare_limit_ns", c_uint64), ("cache_folder", c_char_p),
-                ("cache_limit", c_uint64), _ROOM]
+                ("cache_limit", c_uint64), ("providers", POINTER(ProviderUse)),
+                ("provider_count", c_size_t), ("precision", c_int), _ROOM]
 
 
 class StepEvent(ctypes.Structure):
@@ -205,6 +228,11 @@ _SIGNATURES = {
     "sn_session_options_init": (None, [POINTER(SessionOptionsStruct), c_size_t]),
     "sn_session_create": (c_int, [c_void_p, POINTER(SessionOptionsStruct), _OUT, _ERR]),
     "sn_session_destroy": (None, [c_void_p]),
+    "sn_session_provider": (c_bool, [c_void_p, c_size_t, POINTER(ProviderShare)]),
+    "sn_provider_load": (c_int, [c_char_p, c_char_p, _ERR]),
+    "sn_provider_unload": (c_int, [c_char_p, _ERR]),
+    "sn_provider_search": (None, [c_char_p, LOG_FN, c_void_p]),
+    "sn_device": (c_bool, [c_size_t, POINTER(DeviceInfo)]),
     "sn_cancel_create": (c_int, [_OUT, _ERR]),
     "sn_cancel_trigger": (None, [c_void_p]),
     "sn_cancel_reset": (None, [c_void_p]),

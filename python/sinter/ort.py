@@ -9,10 +9,10 @@ import time
 import numpy as np
 
 from . import _lib
-from .session import Cancel, Model, Session
+from .session import Cancel, Model, Session, devices, load_provider, unload_provider
 from .values import DTYPES, Value
 
-_PROVIDERS = ["CPUExecutionProvider"]
+_CPU = "CPUExecutionProvider"
 
 
 class GraphOptimizationLevel:
@@ -34,11 +34,23 @@ class ExecutionOrder:
 
 
 def get_available_providers():
-    return list(_PROVIDERS)
+    """Providers with a device that can be used, the CPU last."""
+    found = [d.provider for d in devices() if not d.unusable and d.provider != "cpu"]
+    return list(dict.fromkeys(found)) + [_CPU]
 
 
 def get_all_providers():
-    return list(_PROVIDERS)
+    found = [d.provider for d in devices() if d.provider != "cpu"]
+    return list(dict.fromkeys(found)) + [_CPU]
+
+
+def register_execution_provider_library(registration_name, library_path):
+    """Loads a provider that is written against sinter_ep.h."""
+    load_provider(library_path, registration_name)
+
+
+def unregister_execution_provider_library(registration_name):
+    unload_provider(registration_name)
 
 
 def get_device():
@@ -343,9 +355,7 @@ class InferenceSession:
         self._model = Model(path_or_bytes, dimensions=self._options._dimensions,
                             weights={n: v._value for n, v in self._options._initializers.items()},
                             op_libraries=self._options._op_libraries)
-        level = self._options.graph_optimization_level
-        self._session = Session(self._model, threads=max(int(self._options.intra_op_num_threads), 0),
-                                optimize=min(int(level), 3), **self._options._cache())
+        self._make_session(providers, provider_options)
         if self._options.optimized_model_filepath:
             with open(self._options.optimized_model_filepath, "wb") as f:
                 f.write(self._session.to_onnx())
@@ -354,6 +364,17 @@ class InferenceSession:
         self._outputs = [NodeArg(o) for o in self._model.outputs]
         self._profile = [] if self._options.enable_profiling else None
         self._profile_start = time.monotonic_ns()
+
+    def _make_session(self, providers, provider_options):
+        level = self._options.graph_optimization_level
+        self._provider_options = {}
+        self._session = Session(self._model, threads=max(int(self._options.intra_op_num_threads), 0),
+                                optimize=min(int(level), 3), providers=providers,
+                                provider_options=provider_options, **self._options._cache())
+        for i, provider in enumerate(providers or ()):
+            beside = provider_options[i] if provider_options else {}
+            name, given = (provider, beside) if isinstance(provider, str) else provider
+            self._provider_options[name.rstrip("?").partition(":")[0].lower()] = dict(given)
 
     def get_inputs(self):
         return list(self._inputs)
@@ -371,13 +392,14 @@ class InferenceSession:
         return self._options
 
     def get_providers(self):
-        return list(_PROVIDERS)
+        return [p[0] for p in self._session.providers() if p[0] != "cpu"] + [_CPU]
 
     def get_provider_options(self):
-        return {p: {} for p in _PROVIDERS}
+        return {p: self._provider_options.get(p.lower(), {}) for p in self.get_providers()}
 
     def set_providers(self, providers=None, provider_options=None):
-        """There is one provider."""
+        """Makes the session anew with other providers."""
+        self._make_session(providers, provider_options)
 
     def enable_fallback(self):
         """There is nothing to fall back to."""
@@ -433,7 +455,7 @@ class InferenceSession:
             "ts": (event.start_ns - self._profile_start) // 1000,
             "dur": (event.end_ns - event.start_ns) / 1000,
             "args": {"op_name": _lib.text(event.op), "output_size": str(event.output_bytes),
-                     "provider": _PROVIDERS[0]},
+                     "provider": _CPU},
         })
 
     def get_profiling_start_time_ns(self):

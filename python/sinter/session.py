@@ -83,13 +83,14 @@ class Model:
     """A model from a file (a path) or from memory (bytes). `text` reads ONNX's text syntax.
 
     dimensions: sizes of open dimensions by name ((name, True) for a denotation). weights: values to
-    use in place of the model's weights, by name. op_libraries: paths of libraries of operators."""
+    use in place of the model's weights, by name. op_libraries: paths of libraries of operators.
+    strict: refuse what the specification forbids and other engines accept."""
 
     def __init__(self, source=None, *, text=None, base_path=None, copy=False, allow_links=False,
-                 dimensions=None, weights=None, op_libraries=()):
+                 dimensions=None, weights=None, op_libraries=(), strict=False):
         options = _lib.LoadOptions()
         lib.sn_load_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        options.copy, options.allow_links = copy, allow_links
+        options.copy, options.allow_links, options.strict = copy, allow_links, strict
         _put_dimensions(options, dimensions or {})
         self._weights = {n: Value.of(v) for n, v in (weights or {}).items()}  # used as they are
         options.weights = _bindings({n: v.handle for n, v in self._weights.items()})
@@ -177,6 +178,79 @@ class Cancel:
         lib.sn_cancel_reset(self.handle)
 
 
+_PRECISIONS = ("exact", "tf32-like", "bf16", "fp16")  # in the order of sn_precision
+
+
+class Device:
+    """Something that models can run on: `provider`, `index` (which of its devices), `kind`, `name`,
+    `vendor`, `driver`, `revision`, `library`, `memory_bytes` (0: the host's), `unusable` (why it
+    cannot be used, or None)."""
+
+    def __init__(self, raw):
+        for field in ("provider", "kind", "name", "vendor", "driver", "revision", "library"):
+            setattr(self, field, text(getattr(raw, field)))
+        self.index, self.memory_bytes = raw.index, raw.memory_bytes
+        self.unusable = text(raw.unusable) if raw.unusable else None
+
+    def __repr__(self):
+        return f"Device({self.provider}:{self.index}, {self.kind}, {self.name!r})"
+
+
+def devices(search=True):
+    """The CPU and the devices of every provider; search: of those in the usual folders, too."""
+    if search:
+        lib.sn_provider_search(None, _lib.LOG_FN(), None)
+    out, raw = [], _lib.DeviceInfo()
+    while lib.sn_device(len(out), ctypes.byref(raw)):
+        out.append(Device(raw))
+        raw = _lib.DeviceInfo()
+    return out
+
+
+def load_provider(path, name=None):
+    """Loads a provider's library; `name` calls it otherwise than it does itself."""
+    call(lib.sn_provider_load, os.fsencode(os.path.abspath(path)), name.encode() if name else None)
+
+
+def unload_provider(name):
+    """Forgets a provider; sessions that use it keep it."""
+    call(lib.sn_provider_unload, name.encode())
+
+
+def _read_provider(provider, options):
+    """Name, settings: of "name" or ("name", {...}), with a dict of options beside it."""
+    settings = dict(options or {})
+    if not isinstance(provider, str):
+        if not isinstance(provider, (tuple, list)) or len(provider) != 2:
+            raise ValueError(f"a provider is a name or a pair of name and options, not {provider!r}")
+        if settings:
+            raise ValueError("provider options are given in providers and in provider_options")
+        provider, settings = provider[0], dict(provider[1])
+    return provider, {str(k): str(v) for k, v in settings.items()}
+
+
+def _put_providers(options, providers, provider_options):
+    """Fills options; returns what must live as long as they are used."""
+    providers = list(providers or ())
+    beside = list(provider_options or ())
+    if beside and len(beside) != len(providers):
+        raise ValueError("providers and provider_options must have the same length")
+    uses, kept = (_lib.ProviderUse * max(len(providers), 1))(), []
+    for i, (use, provider) in enumerate(zip(uses, providers)):
+        name, settings = _read_provider(provider, beside[i] if beside else None)
+        use.optional = name.endswith("?")
+        name, _, device = name.rstrip("?").partition(":")
+        use.name = name.encode()
+        use.device = int(settings.pop("device_id", device or 0))
+        table = (_lib.ProviderSetting * max(len(settings), 1))()
+        for slot, (key, value) in zip(table, settings.items()):
+            slot.key, slot.value = key.encode(), value.encode()
+        use.settings, use.setting_count = table, len(settings)
+        kept.append(table)
+    options.providers, options.provider_count = uses, len(providers)
+    return uses, kept
+
+
 class Session:
     """A model made ready to run. Any number of threads may run one session at once; the
     interpreter lock is not held while the library computes.
@@ -186,11 +260,15 @@ class Session:
     disabled_rules: names of optimiser rules. portable: use operators of ONNX and com.microsoft only,
     for to_onnx. plan_cache_bytes: of plans of shapes seen before to keep, 0 for a share of the
     weights. cache_folder: where compiled models are kept from process to process, None for nowhere;
-    cache_limit: most bytes of them, 0 for none. log: called with (level, text)."""
+    cache_limit: most bytes of them, 0 for none. providers: who may run nodes, in order of preference,
+    each "name", "name:device" or ("name", {settings}), with '?' behind the name to do without it
+    if need be; provider_options: settings beside it. precision: of products with constant float32
+    weights, "exact", "tf32-like", "bf16" or "fp16". log: called with (level, text)."""
 
     def __init__(self, model, *, threads=0, optimize=3, memory_limit=0, time_limit=None,
                  prepare_limit=None, disabled_rules=(), portable=False, plan_cache_bytes=0,
-                 cache_folder=None, cache_limit=0, log=None):
+                 cache_folder=None, cache_limit=0, precision="exact", providers=None,
+                 provider_options=None, log=None):
         self.model = model if isinstance(model, Model) else Model(model)
         options = _lib.SessionOptionsStruct()
         lib.sn_session_options_init(ctypes.byref(options), ctypes.sizeof(options))
@@ -202,13 +280,18 @@ class Session:
         options.plan_cache_bytes = _bytes("plan_cache_bytes", plan_cache_bytes)
         options.cache_folder = os.fsencode(cache_folder) if cache_folder else None
         options.cache_limit = _bytes("cache_limit", cache_limit)
+        if precision not in _PRECISIONS:
+            raise _lib.InvalidArgument(f"precision is {precision!r}, not one of {', '.join(_PRECISIONS)}")
+        options.precision = _PRECISIONS.index(precision)
         rules = [r.encode() for r in disabled_rules]
         options.disabled_rules = (ctypes.c_char_p * max(len(rules), 1))(*rules)
         options.disabled_rule_count = len(rules)
+        keep = _put_providers(options, providers, provider_options)
         self._log = _lib.LOG_FN(lambda _, level, line: log(level, text(line))) if log else None
         if self._log:
             options.log = self._log
         self.handle = create(lib.sn_session_create, self.model.handle, ctypes.byref(options))
+        del keep
         self.inputs, self.outputs = self.model.inputs, self.model.outputs
         self._types = {i.name: i.number for i in self.inputs}
         self._scratch = threading.local()
@@ -217,6 +300,14 @@ class Session:
         if getattr(self, "handle", None) and lib is not None:
             lib.sn_session_destroy(self.handle)
             self.handle = None
+
+    def providers(self):
+        """Who runs how many nodes: a list of (provider, device, nodes, parts), the CPU last; empty
+        where no provider is used."""
+        out, raw = [], _lib.ProviderShare()
+        while lib.sn_session_provider(self.handle, len(out), ctypes.byref(raw)):
+            out.append((text(raw.provider), text(raw.device), raw.nodes, raw.parts))
+        return out
 
     def __call__(self, *args, **kwargs):
         """Runs with inputs by position and by name; one output is returned as it is, several as a

@@ -220,3 +220,16 @@ void srv_describe_stats(srv_json_out *out, srv_model *model) {
     srv_json_end(out, '}');
     srv_json_end(out, '}');
 }
+
+void srv_describe_entry(srv_json_out *out, const srv_index_entry *entry) {
+    srv_json_begin(out, '{');
+    srv_json_pair_string(out, "name", entry->name);
+    if (entry->version) {
+        char text[24];
+        snprintf(text, sizeof text, "%lld", (long long)entry->version);
+        srv_json_pair_string(out, "version", text);
+    }
+    srv_json_pair_string(out, "state", entry->state);
+    srv_json_pair_string(out, "reason", entry->reason);
+    srv_json_end(out, '}');
+}

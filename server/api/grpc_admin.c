@@ -288,17 +288,21 @@ static void change_done(const srv_change *change) {
     srv_call_release(call);
 }
 
-/* Field 3 of the request: parameters, of which "config" is a string (field 3 of the value). */
-static void read_config(sni_wire *wire, const sni_field *field, char **config) {
+/* Field 3 of the request: parameters, of which "config" is a string (field 3 of the value). False:
+ * the parameter is a file. */
+static bool read_config(sni_wire *wire, const sni_field *field, char **config) {
     sni_wire value;
     sni_field inner;
     sni_str key, text;
-    if (!srv_read_entry(wire, field, &key, &value) || !sni_str_is(key, "config") || *config) return;
+    if (!srv_read_entry(wire, field, &key, &value)) return true;
+    if (key.n >= 5 && memcmp(key.p, "file:", 5) == 0) return false;
+    if (!sni_str_is(key, "config") || *config) return true;
     while (sni_wire_next(&value, &inner)) {
         if (inner.number == 3 && sni_field_str(&value, &inner, &text) == SN_OK && !*config) {
             *config = srv_strndup(text.p, text.n);
         }
     }
+    return true;
 }
 
 static void begin_change(srv_call *call, srv_message *message, bool load) {
@@ -310,13 +314,17 @@ static void begin_change(srv_call *call, srv_message *message, bool load) {
                          .done = change_done,
                          .ctx = call,
                          .load = load};
+    bool from_folder = true;
     srv_reader_open(&reader, message);
     while (sni_wire_next(&reader.wire, &field)) {
         if (field.number == 2) sni_field_str(&reader.wire, &field, &name);
-        if (field.number == 3) read_config(&reader.wire, &field, &change.config);
+        if (field.number == 3) from_folder &= read_config(&reader.wire, &field, &change.config);
     }
     if (!srv_reader_close(&reader, call)) {
         free(change.config);
+    } else if (!from_folder) {
+        free(change.config);
+        srv_call_end(call, SRV_INVALID, SRV_NO_FILES);
     } else if (srv_change_begin(&change, name)) {
         srv_call_retain(call);
     } else {

@@ -4,6 +4,7 @@
 #include "server/api/routes.h"
 #include "server/server.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define JSON "application/json"
@@ -12,12 +13,27 @@ void srv_rest_live(srv_http *http) {
     srv_http_reply(http, SRV_OK, NULL, NULL);
 }
 
+/* Reasons tell of models: they are for clients that may ask about models. */
+static bool may_know(const srv_http *http) {
+    const char *why;
+    return srv_auth_check(&srv_http_server(http)->auth, SRV_GROUP_METADATA,
+                          http->head.authorization, http->head.api_key, &why) == SRV_OK;
+}
+
 void srv_rest_ready(srv_http *http) {
-    if (srv_server_ready(srv_http_server(http))) {
+    srv_server *server = srv_http_server(http);
+    char reasons[900] = "";
+    if (srv_server_ready(server)) {
         srv_http_reply(http, SRV_OK, NULL, NULL);
-    } else {
-        srv_http_error(http, SRV_UNAVAILABLE, "the server is not ready");
+        return;
     }
+    if (srv_state_stopping(&server->state)) {
+        snprintf(reasons, sizeof reasons, "it is stopping");
+    } else if (may_know(http)) {
+        srv_repository_unready(server->repository, reasons, sizeof reasons);
+    }
+    srv_http_error(http, SRV_UNAVAILABLE, "the server is not ready%s%s", reasons[0] ? ": " : "",
+                   reasons);
 }
 
 void srv_rest_server(srv_http *http) {
@@ -72,6 +88,10 @@ static void put_stats(void *ctx, const srv_index_entry *entry) {
     if (entry->model) srv_describe_stats(ctx, entry->model);
 }
 
+static void put_unavailable(void *ctx, const srv_index_entry *entry) {
+    if (!entry->model && entry->wanted) srv_describe_entry(ctx, entry);
+}
+
 void srv_rest_stats(srv_http *http) {
     srv_model *model = NULL;
     if (http->model.n && !(model = model_of(http))) return;
@@ -85,6 +105,12 @@ void srv_rest_stats(srv_http *http) {
         srv_repository_each(srv_http_server(http)->repository, put_stats, &json);
     }
     srv_json_end(&json, ']');
+    if (!model) {
+        srv_json_key(&json, "unavailable");
+        srv_json_begin(&json, '[');
+        srv_repository_each(srv_http_server(http)->repository, put_unavailable, &json);
+        srv_json_end(&json, ']');
+    }
     srv_json_end(&json, '}');
     srv_model_release(model);
     srv_http_reply(http, SRV_OK, JSON, NULL);

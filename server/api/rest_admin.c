@@ -1,4 +1,5 @@
 /* rest_admin.c - the model repository, trace and logging settings over HTTP. */
+#include "server/api/describe.h"
 #include "server/api/json_in.h"
 #include "server/api/json_out.h"
 #include "server/engine/loader.h"
@@ -21,16 +22,7 @@ typedef struct listing {
 static void put_entry(void *ctx, const srv_index_entry *entry) {
     listing *list = ctx;
     if (list->only_ready && !entry->model) return;
-    srv_json_begin(&list->json, '{');
-    srv_json_pair_string(&list->json, "name", entry->name);
-    if (entry->version) {
-        char text[24];
-        snprintf(text, sizeof text, "%lld", (long long)entry->version);
-        srv_json_pair_string(&list->json, "version", text);
-    }
-    srv_json_pair_string(&list->json, "state", entry->state);
-    srv_json_pair_string(&list->json, "reason", entry->reason);
-    srv_json_end(&list->json, '}');
+    srv_describe_entry(&list->json, entry);
 }
 
 /* Reads the body's object, if there is a body, giving each member to `take`. False: answered. */
@@ -84,7 +76,7 @@ static void change_done(const srv_change *change) {
     srv_conn_release(&http->conn);
 }
 
-/* {"parameters": {"config": "{...}"}} */
+/* {"parameters": {"config": "{...}"}}; files that come with the request are refused. */
 static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
     char **config = ctx;
     sni_str inner, text;
@@ -94,6 +86,9 @@ static bool take_config(srv_json_in *in, sni_str key, void *ctx) {
         if (sni_str_is(inner, "config") && !*config) {
             if (!srv_json_string(in, &text)) return false;
             *config = srv_strndup(text.p, text.n);
+        } else if (inner.n >= 5 && memcmp(inner.p, "file:", 5) == 0) {
+            srv_json_fail(in, "%s", SRV_NO_FILES);
+            return false;
         } else if (!srv_json_skip(in)) {
             return false;
         }

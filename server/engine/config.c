@@ -24,6 +24,7 @@ static void free_io(srv_config_io *io, size_t count) {
 void srv_config_free(srv_config *config) {
     free_io(config->inputs, config->input_count);
     free_io(config->outputs, config->output_count);
+    free(config->providers);
     for (int i = 0; i < config->parameter_count; i++) {
         free(config->parameters[i][0]);
         free(config->parameters[i][1]);
@@ -216,6 +217,11 @@ static void apply_parameter(srv_json_in *in, srv_config *config, const char *nam
                                         "sinter_threads",      "sinter_optimize",
                                         "sinter_batching",     "sinter_warmup"};
     if (strncmp(name, "sinter_", 7) != 0) return;
+    if (strcmp(name, "sinter_providers") == 0) {
+        free(config->providers);
+        copy(in, sni_str_of(value), &config->providers);
+        return;
+    }
     uint64_t number = 0;
     size_t which = 0, count = sizeof names / sizeof names[0];
     while (which < count && strcmp(name, names[which]) != 0) which++;

@@ -44,6 +44,7 @@ typedef struct srv_config {
     uint64_t time_limit_ns; /* of one run; 0: the server's */
     int threads;            /* of one run; 0: as many as are free */
     int optimize;           /* -1: default */
+    char *providers;        /* "name:device,key=value;..."; NULL: the server's */
     srv_config_io *inputs, *outputs;
     size_t input_count, output_count;
     char *parameters[SRV_CONFIG_PARAMETERS][2]; /* names and values, as they were given */

@@ -28,6 +28,9 @@ sn_status srv_folder_open(srv_folder *folder, const char *path, sn_error *err) {
                         strerror(errno));
     }
     if (S_ISDIR(info.st_mode)) {
+        DIR *dir = opendir(path);
+        if (!dir) return sni_fail(err, SN_IO, "%s: %s", path, strerror(errno));
+        closedir(dir);
         folder->root = strdup(path);
         return folder->root ? SN_OK : sni_fail_memory(err);
     }
@@ -81,45 +84,99 @@ static bool look_at(const char *path, srv_fingerprint *print) {
     return true;
 }
 
+/* DIR/NAME.onnx; free() it. */
+static char *top_path(const srv_folder *folder, const char *name) {
+    size_t size = strlen(folder->root) + strlen(name) + 8;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s.onnx", folder->root, name);
+    return path;
+}
+
+static bool is_folder(const srv_folder *folder, const char *name) {
+    struct stat info;
+    char *path = join(folder->root, name, "");
+    bool is = path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    free(path);
+    return is;
+}
+
+static bool is_file(const srv_folder *folder, const char *name) {
+    srv_fingerprint ignored;
+    char *path = top_path(folder, name);
+    bool is = look_at(path, &ignored);
+    free(path);
+    return is;
+}
+
 bool srv_folder_has(const srv_folder *folder, sni_str name) {
     if (!srv_folder_valid_name(name)) return false;
     if (folder->single) return sni_str_is(name, folder->single);
     char text[200];
     memcpy(text, name.p, name.n);
     text[name.n] = 0;
-    struct stat info;
-    char *path = join(folder->root, text, "");
-    bool there = path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    free(path);
-    return there;
+    return is_folder(folder, text) || is_file(folder, text);
 }
 
 static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-bool srv_folder_names(const srv_folder *folder, srv_name_list *out) {
-    char **items = calloc(MOST_NAMES, sizeof *items);
-    size_t count = 0;
-    if (!items) return false;
-    if (folder->single) {
-        items[count++] = strdup(folder->single);
+static void add_name(srv_name_list *list, sni_str name) {
+    if (list->count == MOST_NAMES) return;
+    list->items[list->count] = srv_strndup(name.p, name.n);
+    if (list->items[list->count]) list->count++;
+}
+
+/* What a name in the folder stands for: a model, or what would be one under another name. */
+static void take_name(const srv_folder *folder, const char *text, srv_name_list *out,
+                      srv_name_list *unfit) {
+    sni_str stem = stem_of(text);
+    bool onnx = stem.n < strlen(text), is = is_folder(folder, text);
+    if (text[0] == '.' || (!is && !onnx)) return;
+    if (is) {
+        add_name(srv_folder_valid_name(sni_str_of(text)) ? out : unfit, sni_str_of(text));
+    } else if (srv_folder_valid_name(stem)) {
+        add_name(out, stem);
     } else {
-        DIR *dir = opendir(folder->root);
-        if (!dir) {
-            free(items);
-            return false;
-        }
-        for (struct dirent *at; (at = readdir(dir)) != NULL && count < MOST_NAMES;) {
-            if (!srv_folder_has(folder, sni_str_of(at->d_name))) continue;
-            items[count] = strdup(at->d_name);
-            if (items[count]) count++;
-        }
-        closedir(dir);
+        add_name(unfit, sni_str_of(text));
     }
-    if (count) qsort(items, count, sizeof *items, by_text);
-    *out = (srv_name_list){items, count};
-    return true;
+}
+
+/* Sorts the names; a folder and a file may have the same one. */
+static void sort_names(srv_name_list *list) {
+    size_t kept = 0;
+    if (list->count) qsort(list->items, list->count, sizeof *list->items, by_text);
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept && strcmp(list->items[i], list->items[kept - 1]) == 0) {
+            free(list->items[i]);
+        } else {
+            list->items[kept++] = list->items[i];
+        }
+    }
+    list->count = kept;
+}
+
+bool srv_folder_names(const srv_folder *folder, srv_name_list *out, srv_name_list *unfit) {
+    *out = (srv_name_list){.items = calloc(MOST_NAMES, sizeof *out->items)};
+    *unfit = (srv_name_list){.items = calloc(MOST_NAMES, sizeof *out->items)};
+    DIR *dir = NULL;
+    bool ok = out->items && unfit->items;
+    if (ok && folder->single) {
+        add_name(out, sni_str_of(folder->single));
+    } else if (ok) {
+        dir = opendir(folder->root);
+        ok = dir != NULL;
+    }
+    for (struct dirent *at; dir && (at = readdir(dir)) != NULL;) {
+        take_name(folder, at->d_name, out, unfit);
+    }
+    if (dir) closedir(dir);
+    sort_names(out);
+    sort_names(unfit);
+    if (ok) return true;
+    srv_name_list_free(out);
+    srv_name_list_free(unfit);
+    return false;
 }
 
 void srv_name_list_free(srv_name_list *list) {
@@ -128,10 +185,14 @@ void srv_name_list_free(srv_name_list *list) {
     *list = (srv_name_list){0};
 }
 
-char *srv_folder_model_path(const srv_folder *folder, const char *name, int64_t version) {
+char *srv_folder_model_path(const srv_folder *folder, const char *name,
+                            const srv_found_version *version) {
     if (folder->single) return strdup(folder->file);
-    char inner[64];
-    snprintf(inner, sizeof inner, "%lld/model.onnx", (long long)version);
+    if (version->layout == SRV_AT_TOP) return top_path(folder, name);
+    char inner[64] = "model.onnx";
+    if (version->layout == SRV_IN_VERSION) {
+        snprintf(inner, sizeof inner, "%lld/model.onnx", (long long)version->number);
+    }
     return join(folder->root, name, inner);
 }
 
@@ -154,6 +215,13 @@ static bool config_path(const srv_folder *folder, const char *name, bool json, c
     return false;
 }
 
+static void insert_if_there(const srv_folder *folder, const char *name, srv_found_version wanted,
+                            srv_found_version *out, size_t *count, size_t most) {
+    char *path = srv_folder_model_path(folder, name, &wanted);
+    if (look_at(path, &wanted.print)) insert(out, count, most, wanted);
+    free(path);
+}
+
 size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
                            size_t most, srv_fingerprint *config) {
     size_t count = 0;
@@ -162,25 +230,21 @@ size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found
         look_at(path, config);
         free(path);
     }
-    if (folder->single) {
-        srv_found_version only = {.number = 1};
-        if (look_at(folder->file, &only.print)) insert(out, &count, most, only);
-        return count;
-    }
-    char *inside = join(folder->root, name, "");
+    char *inside = folder->single ? NULL : join(folder->root, name, "");
     DIR *dir = inside ? opendir(inside) : NULL;
     for (struct dirent *at; dir && (at = readdir(dir)) != NULL;) {
         uint64_t number;
-        srv_found_version found = {0};
         if (at->d_name[0] == '0') continue; /* 01 would be a second name of 1 */
         if (!srv_parse_uint(sni_str_of(at->d_name), INT64_MAX, &number)) continue;
-        found.number = (int64_t)number;
-        path = srv_folder_model_path(folder, name, found.number);
-        if (look_at(path, &found.print)) insert(out, &count, most, found);
-        free(path);
+        srv_found_version found = {.number = (int64_t)number, .layout = SRV_IN_VERSION};
+        insert_if_there(folder, name, found, out, &count, most);
     }
     if (dir) closedir(dir);
     free(inside);
+    for (srv_layout layout = SRV_IN_MODEL; layout <= SRV_AT_TOP && count == 0; layout++) {
+        srv_found_version only = {.number = 1, .layout = layout};
+        insert_if_there(folder, name, only, out, &count, most);
+    }
     return count;
 }
 

@@ -1,4 +1,10 @@
-/* folder.h - where models lie on disk. Nothing else in the server makes paths. */
+/* folder.h - where models lie on disk. Nothing else in the server makes paths.
+ *
+ *     DIR/resnet/config.pbtxt      or config.json; may be missing
+ *     DIR/resnet/1/model.onnx      versions are numbers
+ *     DIR/resnet/model.onnx        without versions: version 1
+ *     DIR/resnet.onnx              without such a folder, or with one that has only a configuration
+ */
 #ifndef SRV_ENGINE_FOLDER_H
 #define SRV_ENGINE_FOLDER_H
 
@@ -15,8 +21,12 @@ typedef struct srv_fingerprint {
     uint64_t device, inode, size, mtime_ns;
 } srv_fingerprint;
 
+/* Where a version's file is. */
+typedef enum srv_layout { SRV_IN_VERSION, SRV_IN_MODEL, SRV_AT_TOP } srv_layout;
+
 typedef struct srv_found_version {
     int64_t number;
+    srv_layout layout;
     srv_fingerprint print;
     bool chosen; /* the caller's */
 } srv_found_version;
@@ -33,12 +43,13 @@ void srv_folder_close(srv_folder *folder);
 bool srv_folder_valid_name(sni_str name);
 /* Whether a model of that name lies here. */
 bool srv_folder_has(const srv_folder *folder, sni_str name);
-/* Every model's name; false when the folder cannot be read. */
-bool srv_folder_names(const srv_folder *folder, srv_name_list *out);
+/* Every model's name, and what looks like a model but cannot be one for its name. False when the
+ * folder cannot be read. */
+bool srv_folder_names(const srv_folder *folder, srv_name_list *out, srv_name_list *unfit);
 void srv_name_list_free(srv_name_list *list);
 
-/* The versions of a model that have a model.onnx, largest first, at most `most`; and what its
- * configuration file is now (zeros when there is none). */
+/* The versions of a model, largest first, at most `most`; and what its configuration file is now
+ * (zeros when there is none). */
 size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
                            size_t most, srv_fingerprint *config);
 
@@ -47,6 +58,7 @@ sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text
                             sn_error *err);
 
 /* The path of a version's model; free() it. NULL without memory. */
-char *srv_folder_model_path(const srv_folder *folder, const char *name, int64_t version);
+char *srv_folder_model_path(const srv_folder *folder, const char *name,
+                            const srv_found_version *version);
 
 #endif

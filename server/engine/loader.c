@@ -1,5 +1,5 @@
-/* loader.c - one thread for what takes long and must not happen twice at once: loading models; and
- * for what is done from time to time. */
+/* loader.c - threads for what takes long: loading models, several at once; and for what is done
+ * from time to time. */
 #include "server/engine/loader.h"
 #include "server/engine/repository.h"
 #include "server/engine/scheduler.h"
@@ -14,13 +14,27 @@ typedef struct timer {
     uint64_t every, next;
 } timer;
 
+#define WORKERS 4       /* models that load at once */
+#define MOST_WORKERS 20 /* with those that take the place of threads that hang */
+#define GRACE_NS 2000000000u
+
+typedef struct worker {
+    srv_loader *loader;
+    pthread_t thread;
+    srv_job *job; /* under way; NULL: none */
+    uint64_t due; /* when it hangs; 0: never */
+    bool hangs;
+} worker;
+
 struct srv_loader {
     srv_server *server;
-    pthread_mutex_t lock;
-    pthread_cond_t change;
-    pthread_t thread;
-    srv_job *first, *last;
-    bool rescan, stopping, started;
+    pthread_mutex_t lock;        /* guards what is below */
+    pthread_cond_t change, work; /* for the thread that watches, for workers */
+    pthread_t watcher;
+    worker workers[MOST_WORKERS];
+    int worker_count, hanging;
+    srv_job *first; /* that waits */
+    bool watching, rescan, stopping;
     timer scan, trim;
     uint64_t idle_ns;
 };
@@ -38,14 +52,23 @@ static bool rings(timer *t) {
     return true;
 }
 
-static void wait_for_work(srv_loader *loader) {
-    const timer *scan = &loader->scan, *trim = &loader->trim;
-    bool scan_first = scan->every && (!trim->every || scan->next < trim->next);
-    uint64_t until = scan_first ? scan->next : trim->every ? trim->next : 0;
+static void sooner(uint64_t *until, uint64_t when) {
+    if (when && (!*until || when < *until)) *until = when;
+}
+
+/* Waits for a change, a timer, or until a job should be over. */
+static void wait_for_change(srv_loader *loader) {
+    uint64_t until = 0;
+    if (loader->scan.every) sooner(&until, loader->scan.next);
+    if (loader->trim.every) sooner(&until, loader->trim.next);
+    for (int i = 0; i < loader->worker_count; i++) {
+        const worker *w = &loader->workers[i];
+        if (w->job && !w->hangs) sooner(&until, w->due);
+    }
     srv_wait_until(&loader->change, &loader->lock, until);
 }
 
-/* ---- The thread --------------------------------------------------------------------------- */
+/* ---- Trimming ----------------------------------------------------------------------------- */
 
 typedef struct trimming {
     srv_loader *loader;
@@ -75,25 +98,130 @@ static void trim_models(srv_loader *loader) {
     if (t.any) malloc_trim(0);
 }
 
-static void run_first(srv_loader *loader) {
-    srv_job *job = loader->first;
-    loader->first = job->next;
-    if (!loader->first) loader->last = NULL;
+/* ---- Jobs --------------------------------------------------------------------------------- */
+
+static bool under_way(const srv_loader *loader, const char *key) {
+    for (int i = 0; i < loader->worker_count; i++) {
+        const srv_job *job = loader->workers[i].job;
+        if (job && strcmp(job->key, key) == 0) return true;
+    }
+    return false;
+}
+
+/* Takes the first job off the list whose model is nobody's business at the moment. */
+static srv_job *take_job(srv_loader *loader) {
+    for (srv_job **at = &loader->first; *at; at = &(*at)->next) {
+        srv_job *job = *at;
+        if (under_way(loader, job->key)) continue;
+        *at = job->next;
+        return job;
+    }
+    return NULL;
+}
+
+/* Takes those off the list that wait for a model; NULL: all of them. */
+static srv_job *take_waiting(srv_loader *loader, const char *key) {
+    srv_job *taken = NULL, **end = &taken;
+    for (srv_job **at = &loader->first; *at;) {
+        srv_job *job = *at;
+        if (key && strcmp(job->key, key) != 0) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = NULL;
+        *end = job;
+        end = &job->next;
+    }
+    return taken;
+}
+
+static void drop_jobs(srv_job *jobs) {
+    while (jobs) {
+        srv_job *job = jobs;
+        jobs = job->next;
+        job->drop(job);
+    }
+}
+
+static void run_job(worker *w, srv_job *job) {
+    srv_loader *loader = w->loader;
+    uint64_t limit = loader->server->limits.load_ns;
+    w->job = job;
+    w->due = limit ? srv_now_ns() + limit + GRACE_NS : 0;
+    pthread_cond_signal(&loader->change); /* there is something to watch */
     pthread_mutex_unlock(&loader->lock);
     job->run(job);
+    pthread_mutex_lock(&loader->lock);
+    w->job = NULL;
+    if (w->hangs) loader->hanging--;
+    w->hangs = false;
+    pthread_cond_broadcast(&loader->work); /* others of its key may run now */
+    pthread_mutex_unlock(&loader->lock);
+    job->done(job);
     srv_state_changed(&loader->server->state);
     pthread_mutex_lock(&loader->lock);
 }
 
-static void *loader_main(void *ctx) {
-    srv_loader *loader = ctx;
+static void *worker_main(void *ctx) {
+    worker *w = ctx;
+    srv_loader *loader = w->loader;
     pthread_mutex_lock(&loader->lock);
-    for (;;) {
-        if (loader->first) {
-            run_first(loader);
-        } else if (loader->stopping) {
-            break;
-        } else if (loader->rescan || rings(&loader->scan)) {
+    while (!loader->stopping) {
+        srv_job *job = take_job(loader);
+        if (job) {
+            run_job(w, job);
+        } else {
+            pthread_cond_wait(&loader->work, &loader->lock);
+        }
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+/* Starts a thread; the lock is held. */
+static bool add_worker(srv_loader *loader) {
+    worker *w = &loader->workers[loader->worker_count];
+    *w = (worker){.loader = loader};
+    if (pthread_create(&w->thread, NULL, worker_main, w) != 0) return false;
+    loader->worker_count++;
+    return true;
+}
+
+/* ---- Watching ----------------------------------------------------------------------------- */
+
+static worker *find_overdue(srv_loader *loader) {
+    uint64_t now = srv_now_ns();
+    for (int i = 0; i < loader->worker_count; i++) {
+        worker *w = &loader->workers[i];
+        if (w->job && !w->hangs && w->due && now >= w->due) return w;
+    }
+    return NULL;
+}
+
+/* The thread is lost for as long as its job hangs. */
+static void give_up_on(srv_loader *loader, worker *w) {
+    w->hangs = true;
+    loader->hanging++;
+    srv_log(&loader->server->log, SRV_LOG_ERROR, "loading a model hangs", "model", w->job->key,
+            NULL);
+    w->job->overdue(w->job);
+    srv_job *waiting = take_waiting(loader, w->job->key);
+    if (loader->worker_count - loader->hanging < WORKERS && loader->worker_count < MOST_WORKERS) {
+        add_worker(loader);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    drop_jobs(waiting);
+    srv_state_changed(&loader->server->state);
+    pthread_mutex_lock(&loader->lock);
+}
+
+static void *watcher_main(void *ctx) {
+    srv_loader *loader = ctx;
+    worker *late;
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->stopping) {
+        if (loader->rescan || rings(&loader->scan)) {
             loader->rescan = false;
             pthread_mutex_unlock(&loader->lock);
             srv_repository_scan(loader->server->repository);
@@ -103,8 +231,10 @@ static void *loader_main(void *ctx) {
             pthread_mutex_unlock(&loader->lock);
             trim_models(loader);
             pthread_mutex_lock(&loader->lock);
+        } else if ((late = find_overdue(loader)) != NULL) {
+            give_up_on(loader, late);
         } else {
-            wait_for_work(loader);
+            wait_for_change(loader);
         }
     }
     pthread_mutex_unlock(&loader->lock);
@@ -117,6 +247,7 @@ srv_loader *srv_loader_create(srv_server *server) {
     loader->server = server;
     pthread_mutex_init(&loader->lock, NULL);
     srv_init_condition(&loader->change);
+    pthread_cond_init(&loader->work, NULL);
     return loader;
 }
 
@@ -124,41 +255,58 @@ sn_status srv_loader_start(srv_loader *loader, uint64_t poll_ns, uint64_t idle_n
     set_timer(&loader->scan, poll_ns);
     set_timer(&loader->trim, idle_ns / 2);
     loader->idle_ns = idle_ns;
-    if (pthread_create(&loader->thread, NULL, loader_main, loader) != 0) {
-        return sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
-    }
-    loader->started = true;
-    return SN_OK;
+    loader->rescan = true;
+    pthread_mutex_lock(&loader->lock);
+    bool ok = true;
+    while (ok && loader->worker_count < WORKERS) ok = add_worker(loader);
+    if (ok) ok = pthread_create(&loader->watcher, NULL, watcher_main, loader) == 0;
+    loader->watching = ok;
+    pthread_mutex_unlock(&loader->lock);
+    return ok ? SN_OK : sni_fail(err, SN_NO_MEMORY, "cannot start a thread");
 }
 
 void srv_loader_stop(srv_loader *loader) {
-    if (!loader->started) return;
     pthread_mutex_lock(&loader->lock);
     loader->stopping = true;
+    srv_job *waiting = take_waiting(loader, NULL);
     pthread_cond_signal(&loader->change);
+    pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
-    pthread_join(loader->thread, NULL);
-    loader->started = false;
+    drop_jobs(waiting);
+    if (loader->watching) pthread_join(loader->watcher, NULL); /* no more workers from here on */
+    loader->watching = false;
+    for (int i = 0; i < loader->worker_count; i++) pthread_join(loader->workers[i].thread, NULL);
+    loader->worker_count = 0;
 }
 
 void srv_loader_destroy(srv_loader *loader) {
     if (!loader) return;
     pthread_cond_destroy(&loader->change);
+    pthread_cond_destroy(&loader->work);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
 }
 
+static bool hangs(const srv_loader *loader, const char *key) {
+    for (int i = 0; i < loader->worker_count; i++) {
+        const worker *w = &loader->workers[i];
+        if (w->hangs && strcmp(w->job->key, key) == 0) return true;
+    }
+    return false;
+}
+
 void srv_loader_post(srv_loader *loader, srv_job *job) {
     pthread_mutex_lock(&loader->lock);
-    job->next = NULL;
-    if (loader->last) {
-        loader->last->next = job;
-    } else {
-        loader->first = job;
+    bool possible = !loader->stopping && !hangs(loader, job->key);
+    if (possible) {
+        srv_job **at = &loader->first;
+        while (*at) at = &(*at)->next;
+        job->next = NULL;
+        *at = job;
+        pthread_cond_signal(&loader->work);
     }
-    loader->last = job;
-    pthread_cond_signal(&loader->change);
     pthread_mutex_unlock(&loader->lock);
+    if (!possible) job->drop(job);
 }
 
 void srv_loader_rescan(srv_loader *loader) {
@@ -170,11 +318,16 @@ void srv_loader_rescan(srv_loader *loader) {
 
 /* ---- Changes that clients ask for --------------------------------------------------------- */
 
-static void change_done(srv_task *task) {
+static void change_told(srv_task *task) {
     srv_change *change = (srv_change *)((char *)task - offsetof(srv_change, task));
     change->done(change);
     free(change->config);
     free(change);
+}
+
+static void tell(srv_change *change) {
+    change->task.fn = change_told;
+    srv_loop_post(change->loop, &change->task);
 }
 
 static void change_run(srv_job *job) {
@@ -185,8 +338,43 @@ static void change_run(srv_job *job) {
         change->load
             ? srv_repository_load(repository, name, change->config, change->why, sizeof change->why)
             : srv_repository_unload(repository, name, change->why, sizeof change->why);
-    change->task.fn = change_done;
-    srv_loop_post(change->loop, &change->task);
+}
+
+static void change_done(srv_job *job) {
+    srv_change *change = (srv_change *)job;
+    if (!change->answered) {
+        tell(change);
+        return;
+    }
+    free(change->config);
+    free(change);
+}
+
+/* The client is not kept waiting: a copy brings the answer. */
+static void change_overdue(srv_job *job) {
+    srv_change *change = (srv_change *)job;
+    srv_change *copy = malloc(sizeof *copy);
+    srv_repository_overdue(change->server->repository, sni_str_of(change->name));
+    if (!copy) return;
+    change->answered = true;
+    /* `code` and `why` are the running job's */
+    *copy = (srv_change){.server = change->server,
+                         .loop = change->loop,
+                         .done = change->done,
+                         .ctx = change->ctx,
+                         .load = change->load,
+                         .code = SRV_DEADLINE};
+    snprintf(copy->why, sizeof copy->why, "loading '%s' takes longer than it may", change->name);
+    tell(copy);
+}
+
+static void change_dropped(srv_job *job) {
+    srv_change *change = (srv_change *)job;
+    bool stopping = srv_state_stopping(&change->server->state);
+    change->code = SRV_UNAVAILABLE;
+    snprintf(change->why, sizeof change->why, "%s",
+             stopping ? "the server is stopping" : "an earlier load of the model hangs");
+    tell(change);
 }
 
 bool srv_change_begin(const srv_change *wanted, sni_str name) {
@@ -197,9 +385,13 @@ bool srv_change_begin(const srv_change *wanted, sni_str name) {
         return false;
     }
     *change = *wanted;
-    change->job.run = change_run;
     memcpy(change->name, name.p, name.n);
     change->name[name.n] = 0;
+    change->job = (srv_job){.key = change->name,
+                            .run = change_run,
+                            .done = change_done,
+                            .drop = change_dropped,
+                            .overdue = change_overdue};
     srv_loader_post(change->server->loader, &change->job);
     return true;
 }

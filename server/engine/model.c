@@ -2,6 +2,7 @@
 #include "server/engine/model.h"
 #include "server/engine/scheduler.h"
 #include "server/server.h"
+#include "common/provider_use.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,8 +166,38 @@ void srv_model_release(srv_model *model) {
     if (model && atomic_fetch_sub(&model->refs, 1) == 1) destroy(model);
 }
 
-static sn_status make_session(srv_model *model, const char *path, sn_error *err) {
+/* What is left until `deadline` for something that may take `limit` (0: any time); 0: no limit. A
+ * deadline that is past leaves a moment. */
+static uint64_t time_left(uint64_t deadline, uint64_t limit) {
+    uint64_t now = srv_now_ns();
+    if (!deadline) return limit;
+    uint64_t left = deadline > now ? deadline - now : 1;
+    return limit && limit < left ? limit : left;
+}
+
+/* Providers of a model: those that its configuration names, or else the server's. */
+static sn_status read_providers(const srv_model *model, co_providers *out, sn_error *err) {
+    const srv_options *o = &model->server->options;
+    const char *given = model->config.providers, *wrong = NULL;
+    if (given) wrong = co_provider_add_list(out, given);
+    for (size_t i = 0; i < o->provider_count && !given && !wrong; i++)
+        wrong = co_provider_add(out, given = o->providers[i]);
+    if (!wrong) return SN_OK;
+    return sni_fail(err, SN_INVALID_ARGUMENT, "providers '%.200s': %s", given, wrong);
+}
+
+/* Lines of a session that say that something is not as asked for. */
+static void log_session(void *ctx, sn_log_level level, const char *text) {
+    srv_model *model = ctx;
+    if (level <= SN_LOG_WARNING)
+        srv_log(&model->server->log, SRV_LOG_WARNING, "provider", "model", model->name, "says",
+                text, NULL);
+}
+
+static sn_status make_session(srv_model *model, const char *path, uint64_t deadline,
+                              sn_error *err) {
     sn_model *source = NULL;
+    co_providers providers = {0};
     sn_session_options options;
     sn_status status = sn_model_load(path, NULL, &source, err);
     if (status != SN_OK) return status;
@@ -177,7 +208,14 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
     options.time_limit_ns = config->time_limit_ns ? config->time_limit_ns : limits->time_ns;
     options.threads = config->threads;
     if (config->optimize >= 0) options.optimize = config->optimize;
-    status = read_ios(model, source, err);
+    status = read_providers(model, &providers, err);
+    options.providers = providers.uses;
+    options.provider_count = providers.count;
+    if (providers.count) {
+        options.log = log_session;
+        options.log_ctx = model;
+    }
+    if (status == SN_OK) status = read_ios(model, source, err);
     if (status == SN_OK) {
         status = check_declared(model->inputs, model->input_count, config->inputs,
                                 config->input_count, "input", err);
@@ -187,7 +225,9 @@ static sn_status make_session(srv_model *model, const char *path, sn_error *err)
                                 config->output_count, "output", err);
     }
     if (status == SN_OK) status = choose_batch(model, err);
+    options.prepare_limit_ns = time_left(deadline, 0);
     if (status == SN_OK) status = sn_session_create(source, &options, &model->session, err);
+    co_providers_free(&providers);
     sn_model_destroy(source);
     return status;
 }
@@ -204,8 +244,10 @@ sn_status srv_model_load(srv_server *server, const char *path, const char *name,
     model->serial = atomic_fetch_add(&server->loads, 1) + 1;
     srv_config given = *config;
     model->config = given;
-    uint64_t start = srv_now_ns();
-    sn_status status = model->name ? make_session(model, path, err) : sni_fail_memory(err);
+    uint64_t start = srv_now_ns(), limit = server->limits.load_ns;
+    uint64_t deadline = limit ? start + limit : 0;
+    sn_status status =
+        model->name ? make_session(model, path, deadline, err) : sni_fail_memory(err);
     if (status != SN_OK) {
         model->config = (srv_config){0}; /* still the caller's */
         srv_model_release(model);
@@ -214,7 +256,7 @@ sn_status srv_model_load(srv_server *server, const char *path, const char *name,
     *config = (srv_config){0};
     model->instances =
         given.instances > 0 ? given.instances : srv_scheduler_threads(server->scheduler);
-    srv_model_warm(model);
+    srv_model_warm(model, deadline);
     model->queue.busy = srv_now_ns();
     model->loaded_ns = model->queue.busy - start;
     *out = model;

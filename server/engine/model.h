@@ -50,8 +50,8 @@ struct srv_model {
 };
 
 /* Loads a file, takes over the configuration on success, and runs the model once or more, so that
- * the first request finds it warm. On failure the configuration is still the caller's. The model
- * must not outlive the server. */
+ * the first request finds it warm, within limits.load_ns. On failure the configuration is still the
+ * caller's. The model must not outlive the server. */
 sn_status srv_model_load(srv_server *server, const char *path, const char *name, int64_t version,
                          srv_config *config, srv_model **out, sn_error *err);
 srv_model *srv_model_retain(srv_model *model);
@@ -65,7 +65,8 @@ void srv_dims_text(int rank, const int64_t *dims, char *out, size_t size);
 
 /* model_warm.c: finds out whether rows are independent of each other (for a model whose
  * configuration does not say), and runs it so that plans and packed weights are there. Never fails
- * a load: what cannot be run with made-up inputs is served without batching. */
-void srv_model_warm(srv_model *model);
+ * a load: what cannot be run with made-up inputs until `deadline` (0: none) is served without
+ * batching. */
+void srv_model_warm(srv_model *model, uint64_t deadline);
 
 #endif

@@ -14,6 +14,7 @@
 #define MOST_ELEMENTS (64 << 20)
 
 typedef struct trial {
+    uint64_t deadline; /* 0: none */
     sn_value *inputs[MOST_IO];
     sn_value *outputs[MOST_IO];
 } trial;
@@ -23,7 +24,7 @@ static void clear(trial *t) {
         sn_value_destroy(t->inputs[i]);
         sn_value_destroy(t->outputs[i]);
     }
-    *t = (trial){0};
+    *t = (trial){.deadline = t->deadline};
 }
 
 /* Numbers from 0 to 1 (integers 0 or 1) that depend on `seed` only. */
@@ -88,10 +89,22 @@ static bool make_inputs(const srv_model *model, int64_t rows, int64_t free_dim, 
     return true;
 }
 
+/* Of a run, when so much is left for all of them. */
+static uint64_t run_limit(const srv_model *model, uint64_t left) {
+    uint64_t usual = model->config.time_limit_ns;
+    if (!usual) usual = model->server->limits.time_ns;
+    return usual && usual < left ? usual : left;
+}
+
 static bool run(const srv_model *model, int64_t rows, int64_t free_dim, uint32_t seed, trial *t) {
     sn_binding inputs[MOST_IO], outputs[MOST_IO];
     sn_error err;
+    sn_run_options options;
     size_t count = 0, out = model->output_count;
+    uint64_t now = srv_now_ns();
+    sn_run_options_init(&options, sizeof options);
+    if (t->deadline && now >= t->deadline) return false;
+    if (t->deadline) options.time_limit_ns = run_limit(model, t->deadline - now);
     if (out > MOST_IO || !make_inputs(model, rows, free_dim, seed, t)) return false;
     for (size_t i = 0; i < model->input_count && i < MOST_IO; i++) {
         if (!model->inputs[i].optional) {
@@ -99,7 +112,7 @@ static bool run(const srv_model *model, int64_t rows, int64_t free_dim, uint32_t
         }
     }
     for (size_t i = 0; i < out; i++) outputs[i] = (sn_binding){model->outputs[i].name, NULL};
-    if (sn_session_run(model->session, NULL, inputs, count, outputs, out, &err) != SN_OK) {
+    if (sn_session_run(model->session, &options, inputs, count, outputs, out, &err) != SN_OK) {
         return false;
     }
     for (size_t i = 0; i < out; i++) t->outputs[i] = outputs[i].value;
@@ -142,8 +155,8 @@ static bool row_agrees(const sn_value *both, const sn_value *alone, size_t row) 
     return same(dtype, data + row * bytes, sn_tensor_const_data(alone), count);
 }
 
-static bool rows_independent(const srv_model *model, int64_t free_dim) {
-    trial first = {0}, second = {0}, both = {0};
+static bool rows_independent(const srv_model *model, int64_t free_dim, uint64_t deadline) {
+    trial first = {.deadline = deadline}, second = first, both = first;
     bool agree = run(model, 1, free_dim, 1, &first) && run(model, 1, free_dim, 2, &second) &&
                  run(model, 2, free_dim, 1, &both);
     for (size_t i = 0; agree && i < model->output_count; i++) {
@@ -157,10 +170,10 @@ static bool rows_independent(const srv_model *model, int64_t free_dim) {
 }
 
 /* A size for free dimensions other than the batch with which the model runs; 0 if there is none. */
-static int64_t working_size(const srv_model *model) {
+static int64_t working_size(const srv_model *model, uint64_t deadline) {
     static const int64_t sizes[] = {8, 64, 224, 1};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        trial t = {0};
+        trial t = {.deadline = deadline};
         bool ok = run(model, model->max_batch > 0 ? 1 : 0, sizes[i], 1, &t);
         clear(&t);
         if (ok) return sizes[i];
@@ -168,11 +181,11 @@ static int64_t working_size(const srv_model *model) {
     return 0;
 }
 
-void srv_model_warm(srv_model *model) {
+void srv_model_warm(srv_model *model, uint64_t deadline) {
     bool must_find_out = model->max_batch > 0 && !model->batch_declared;
     if (model->config.no_warmup && !must_find_out) return;
-    int64_t size = working_size(model);
-    if (size && must_find_out && !rows_independent(model, size)) {
+    int64_t size = working_size(model, deadline);
+    if (size && must_find_out && !rows_independent(model, size, deadline)) {
         srv_log(&model->server->log, SRV_LOG_INFO,
                 "rows depend on each other: requests are not batched", "model", model->name, NULL);
         model->max_batch = 0;

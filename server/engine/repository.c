@@ -1,52 +1,26 @@
 /* repository.c - the folder of models: what is there, what is loaded, what takes its place. */
-#include "server/engine/repository.h"
-#include "server/engine/folder.h"
+#include "server/engine/repository_table.h"
 #include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REASON SN_ERROR_MESSAGE_SIZE
-
-/* A version that is loaded or could not be. */
-typedef struct version {
-    int64_t number;
-    srv_model *model; /* NULL: unavailable */
-    srv_fingerprint print;
-    char reason[REASON];
-    bool loading;
-    struct version *next; /* smaller numbers */
-} version;
-
-typedef struct entry {
-    char *name;
-    bool wanted;    /* should be loaded */
-    char *override; /* a configuration given by a load request, or NULL */
-    srv_fingerprint config_print;
-    version *versions; /* largest first */
-    struct entry *next;
-} entry;
-
-struct srv_repository {
-    srv_server *server;
-    pthread_rwlock_t lock; /* guards what is below; held for writing only to change pointers */
-    srv_folder folder;
-    char *hidden[2]; /* ways to write the folder's path; set once by srv_repository_open */
-    entry *entries;
-    int count;
-    bool explicit_only;
-    bool scanned;
-};
-
-static entry *find_entry(const srv_repository *repo, sni_str name) {
-    for (entry *e = repo->entries; e; e = e->next) {
+srv_entry *srv_find_entry(const srv_repository *repo, sni_str name) {
+    for (srv_entry *e = repo->entries; e; e = e->next) {
         if (sni_str_is(name, e->name)) return e;
     }
     return NULL;
 }
 
-static version *find_version(const entry *e, int64_t number) {
-    for (version *v = e->versions; v; v = v->next) {
+static srv_entry *find_entry(srv_repository *repo, sni_str name) {
+    pthread_rwlock_rdlock(&repo->lock);
+    srv_entry *e = srv_find_entry(repo, name);
+    pthread_rwlock_unlock(&repo->lock);
+    return e;
+}
+
+static srv_version *find_version(const srv_entry *e, int64_t number) {
+    for (srv_version *v = e->versions; v; v = v->next) {
         if (v->number == number) return v;
     }
     return NULL;
@@ -54,35 +28,59 @@ static version *find_version(const entry *e, int64_t number) {
 
 /* ---- Changing the table ------------------------------------------------------------------- */
 
-static entry *add_entry(srv_repository *repo, sni_str name) {
-    entry *e = find_entry(repo, name);
-    if (e) return e;
-    if (repo->count >= repo->server->limits.models) return NULL;
-    e = calloc(1, sizeof *e);
-    if (!e) return NULL;
-    e->name = srv_strndup(name.p, name.n);
-    if (!e->name) {
-        free(e);
-        return NULL;
-    }
+static srv_entry *new_entry(sni_str name) {
+    srv_entry *e = calloc(1, sizeof *e);
+    if (e) e->name = srv_strndup(name.p, name.n);
+    if (e && e->name) return e;
+    free(e);
+    return NULL;
+}
+
+srv_entry *srv_add_entry(srv_repository *repo, sni_str name, bool wanted) {
     pthread_rwlock_wrlock(&repo->lock);
-    entry **at = &repo->entries;
-    while (*at && strcmp((*at)->name, e->name) < 0) at = &(*at)->next;
-    e->next = *at;
-    *at = e;
-    repo->count++;
+    srv_entry *e = srv_find_entry(repo, name);
+    if (!e && repo->count < repo->server->limits.models && (e = new_entry(name)) != NULL) {
+        srv_entry **at = &repo->entries;
+        while (*at && strcmp((*at)->name, e->name) < 0) at = &(*at)->next;
+        e->wanted = wanted;
+        e->next = *at;
+        *at = e;
+        repo->count++;
+    }
     pthread_rwlock_unlock(&repo->lock);
     return e;
 }
 
-static version *add_version(srv_repository *repo, entry *e, int64_t number) {
-    version *v = find_version(e, number);
+void srv_entry_want(srv_repository *repo, srv_entry *e, bool wanted) {
+    pthread_rwlock_wrlock(&repo->lock);
+    e->wanted = wanted;
+    if (!wanted) e->reason[0] = 0;
+    pthread_rwlock_unlock(&repo->lock);
+}
+
+/* Logs a reason once, not at every look at the folder. */
+static void set_reason(srv_repository *repo, srv_entry *e, const char *reason) {
+    char text[SN_ERROR_MESSAGE_SIZE];
+    snprintf(text, sizeof text, "%s", reason);
+    srv_repository_hide_paths(repo, text);
+    pthread_rwlock_wrlock(&repo->lock);
+    bool changed = strcmp(e->reason, text) != 0;
+    memcpy(e->reason, text, sizeof text);
+    pthread_rwlock_unlock(&repo->lock);
+    if (changed && text[0]) {
+        srv_log(&repo->server->log, SRV_LOG_ERROR, "a model is not served", "model", e->name,
+                "reason", text, NULL);
+    }
+}
+
+static srv_version *add_version(srv_repository *repo, srv_entry *e, int64_t number) {
+    srv_version *v = find_version(e, number);
     if (v) return v;
     v = calloc(1, sizeof *v);
     if (!v) return NULL;
     v->number = number;
     pthread_rwlock_wrlock(&repo->lock);
-    version **at = &e->versions;
+    srv_version **at = &e->versions;
     while (*at && (*at)->number > number) at = &(*at)->next;
     v->next = *at;
     *at = v;
@@ -91,7 +89,7 @@ static version *add_version(srv_repository *repo, entry *e, int64_t number) {
 }
 
 /* Puts `model` (NULL: none) in a version's place; the old one lives on in its requests. */
-static void replace(srv_repository *repo, version *v, srv_model *model, const char *reason) {
+static void replace(srv_repository *repo, srv_version *v, srv_model *model, const char *reason) {
     pthread_rwlock_wrlock(&repo->lock);
     srv_model *old = v->model;
     v->model = model;
@@ -101,9 +99,9 @@ static void replace(srv_repository *repo, version *v, srv_model *model, const ch
     srv_model_release(old);
 }
 
-static void drop_version(srv_repository *repo, entry *e, version *v) {
+static void drop_version(srv_repository *repo, srv_entry *e, srv_version *v) {
     pthread_rwlock_wrlock(&repo->lock);
-    version **at = &e->versions;
+    srv_version **at = &e->versions;
     while (*at != v) at = &(*at)->next;
     *at = v->next;
     pthread_rwlock_unlock(&repo->lock);
@@ -113,7 +111,7 @@ static void drop_version(srv_repository *repo, entry *e, version *v) {
 
 /* ---- Loading ------------------------------------------------------------------------------ */
 
-static sn_status read_config(const srv_repository *repo, const entry *e, srv_config *config,
+static sn_status read_config(const srv_repository *repo, const srv_entry *e, srv_config *config,
                              sn_error *err) {
     srv_config_init(config);
     if (e->override) return srv_config_json(config, e->override, strlen(e->override), err);
@@ -129,7 +127,7 @@ static sn_status read_config(const srv_repository *repo, const entry *e, srv_con
     return status;
 }
 
-static void log_load(srv_logger *log, const entry *e, int64_t number, const srv_model *model,
+static void log_load(srv_logger *log, const srv_entry *e, int64_t number, const srv_model *model,
                      const char *reason) {
     char text[32], batch[32], took[32];
     snprintf(text, sizeof text, "%lld", (long long)number);
@@ -144,36 +142,44 @@ static void log_load(srv_logger *log, const entry *e, int64_t number, const srv_
             batch, "ms", took, NULL);
 }
 
+static void begin_load(srv_repository *repo, srv_version *v) {
+    pthread_rwlock_wrlock(&repo->lock);
+    v->loading = true;
+    if (!v->model) v->reason[0] = 0;
+    pthread_rwlock_unlock(&repo->lock);
+}
+
+static void keep_old(srv_repository *repo, srv_version *v) {
+    pthread_rwlock_wrlock(&repo->lock);
+    v->loading = false;
+    pthread_rwlock_unlock(&repo->lock);
+}
+
 /* Loads one version and lets it take over. A load that fails leaves the old one serving. */
-static sn_status load_version(srv_repository *repo, entry *e, int64_t number,
-                              const srv_fingerprint *print) {
+static sn_status load_version(srv_repository *repo, srv_entry *e, const srv_found_version *found) {
     sn_error err = {0};
     srv_config config;
     srv_model *model = NULL;
-    version *v = add_version(repo, e, number);
+    srv_version *v = add_version(repo, e, found->number);
     if (!v) return SN_NO_MEMORY;
-    pthread_rwlock_wrlock(&repo->lock);
-    v->loading = true;
-    pthread_rwlock_unlock(&repo->lock);
-    char *path = srv_folder_model_path(&repo->folder, e->name, number);
+    begin_load(repo, v);
+    char *path = srv_folder_model_path(&repo->folder, e->name, found);
     sn_status status = path ? read_config(repo, e, &config, &err) : sni_fail_memory(&err);
     if (path && status == SN_OK) {
-        status = srv_model_load(repo->server, path, e->name, number, &config, &model, &err);
+        status = srv_model_load(repo->server, path, e->name, found->number, &config, &model, &err);
     }
     if (path) srv_config_free(&config);
     free(path);
     srv_repository_hide_paths(repo, err.message);
-    v->print = *print;
+    v->print = found->print;
+    log_load(&repo->server->log, e, found->number, model, err.message);
     if (status == SN_OK) {
         replace(repo, v, model, "");
     } else if (v->model) {
-        pthread_rwlock_wrlock(&repo->lock);
-        v->loading = false;
-        pthread_rwlock_unlock(&repo->lock);
+        keep_old(repo, v);
     } else {
         replace(repo, v, NULL, err.message);
     }
-    log_load(&repo->server->log, e, number, model, err.message);
     return status;
 }
 
@@ -196,8 +202,7 @@ static bool is_found(const srv_found_version *found, size_t count, int64_t numbe
     return false;
 }
 
-/* Brings an entry's versions into line with the folder; `force` loads unchanged ones, too. */
-static bool update_entry(srv_repository *repo, entry *e, bool force, sn_error *err) {
+bool srv_entry_update(srv_repository *repo, srv_entry *e, bool force, sn_error *err) {
     srv_found_version found[SRV_VERSIONS];
     srv_fingerprint config_print = {0};
     size_t count = srv_folder_versions(&repo->folder, e->name, found, SRV_VERSIONS, &config_print);
@@ -212,9 +217,9 @@ static bool update_entry(srv_repository *repo, entry *e, bool force, sn_error *e
     bool ok = true;
     for (size_t i = count; i-- > 0;) { /* oldest first: the newest takes over last */
         if (!found[i].chosen) continue;
-        version *v = find_version(e, found[i].number);
+        srv_version *v = find_version(e, found[i].number);
         if (v && !changed && memcmp(&v->print, &found[i].print, sizeof v->print) == 0) continue;
-        if (load_version(repo, e, found[i].number, &found[i].print) != SN_OK) {
+        if (load_version(repo, e, &found[i]) != SN_OK) {
             v = find_version(e, found[i].number);
             if (ok && v) {
                 const char *why = v->reason;
@@ -224,48 +229,29 @@ static bool update_entry(srv_repository *repo, entry *e, bool force, sn_error *e
             ok = false;
         }
     }
-    for (version *v = e->versions, *next; v; v = next) {
+    for (srv_version *v = e->versions, *next; v; v = next) {
         next = v->next;
         if (!is_found(found, count, v->number)) drop_version(repo, e, v);
     }
     if (count == 0) {
-        sni_fail(err, SN_NOT_FOUND, "it has no version folder with a model.onnx");
-        return false;
+        sni_fail(err, SN_NOT_FOUND,
+                 "there is no %s.onnx, and in its folder neither model.onnx nor N/model.onnx with "
+                 "a version N",
+                 e->name);
+        ok = false;
+    } else if (!e->versions) {
+        sni_fail(err, SN_NOT_FOUND, "its version_policy names no version that is there");
+        ok = false;
     }
+    set_reason(repo, e, e->versions ? "" : err->message);
     return ok;
 }
 
-static void drop_all(srv_repository *repo, entry *e) {
+void srv_entry_drop(srv_repository *repo, srv_entry *e) {
     while (e->versions) drop_version(repo, e, e->versions);
 }
 
-void srv_repository_scan(srv_repository *repo) {
-    srv_name_list names = {0};
-    if (!srv_folder_names(&repo->folder, &names)) {
-        srv_log(&repo->server->log, SRV_LOG_ERROR, "cannot read the model folder", NULL);
-        return;
-    }
-    for (size_t i = 0; i < names.count; i++) {
-        sni_str name = sni_str_of(names.items[i]);
-        bool known = find_entry(repo, name) != NULL;
-        entry *e = add_entry(repo, name);
-        if (!e) continue;
-        if (!known) e->wanted = !repo->explicit_only;
-        sn_error err = {0};
-        if (e->wanted) update_entry(repo, e, false, &err);
-    }
-    for (entry *e = repo->entries; e; e = e->next) {
-        bool there = false;
-        for (size_t i = 0; i < names.count && !there; i++) {
-            there = strcmp(names.items[i], e->name) == 0;
-        }
-        if (!there) {
-            e->wanted = false;
-            drop_all(repo, e);
-        }
-    }
-    srv_name_list_free(&names);
-}
+/* ---- Life --------------------------------------------------------------------------------- */
 
 sn_status srv_repository_open(srv_repository *repo, const srv_repository_options *options,
                               sn_error *err) {
@@ -279,12 +265,8 @@ sn_status srv_repository_open(srv_repository *repo, const srv_repository_options
         if (!srv_folder_has(&repo->folder, name)) {
             return sni_fail(err, SN_NOT_FOUND, "there is no model '%s'", options->startup[i]);
         }
-        entry *e = add_entry(repo, name);
-        if (!e) return sni_fail_memory(err);
-        e->wanted = true;
+        if (!srv_add_entry(repo, name, true)) return sni_fail_memory(err);
     }
-    srv_repository_scan(repo);
-    repo->scanned = true;
     return SN_OK;
 }
 
@@ -298,9 +280,9 @@ srv_repository *srv_repository_create(srv_server *server) {
 
 void srv_repository_destroy(srv_repository *repo) {
     if (!repo) return;
-    for (entry *e = repo->entries, *next; e; e = next) {
+    for (srv_entry *e = repo->entries, *next; e; e = next) {
         next = e->next;
-        drop_all(repo, e);
+        srv_entry_drop(repo, e);
         free(e->override);
         free(e->name);
         free(e);
@@ -310,84 +292,6 @@ void srv_repository_destroy(srv_repository *repo) {
     free(repo->hidden[1]);
     pthread_rwlock_destroy(&repo->lock);
     free(repo);
-}
-
-void srv_repository_hide_paths(const srv_repository *repo, char *text) {
-    for (size_t i = 0; i < 2; i++) {
-        size_t length = repo->hidden[i] ? strlen(repo->hidden[i]) : 0;
-        if (length < 2) continue;
-        for (char *at; (at = strstr(text, repo->hidden[i])) != NULL;) {
-            size_t cut = length + (at[length] == '/' ? 1 : 0);
-            memmove(at, at + cut, strlen(at + cut) + 1);
-        }
-    }
-}
-
-/* ---- Asking ------------------------------------------------------------------------------- */
-
-srv_code srv_repository_find(srv_repository *repo, sni_str name, int64_t number, srv_model **out,
-                             char *why, size_t why_size) {
-    srv_code code = SRV_NOT_FOUND;
-    snprintf(why, why_size, "there is no model '%.*s'", SNI_FMT(name));
-    pthread_rwlock_rdlock(&repo->lock);
-    entry *e = find_entry(repo, name);
-    bool any = false;
-    for (version *v = e ? e->versions : NULL; v; v = v->next) {
-        if (number && v->number != number) continue;
-        any = true;
-        if (!v->model) continue;
-        *out = srv_model_retain(v->model);
-        code = SRV_OK;
-        break;
-    }
-    if (code != SRV_OK && e) {
-        if (any || !number) {
-            code = any ? SRV_UNAVAILABLE : SRV_NOT_FOUND;
-            snprintf(why, why_size, "model '%.*s' is not ready", SNI_FMT(name));
-        } else {
-            snprintf(why, why_size, "model '%.*s' has no version %lld", SNI_FMT(name),
-                     (long long)number);
-        }
-    }
-    pthread_rwlock_unlock(&repo->lock);
-    return code;
-}
-
-bool srv_repository_ready(srv_repository *repo) {
-    bool ready = true;
-    pthread_rwlock_rdlock(&repo->lock);
-    ready = repo->scanned;
-    for (entry *e = repo->entries; e && ready; e = e->next) {
-        if (!e->wanted) continue;
-        bool serves = false;
-        for (version *v = e->versions; v && !serves; v = v->next) serves = v->model != NULL;
-        ready = serves;
-    }
-    pthread_rwlock_unlock(&repo->lock);
-    return ready;
-}
-
-void srv_repository_each(srv_repository *repo, srv_index_fn fn, void *ctx) {
-    pthread_rwlock_rdlock(&repo->lock);
-    for (entry *e = repo->entries; e; e = e->next) {
-        if (!e->versions) {
-            srv_index_entry line = {.name = e->name,
-                                    .state = "UNAVAILABLE",
-                                    .reason = e->wanted ? "no version could be found" : "unloaded"};
-            fn(ctx, &line);
-        }
-        for (version *v = e->versions; v; v = v->next) {
-            srv_index_entry line = {.name = e->name,
-                                    .version = v->number,
-                                    .state = v->model     ? "READY"
-                                             : v->loading ? "LOADING"
-                                                          : "UNAVAILABLE",
-                                    .reason = v->model ? "" : v->reason,
-                                    .model = v->model};
-            fn(ctx, &line);
-        }
-    }
-    pthread_rwlock_unlock(&repo->lock);
 }
 
 /* ---- Loading and unloading by request ----------------------------------------------------- */
@@ -411,7 +315,7 @@ srv_code srv_repository_load(srv_repository *repo, sni_str name, const char *con
             return SRV_INVALID;
         }
     }
-    entry *e = add_entry(repo, name);
+    srv_entry *e = srv_add_entry(repo, name, true);
     if (!e) {
         free(override);
         snprintf(why, why_size, "%d models are known already", repo->server->limits.models);
@@ -419,21 +323,21 @@ srv_code srv_repository_load(srv_repository *repo, sni_str name, const char *con
     }
     free(e->override);
     e->override = override;
-    e->wanted = true;
-    if (update_entry(repo, e, true, &err)) return SRV_OK;
+    srv_entry_want(repo, e, true);
+    if (srv_entry_update(repo, e, true, &err)) return SRV_OK;
     srv_repository_hide_paths(repo, err.message);
     snprintf(why, why_size, "failed to load '%.*s': %s", SNI_FMT(name), err.message);
     return SRV_INVALID;
 }
 
 srv_code srv_repository_unload(srv_repository *repo, sni_str name, char *why, size_t why_size) {
-    entry *e = find_entry(repo, name);
+    srv_entry *e = find_entry(repo, name);
     if (!e || !e->versions) {
         snprintf(why, why_size, "model '%.*s' is not loaded", SNI_FMT(name));
         return SRV_NOT_FOUND;
     }
-    e->wanted = false;
-    drop_all(repo, e);
+    srv_entry_want(repo, e, false);
+    srv_entry_drop(repo, e);
     srv_log(&repo->server->log, SRV_LOG_INFO, "unloaded a model", "model", e->name, NULL);
     return SRV_OK;
 }

@@ -1,12 +1,7 @@
 /* repository.h - the folder of models: what is there, what is loaded, what takes its place.
- *
- *     DIR/resnet/config.pbtxt      or config.json; may be missing
- *     DIR/resnet/1/model.onnx      versions are numbers
- *     DIR/resnet/2/model.onnx
- *
- * or one .onnx file, which is version 1 of a model named after the file. A version that is changed
- * on disk is loaded beside the one in use and takes its place in one step; requests that have the
- * old one keep it until they are done. */
+ * folder.h says how it is laid out. A version that is changed on disk is loaded beside the one in
+ * use and takes its place in one step; requests that have the old one keep it until they are
+ * done. */
 #ifndef SRV_ENGINE_REPOSITORY_H
 #define SRV_ENGINE_REPOSITORY_H
 
@@ -26,9 +21,9 @@ srv_repository *srv_repository_create(srv_server *server);
 /* Forgets the models; those that requests still hold live on. NULL is fine. */
 void srv_repository_destroy(srv_repository *repository);
 
-/* Looks at the folder and loads what it should. Models that cannot be loaded are logged and listed
- * as unavailable; only a folder that cannot be read, or a model named in the options that is not
- * there, fails. To be called once, before the loader runs. */
+/* Opens the folder; nothing is loaded before srv_repository_scan. Only a folder that cannot be
+ * read, or a model named in the options that is not there, fails. To be called once, before the
+ * loader runs. */
 sn_status srv_repository_open(srv_repository *repository, const srv_repository_options *options,
                               sn_error *err);
 
@@ -39,16 +34,22 @@ srv_code srv_repository_find(srv_repository *repository, sni_str name, int64_t v
 
 /* True when every model that should be loaded is. */
 bool srv_repository_ready(srv_repository *repository);
+/* Which are not, and why: "model 'a': no such file; model 'b': it is loading", cut to `size`. */
+void srv_repository_unready(srv_repository *repository, char *text, size_t size);
 
-/* Looks at the folder again: loads what is new, replaces what has changed, drops what is gone.
- * Only the loader's thread may do this or the next two: see loader.h. */
+/* Looks at the folder again: has the loader load what is new, replace what has changed, drop what
+ * is gone. Models that cannot be loaded are logged and listed as unavailable. The server counts as
+ * loaded once each model of the first scan has been tried. The loader's own thread alone. */
 void srv_repository_scan(srv_repository *repository);
 /* Loads (or loads again) a model's versions; `config` is a JSON configuration instead of the
- * file's, or NULL. Not SRV_OK: `why` says what is wrong, without paths. */
+ * file's, or NULL. Not SRV_OK: `why` says what is wrong, without paths. In a job of the loader
+ * whose key is the name, as the next one. */
 srv_code srv_repository_load(srv_repository *repository, sni_str name, const char *config,
                              char *why, size_t why_size);
 srv_code srv_repository_unload(srv_repository *repository, sni_str name, char *why,
                                size_t why_size);
+/* The model's load is late; says so where readers ask. Any thread. */
+void srv_repository_overdue(srv_repository *repository, sni_str name);
 
 /* Cuts the folder's path out of a text in place: it must not reach clients. Any thread. */
 void srv_repository_hide_paths(const srv_repository *repository, char *text);
@@ -59,6 +60,7 @@ typedef struct srv_index_entry {
     int64_t version;   /* 0: none is known */
     const char *state; /* "READY", "LOADING", "UNAVAILABLE" */
     const char *reason;
+    bool wanted;      /* it should be loaded */
     srv_model *model; /* NULL unless READY */
 } srv_index_entry;
 typedef void (*srv_index_fn)(void *ctx, const srv_index_entry *entry);

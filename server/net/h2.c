@@ -1,5 +1,6 @@
 /* h2.c - gRPC over HTTP/2: connections, streams, and what may not be done to them. */
 #include "server/net/h2.h"
+#include "server/net/h2_flood.h"
 #include "server/net/h2_header.h"
 #include "server/net/h2_message.h"
 #include "server/server.h"
@@ -14,8 +15,6 @@
 #define MAX_STREAMS 256
 #define READ_SIZE (256 << 10)
 #define WRITE_SIZE (64 << 10)
-#define RESETS_AT_ONCE 400 /* streams that a client may reset before it is cut off ... */
-#define RESETS_A_SECOND 50 /* ... and how fast it may go on doing so */
 
 struct srv_h2 {
     srv_conn conn;
@@ -24,8 +23,7 @@ struct srv_h2 {
     int call_count;
     srv_text out; /* frames that the socket has not taken yet */
     size_t written;
-    double resets; /* a leaky bucket */
-    uint64_t resets_ns;
+    srv_floods floods;
     bool flushing, ending;
 };
 
@@ -328,13 +326,32 @@ static void half_closed(srv_call *call) {
     }
 }
 
+static int frame_begins(nghttp2_session *session, const nghttp2_frame_hd *head, void *user) {
+    srv_h2 *h2 = user;
+    (void)session;
+    if (!srv_floods_frame(&h2->floods, head)) {
+        cut_off(h2, NGHTTP2_ENHANCE_YOUR_CALM, "it sends too many frames with nothing in them");
+    }
+    return 0;
+}
+
+static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
+    srv_h2 *h2 = user;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_DATA) srv_floods_work(&h2->floods);
+    return 0;
+}
+
+/* Frames of other types are counted and passed over. */
+static int pass_over(nghttp2_session *session, void **payload, const nghttp2_frame_hd *head,
+                     void *user) {
+    (void)session, (void)payload, (void)head, (void)user;
+    return NGHTTP2_ERR_CANCEL;
+}
+
 /* Streams that are opened and reset at once cost us work and the peer nothing. */
 static void count_reset(srv_h2 *h2) {
-    uint64_t now = srv_now_ns();
-    if (h2->resets_ns) h2->resets -= (double)(now - h2->resets_ns) * 1e-9 * RESETS_A_SECOND;
-    if (h2->resets < 0) h2->resets = 0;
-    h2->resets_ns = now;
-    if (++h2->resets > RESETS_AT_ONCE) {
+    if (!srv_floods_reset(&h2->floods)) {
         cut_off(h2, NGHTTP2_ENHANCE_YOUR_CALM, "it resets too many streams");
     }
 }
@@ -379,11 +396,17 @@ static nghttp2_session *new_session(srv_h2 *h2) {
     }
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, frame_begins);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, frame_sent);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, pass_over);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_received);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_received);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_closed);
     nghttp2_option_set_max_send_header_block_length(options, 16384);
     nghttp2_option_set_max_outbound_ack(options, 256);
+    for (int type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++) {
+        nghttp2_option_set_user_recv_extension_type(options, (uint8_t)type);
+    }
     nghttp2_session_server_new2(&session, callbacks, h2, options);
     nghttp2_option_del(options);
     nghttp2_session_callbacks_del(callbacks);

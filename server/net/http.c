@@ -158,6 +158,10 @@ static void dispatch(srv_http *http) {
         code = srv_auth_check(&srv_http_server(http)->auth, http->route->group,
                               http->head.authorization, http->head.api_key, &why);
     }
+    if (code == SRV_OK) {
+        bool changes = strcmp(http->route->method, "GET") != 0;
+        code = srv_sites_check(&srv_http_server(http)->sites, &http->head, changes, &why);
+    }
     bool ignore = code != SRV_OK || http->route->body == SRV_BODY_NONE;
     http->state = SRV_HTTP_BODY;
     http->body.discard = ignore;

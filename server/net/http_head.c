@@ -122,7 +122,7 @@ static srv_code read_request_line(sni_str line, srv_head *out, const char **why)
 
 /* What must not come twice. */
 typedef struct seen {
-    bool length, transfer, host, encoding, inference;
+    bool length, transfer, host, encoding, inference, authorization, key, origin, site;
 } seen;
 
 static bool once(bool *flag) {
@@ -207,8 +207,16 @@ static srv_code read_header(sni_str name, sni_str value, srv_head *out, seen *gi
         out->content_type = value;
     } else if (srv_str_equal_nocase(name, "authorization")) {
         out->authorization = value;
+        return once(&given->authorization) ? SRV_OK : SRV_INVALID;
     } else if (srv_str_equal_nocase(name, "x-api-key")) {
         out->api_key = value;
+        return once(&given->key) ? SRV_OK : SRV_INVALID;
+    } else if (srv_str_equal_nocase(name, "origin")) {
+        out->origin = value;
+        return once(&given->origin) ? SRV_OK : SRV_INVALID;
+    } else if (srv_str_equal_nocase(name, "sec-fetch-site")) {
+        out->fetch_site = value;
+        return once(&given->site) ? SRV_OK : SRV_INVALID;
     } else if (srv_str_equal_nocase(name, "traceparent")) {
         out->traceparent = value;
     } else if (srv_str_equal_nocase(name, "expect")) {

@@ -30,6 +30,8 @@ typedef struct srv_head {
     sni_str api_key;
     sni_str traceparent;
     sni_str host;
+    sni_str origin;     /* of the page that a browser sends the request for */
+    sni_str fetch_site; /* Sec-Fetch-Site */
 } srv_head;
 
 /* The bytes of the head at the start of `text`, its empty line included; 0: more must come. An

@@ -1,9 +1,20 @@
 /* limits.c - what clients may ask of a server. */
 #include "server/ops/limits.h"
 
+#include "base/cgroup.h"
+
 #include <assert.h>
+#include <unistd.h>
 
 #define SECOND 1000000000u
+
+/* Three quarters of what the machine, or the process's cgroup, has. */
+static uint64_t most_memory(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+    sni_cgroup_memory(&bytes);
+    return bytes / 4 * 3;
+}
 
 void srv_limits_init(srv_limits_table *limits) {
     *limits = (srv_limits_table){
@@ -18,8 +29,9 @@ void srv_limits_init(srv_limits_table *limits) {
         .idle_ns = 75ull * SECOND,
         .body_rate = 1024,
         .max_queue = 1024,
-        .time_ns = 0,
-        .run_memory = 0,
+        .time_ns = 60ull * SECOND,
+        .run_memory = most_memory(),
+        .load_ns = 300ull * SECOND,
         .cache = (size_t)64 << 20,
         .models = 1024,
     };

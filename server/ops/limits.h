@@ -20,6 +20,7 @@ typedef struct srv_limits_table {
     uint64_t max_queue;  /* requests waiting for one model */
     uint64_t time_ns;    /* of one run; 0: none */
     uint64_t run_memory; /* bytes of one run's tensors; 0: none */
+    uint64_t load_ns;    /* of loading one version of a model; 0: none */
     size_t cache;        /* bytes of the response cache */
     int models;          /* models that may be loaded */
 } srv_limits_table;

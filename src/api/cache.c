@@ -59,6 +59,7 @@ bool sni_cache_path(const sn_model *model, const sn_session_options *options, ch
     for (int level = 1; level <= 2; level++) add_number(&d, sni_cpu_cache(level));
     add_number(&d, (uint64_t)o->optimize);
     add_number(&d, o->portable);
+    add_number(&d, (uint64_t)o->precision);
     for (size_t i = 0; i < o->disabled_rule_count; i++) add_text(&d, o->disabled_rules[i]);
     add_number(&d, model->sizes);
     if (model->bytes)

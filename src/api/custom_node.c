@@ -18,11 +18,13 @@ const char *sni_node_name_text(const sn_op_node *n) {
 }
 
 const char *sni_node_domain_text(const sn_op_node *n) {
-    return n ? n->node->op->domain : "";
+    if (!n) return "";
+    return n->node->op && n->node->op->domain ? n->node->op->domain : text_of(n, n->node->domain);
 }
 
 const char *sni_node_type_text(const sn_op_node *n) {
-    return n ? n->node->op->name : "";
+    if (!n) return "";
+    return n->node->op ? n->node->op->name : text_of(n, n->node->type);
 }
 
 int64_t sni_node_opset(const sn_op_node *n) {

@@ -13,6 +13,12 @@ static const char *c_string(sni_str s) {
     return s.p ? s.p : "";
 }
 
+const char *sn_model_warning(const sn_model *model, size_t index) {
+    const sni_note *n = model ? model->model->store->notes : NULL;
+    for (; n && index > 0; index--) n = n->next;
+    return n ? n->text.p : NULL;
+}
+
 /* ---- Ports ---- */
 
 /* The type of the elements of sequences, optionals and maps, however deep. */

@@ -183,10 +183,21 @@ static uint64_t hash_dimensions(const sn_load_options *o) {
     return sum;
 }
 
+/* A FlatBuffer with the identifier of ONNX Runtime's models. */
+static bool is_ort(const source *from) {
+    return from->size >= 8 && memcmp(from->bytes + 4, "ORTM", 4) == 0;
+}
+
 /* Makes a model of bytes of either kind. */
 static sn_status import(const source *from, const sn_load_options *o, sn_model **out,
                         sn_error *err) {
     if (sni_compiled_is(from->bytes, from->size)) return import_compiled(from, o, out, err);
+    if (is_ort(from)) {
+        sni_store_release(from->store);
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "it is in ONNX Runtime's own format (.ort), which is made from an .onnx "
+                        "file: load that one, or compile it (sinter compile) for a quick start");
+    }
     sni_store *store = from->store;
     sni_given *given = calloc(o->weight_count + 1, sizeof *given);
     sn_status status = given ? keep_options(o, store, given, err) : sni_fail_memory(err);
@@ -197,6 +208,8 @@ static sn_status import(const source *from, const sn_load_options *o, sn_model *
     }
     sni_import_options options = {.file = from->file,
                                   .allow_links = o->allow_links,
+                                  .allow_hard_links = o->allow_hard_links,
+                                  .strict = o->strict,
                                   .copy = o->copy,
                                   .base_path = from->base_path,
                                   .memory_limit = o->memory_limit,

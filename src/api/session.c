@@ -27,6 +27,7 @@ void sni_session_log(const sn_session *s, sn_log_level level, const char *text) 
  */
 static sn_status check_operators(const sni_graph *g, int depth, sn_error *err) {
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
+        if (sni_is_part(n)) continue;
         if (!n->op || (!n->op->ref && !n->op->body))
             return sni_fail(err, SN_UNSUPPORTED,
                             "node '%.*s': operator %.*s%s%.*s (opset %" PRId64 ") is not supported",
@@ -45,6 +46,13 @@ static void report_optimisation(const sn_session *s) {
     sni_session_log(s, SN_LOG_INFO, line);
 }
 
+/* A model's warnings, for whoever hears of sessions only. */
+static void report_warnings(const sn_session *s) {
+    const char *text;
+    for (size_t i = 0; (text = sn_model_warning(s->model, i)); i++)
+        sni_session_log(s, SN_LOG_WARNING, text);
+}
+
 /* Bytes of plans to keep: what the caller says, or in proportion to the model, so that the plans of
  * a small one do not outweigh its tensors. */
 static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
@@ -58,7 +66,8 @@ static size_t plan_cache_bytes(const sn_model *m, const sn_session_options *o) {
 static sn_status use_cache(sn_session *s, const sn_session_options *o, sn_error *err) {
     enum { MAX_PATH_LENGTH = 4096 };
     char path[MAX_PATH_LENGTH];
-    if (!o->cache_folder || !sni_cache_path(s->model, o, path, sizeof path)) return SN_OK;
+    if (!o->cache_folder || o->provider_count || !sni_cache_path(s->model, o, path, sizeof path))
+        return SN_OK;
     s->kept = sni_cache_open(path, s->model);
     sni_session_log(s, SN_LOG_INFO, s->kept ? "found in the cache" : "not in the cache");
     if (s->kept) return SN_OK;
@@ -91,7 +100,15 @@ static sn_status make_variant(sn_session *s, const sn_model *source, bool fold_d
                                .portable = o->portable,
                                .deadline_ns = sni_deadline_in(o->prepare_limit_ns),
                                .memory_limit = (size_t)o->memory_limit};
+    if (s->engines.count) {
+        options.partition = sni_engines_partition;
+        options.partition_ctx = &s->engines;
+    }
     SN_TRY(sni_optimize(f->graph, &options, report, err));
+    if (s->engines.count) {
+        SN_TRY(check_operators(f->graph, 0, err)); /* those that providers left */
+        sni_engines_connect(f->graph);
+    }
     if (!fold_defaults) declare_inputs(f->graph, source->model->graph);
     SN_TRY(sni_custom_prepare(f->graph, err));
     return sni_program_new(f->graph, &s->pool, &f->program, err);
@@ -126,14 +143,27 @@ static sn_status keep_rules(sn_session *s, const sn_session_options *o, sn_error
     return SN_OK;
 }
 
+/* Whether a model has convolutions or layers of narrow floats. */
+static bool has_narrow_weights(const sni_graph *g) {
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const sni_const *c = g->values[i] ? g->values[i]->constant : NULL;
+        if (c && c->tensor.rank > 1 &&
+            (c->tensor.dtype == SN_FLOAT16 || c->tensor.dtype == SN_BFLOAT16))
+            return true;
+    }
+    return false;
+}
+
 /* How the session's programs choose who runs their nodes; a compiled model has decided it. */
 static void set_choosing(sni_choosing *c, const sn_model *source, const sn_session_options *o) {
     const sni_compiled *compiled = &source->compiled;
     sni_opt_options options = {.level = o->optimize,
                                .disabled = o->disabled_rules,
                                .n_disabled = o->disabled_rule_count,
-                               .portable = o->portable};
+                               .portable = o->portable,
+                               .precision = o->precision};
     *c = (sni_choosing){.numerics = sni_opt_numerics(&options)};
+    if (has_narrow_weights(source->model->graph)) c->numerics |= SNI_NUMERICS_NARROW;
     if (source->is_compiled)
         *c = (sni_choosing){
             .numerics = compiled->numerics, .tuned = compiled->tuned, .n_tuned = compiled->n_tuned};
@@ -157,9 +187,15 @@ sn_status sni_session_choose_variant(sn_session *s, bool given, const sni_sessio
 static sn_status prepare(sn_session *s, const sn_session_options *o, sn_error *err) {
     SN_TRY(sni_opt_check_names(o->disabled_rules, o->disabled_rule_count, err));
     SN_TRY(keep_rules(s, o, err));
+    report_warnings(s);
     SN_TRY(use_cache(s, o, err));
     const sn_model *source = s->kept ? s->kept : s->model;
-    SN_TRY(check_operators(source->model->graph, 0, err));
+    SN_TRY(sni_engines_open(&s->engines, o, err));
+    if (!s->engines.count) SN_TRY(check_operators(source->model->graph, 0, err));
+    if (s->engines.count && source->is_compiled)
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "a compiled model runs on the CPU that it was made for; providers take the "
+                        "model itself");
     SN_TRY(sni_pool_init(&s->pool, (size_t)o->memory_limit, plan_cache_bytes(s->model, o), err));
     s->has_pool = true;
     set_choosing(&s->pool.choosing, source, &s->options);
@@ -179,6 +215,9 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
         return sni_fail(err, SN_INVALID_ARGUMENT,
                         "threads is %d (0 or more) and optimize is %d (0 to 3)", o.threads,
                         o.optimize);
+    if (o.precision < SN_PRECISION_EXACT || o.precision > SN_PRECISION_FP16)
+        return sni_fail(err, SN_INVALID_ARGUMENT, "there is no precision %d (0 to 3)",
+                        (int)o.precision);
     if (o.disabled_rule_count && !o.disabled_rules)
         return sni_fail(err, SN_INVALID_ARGUMENT, "disabled_rules is NULL");
     sn_session *s = calloc(1, sizeof *s);
@@ -190,6 +229,8 @@ sn_status sn_session_create(const sn_model *model, const sn_session_options *opt
     s->options = o;
     s->options.disabled_rules = NULL; /* the caller's; keep_rules() makes our own */
     s->options.cache_folder = NULL;
+    s->options.providers = NULL; /* they are open */
+    s->options.provider_count = 0;
     atomic_init(&s->cached, false);
     sn_status status = prepare(s, &o, err);
     if (status == SN_OK)
@@ -206,6 +247,7 @@ void sn_session_destroy(sn_session *session) {
     if (session->has_pool) sni_pool_free(&session->pool);
     sni_store_release(session->main.store);
     sni_store_release(session->open.store);
+    sni_engines_close(&session->engines);
     sn_model_destroy(session->kept);
     sn_model_destroy(session->model);
     pthread_mutex_destroy(&session->lock);
@@ -229,6 +271,10 @@ void sni_session_fill_cache(sn_session *s) {
 
 sn_status sn_session_compile(sn_session *session, sn_write_fn write, void *ctx, sn_error *err) {
     if (!session || !write) return sni_fail(err, SN_INVALID_ARGUMENT, "session or write is NULL");
+    if (session->engines.count)
+        return sni_fail(err, SN_UNSUPPORTED,
+                        "a session with providers cannot be written as a compiled model; what "
+                        "providers compile is kept in cache_folder");
     return sni_compiled_write(session->model->model, session->main.program, write, ctx, err);
 }
 
@@ -238,5 +284,5 @@ uint64_t sn_session_trim(sn_session *session) {
     pthread_mutex_lock(&session->lock);
     if (session->open.program) sni_program_trim(session->open.program);
     pthread_mutex_unlock(&session->lock);
-    return sni_pool_trim(&session->pool);
+    return sni_pool_trim(&session->pool) + sni_engines_trim(&session->engines);
 }

@@ -3,6 +3,7 @@
 #define SNI_API_SESSION_H
 
 #include "api/model.h"
+#include "api/provider/provider.h"
 #include "exec/run.h"
 #include "opt/opt.h"
 
@@ -29,6 +30,7 @@ struct sn_session {
     char *cache_path;           /* where to write it after the first run; NULL: nowhere */
     atomic_bool cached;         /* that has been seen to */
     sni_opt_report report;
+    sni_engines engines;     /* of providers */
     sni_finished_key *tuned; /* the pool's choices by measurement, if they are its own (tune.c) */
 };
 

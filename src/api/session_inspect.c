@@ -124,6 +124,7 @@ static void note_step(void *ctx, const sni_node *n, char *text, size_t size) {
     }
     const char *who = s->view ? "view" : s->dynamic ? "at run time" : "reference";
     if (s->impl && !s->view) who = s->impl->name;
+    if (sni_is_part(n)) who = ((const sni_part_params *)n->params)->provider;
     sni_ref r = n->n_out ? sni_step_outputs(plan, s)[0] : SNI_REF_NONE;
     bool placed = r >= 0 && plan->slots[r].place == SNI_PLACE_ARENA;
     if (placed)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MOST_BOUND = 4096 }; /* outputs of a run where some are asked for again */
+
 struct sn_cancel {
     atomic_bool triggered;
 };
@@ -52,9 +54,10 @@ static sn_status find_port(const sni_port *ports, size_t count, const sn_binding
         *out = position;
         return SN_OK;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(ports[i].info.name, b->name) != 0) continue;
-        *out = i;
+    for (size_t i = 0; i < count; i++) { /* most callers give them in order */
+        size_t at = (position + i) % count;
+        if (strcmp(ports[at].info.name, b->name) != 0) continue;
+        *out = at;
         return SN_OK;
     }
     return sni_fail(err, SN_INVALID_ARGUMENT, "the model has no %s '%s'; %s%s%s", what, b->name,
@@ -68,8 +71,17 @@ static sn_status refuse_shape(const sni_port *p, const sn_value *v, sn_error *er
     for (int i = 0; i < v->rank && (size_t)n < sizeof text; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "", v->dims[i]);
     if (!v->rank) text[0] = 0;
-    return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' has shape [%s] where the model takes %s",
-                    p->info.name, text, p->info.type_text);
+    /* Programs know these beginnings from ONNX Runtime. */
+    if (v->rank != p->info.rank)
+        return sni_fail(
+            err, SN_INVALID_ARGUMENT,
+            "Invalid rank for input: %s Got: %d Expected: %d: input '%s' has shape [%s] "
+            "where the model takes %s",
+            p->info.name, v->rank, p->info.rank, p->info.name, text, p->info.type_text);
+    return sni_fail(err, SN_INVALID_ARGUMENT,
+                    "Got invalid dimensions for input: %s: input '%s' has shape [%s] where the "
+                    "model takes %s",
+                    p->info.name, p->info.name, text, p->info.type_text);
 }
 
 /* Whether a value has another shape than the scalar that an input is declared as. ONNX Runtime does
@@ -101,7 +113,8 @@ static sn_status check_input(const sni_port *p, const sn_value *v, bool fixed, s
                         p->info.name, p->info.type_text);
     if (v->kind != SN_KIND_TENSOR) return SN_OK;
     if (p->info.dtype && v->dtype != p->info.dtype)
-        return sni_fail(err, SN_INVALID_ARGUMENT, "input '%s' is %s where the model takes %s",
+        return sni_fail(err, SN_INVALID_ARGUMENT,
+                        "Unexpected input data type: input '%s' is %s where the model takes %s",
                         p->info.name, sn_dtype_name(v->dtype), p->info.type_text);
     if (!p->info.has_shape) return SN_OK;
     if (is_open_scalar(p, v) && !fixed) return SN_OK;
@@ -150,27 +163,32 @@ typedef struct call {
     const sni_datum **ins; /* NULL: left to its default */
     sni_datum *out;        /* by graph output */
     size_t *out_port;      /* by output binding */
+    bool *again;           /* by output binding: an earlier one is of the same output */
     sn_value **made;       /* new values for the caller, by output binding */
+    size_t n_bound;        /* output bindings */
     sn_error *err;
 } call;
 
-/* Allocates the lists of a call; close_call() frees them, after failure too. */
-static sn_status open_call(sn_session *s, call *c, sn_error *err) {
+/* Allocates the lists of a call with `n_bound` output bindings; close_call() frees them, after
+ * failure too. */
+static sn_status open_call(sn_session *s, size_t n_bound, call *c, sn_error *err) {
     size_t n_in = s->model->n_inputs, n_out = s->model->n_outputs;
     *c = (call){.s = s, .err = err};
     c->values = calloc(n_in + 1, sizeof *c->values);
     c->in = calloc(n_in + 1, sizeof *c->in);
     c->ins = calloc(n_in + 1, sizeof *c->ins);
     c->out = calloc(n_out + 1, sizeof *c->out);
-    c->out_port = calloc(n_out + 1, sizeof *c->out_port);
-    c->made = calloc(n_out + 1, sizeof *c->made);
-    bool all = c->values && c->in && c->ins && c->out && c->out_port && c->made;
+    c->out_port = calloc(n_bound + 1, sizeof *c->out_port);
+    c->again = calloc(n_bound + 1, sizeof *c->again);
+    c->made = calloc(n_bound + 1, sizeof *c->made);
+    c->n_bound = n_bound;
+    bool all = c->values && c->in && c->ins && c->out && c->out_port && c->again && c->made;
     return all ? SN_OK : sni_fail_memory(err);
 }
 
 /* Values that were made and not handed over go, too. */
 static void close_call(call *c) {
-    for (size_t i = 0; c->made && i < c->s->model->n_outputs; i++) sn_value_destroy(c->made[i]);
+    for (size_t i = 0; c->made && i < c->n_bound; i++) sn_value_destroy(c->made[i]);
     for (size_t i = 0; c->in && i < c->s->model->n_inputs; i++) sni_datum_clear(&c->in[i]);
     free(c->made);
     free(c->values);
@@ -178,6 +196,7 @@ static void close_call(call *c) {
     free(c->ins);
     free(c->out);
     free(c->out_port);
+    free(c->again);
 }
 
 /* Whether nothing in a model reads an input, so that a run need not give it. */
@@ -234,16 +253,14 @@ static sn_status bind_outputs(call *c, const sn_binding *outputs, size_t count) 
         SN_TRY(find_port(m->outputs, m->n_outputs, &outputs[i], i, "output", &port, c->err));
         const char *name = m->outputs[port].info.name;
         for (size_t j = 0; j < i; j++)
-            if (c->out_port[j] == port)
-                return sni_fail(c->err, SN_INVALID_ARGUMENT, "output '%s' is asked for twice",
-                                name);
+            if (c->out_port[j] == port) c->again[i] = true;
         c->out_port[i] = port;
         const sn_value *v = outputs[i].value;
         if (!v) continue;
         if (v->kind != SN_KIND_TENSOR)
             return sni_fail(c->err, SN_INVALID_ARGUMENT,
                             "output '%s': only tensors can be filled in place", name);
-        if (!is_direct(v)) continue;
+        if (!is_direct(v) || c->again[i]) continue;
         sni_datum *d = &c->out[m->outputs[port].graph_index];
         SN_TRY(sni_tensor_shape(&d->tensor, v->dtype, v->rank, v->dims, c->err));
         d->kind = SN_KIND_TENSOR;
@@ -274,11 +291,27 @@ static sn_status copy_out(sni_datum *d, sn_value *to, const char *name, sn_error
     return status;
 }
 
+/* An output that was asked for before: the same value once more. */
+static sn_status take_again(call *c, const sn_binding *output, size_t i) {
+    const sni_port *p = &c->s->model->outputs[c->out_port[i]];
+    sni_datum copy = {.kind = SN_KIND_NONE};
+    sn_status status = sni_datum_share(&copy, &c->out[p->graph_index], NULL, c->err);
+    if (status == SN_OK && output->value)
+        status = copy_out(&copy, output->value, p->info.name, c->err);
+    else if (status == SN_OK)
+        status = sni_value_from_datum(&copy, &c->made[i], c->err);
+    sni_datum_clear(&copy);
+    return status;
+}
+
 static sn_status take_outputs(call *c, const sn_binding *outputs, size_t count) {
     const sn_model *m = c->s->model;
+    for (size_t i = 0; i < count; i++)
+        if (c->again[i]) SN_TRY(take_again(c, &outputs[i], i));
     for (size_t i = 0; i < count; i++) {
         const sni_port *p = &m->outputs[c->out_port[i]];
         sni_datum *d = &c->out[p->graph_index];
+        if (c->again[i]) continue;
         if (!outputs[i].value)
             SN_TRY(sni_value_from_datum(d, &c->made[i], c->err));
         else if (!is_direct(outputs[i].value))
@@ -337,7 +370,7 @@ static sn_status run_call(call *c, const sn_run_options *o, const sn_binding *in
     if (status == SN_OK) status = sni_model_watch(source->model, c->err);
     if (status == SN_OK) status = take_outputs(c, outputs, output_count);
     for (int32_t i = 0; i < g->n_outputs; i++) sni_datum_clear(&c->out[i]);
-    sni_arena_free(&run.text);
+    sni_run_end(&run);
     return status;
 }
 
@@ -350,7 +383,7 @@ static sn_status check_run_arguments(const sn_session *s, const sn_binding *inpu
     if (input_count > s->model->n_inputs)
         return sni_fail(err, SN_INVALID_ARGUMENT, "%zu inputs are given and the model has %zu",
                         input_count, s->model->n_inputs);
-    if (output_count > s->model->n_outputs)
+    if (output_count > s->model->n_outputs && output_count > MOST_BOUND)
         return sni_fail(err, SN_INVALID_ARGUMENT, "%zu outputs are asked for and the model has %zu",
                         output_count, s->model->n_outputs);
     return SN_OK;
@@ -364,7 +397,7 @@ sn_status sn_session_run(sn_session *session, const sn_run_options *options,
     sn_run_options_init(&o, sizeof o);
     SN_TRY(sni_options_read(options, &o, sizeof o, "sn_run_options_init", err));
     call c;
-    sn_status status = open_call(session, &c, err);
+    sn_status status = open_call(session, output_count, &c, err);
     if (status == SN_OK) status = run_call(&c, &o, inputs, input_count, outputs, output_count);
     if (status == SN_OK && c.variant == &session->main) sni_session_fill_cache(session);
     for (size_t i = 0; status == SN_OK && i < output_count; i++) {
@@ -379,7 +412,7 @@ sn_status sni_session_check_inputs(sn_session *s, const sn_binding *inputs, size
                                    sn_error *err) {
     SN_TRY(check_run_arguments(s, inputs, count, NULL, 0, err));
     call c;
-    sn_status status = open_call(s, &c, err);
+    sn_status status = open_call(s, 0, &c, err);
     if (status == SN_OK) status = bind_inputs(&c, inputs, count);
     close_call(&c);
     return status;

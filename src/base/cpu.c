@@ -1,10 +1,9 @@
 /* cpu.c - which instructions and how many processors there are. */
 #include "base/cpu.h"
+#include "base/cgroup.h"
 
 #include "base/threadpool.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -56,6 +55,18 @@ static sni_isa processor_isa(void) {
     return (states & tiles) == tiles && (d & amx) == amx ? SNI_ISA_AMX : SNI_ISA_AVX512VNNI;
 }
 
+/* Those that the processor has, a bit each. */
+static unsigned processor_features(void) {
+    const unsigned vbmi = 1u << 1 | 1u << 6, avx512_bf16 = 1u << 5, amx_bf16 = 1u << 22;
+    unsigned a, b, c, d, features = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if ((c & vbmi) == vbmi) features |= 1u << SNI_CPU_VBMI2;
+    if (d & amx_bf16) features |= 1u << SNI_CPU_AMX_BF16;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avx512_bf16))
+        features |= 1u << SNI_CPU_AVX512_BF16;
+    return features;
+}
+
 /* Lets the process use tiles, whose state a thread's context does not hold unless this is asked
  * for. False: the system has no such thing, or a thread's signal stack is too small for it. */
 static bool may_use_tiles(void) {
@@ -67,6 +78,10 @@ static bool may_use_tiles(void) {
 
 static sni_isa processor_isa(void) {
     return SNI_ISA_BASELINE;
+}
+
+static unsigned processor_features(void) {
+    return 0;
 }
 
 static bool may_use_tiles(void) {
@@ -104,6 +119,18 @@ sni_isa sni_cpu_isa(void) {
     return (sni_isa)isa;
 }
 
+bool sni_cpu_has(sni_cpu_feature feature) {
+    static atomic_int cached = -1;
+    int has = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (has < 0) {
+        has = (int)processor_features();
+        if (sni_cpu_isa() < SNI_ISA_AVX512VNNI) has = 0;
+        if (sni_cpu_isa() < SNI_ISA_AMX) has &= ~(1 << SNI_CPU_AMX_BF16);
+        atomic_store_explicit(&cached, has, memory_order_relaxed);
+    }
+    return has >> feature & 1;
+}
+
 /* ---- Processors ---- */
 
 static int affinity_count(void) {
@@ -118,83 +145,12 @@ static int affinity_count(void) {
     return 1;
 }
 
-/* The first line of a file below /sys/fs/cgroup, in `line`. */
-static bool cgroup_line(const char *folder, const char *file, char *line, int size) {
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s/%s", folder, file);
-    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
-    if (!f) return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    return ok;
-}
-
-/* Lowers *most to the quota of one group; quotas are in time of all processors per period. */
-static void cgroup_limit(const char *folder, bool v2, int *most) {
-    char line[64];
-    int64_t quota = -1, period = -1;
-    if (v2) {
-        if (!cgroup_line(folder, "cpu.max", line, sizeof line) ||
-            sscanf(line, "%" SCNd64 " %" SCNd64, &quota, &period) != 2)
-            return;
-    } else {
-        if (!cgroup_line(folder, "cpu.cfs_quota_us", line, sizeof line)) return;
-        quota = strtoll(line, NULL, 10);
-        if (!cgroup_line(folder, "cpu.cfs_period_us", line, sizeof line)) return;
-        period = strtoll(line, NULL, 10);
-    }
-    if (quota <= 0 || period <= 0) return;
-    int64_t whole = quota / period + (quota % period != 0);
-    if (whole < *most) *most = (int)whole;
-}
-
-/* The limits of a group and of all that contain it. `folder` is changed. */
-static void cgroup_limits(const char *mount, char *folder, bool v2, int *most) {
-    for (;;) {
-        char below[PATH_MAX];
-        int n = snprintf(below, sizeof below, "%s%s", mount, folder);
-        if (n > 0 && n < (int)sizeof below) cgroup_limit(below, v2, most);
-        char *slash = strrchr(folder, '/');
-        if (!slash) return;
-        *slash = 0;
-    }
-}
-
-/* True if a comma-separated list of controllers has "cpu". */
-static bool lists_cpu(const char *list) {
-    for (const char *p = list; p; p = strchr(p, ',')) {
-        if (*p == ',') p++;
-        size_t n = strcspn(p, ",");
-        if (n == 3 && memcmp(p, "cpu", 3) == 0) return true;
-    }
-    return false;
-}
-
-static void cgroup_limit_all(int *most) {
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (!f) return;
-    char line[PATH_MAX + 128];
-    while (fgets(line, sizeof line, f)) { /* "number:controllers:/folder" */
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *folder = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!folder) continue;
-        *folder++ = 0;
-        controllers++;
-        if (*controllers == 0)
-            cgroup_limits("", folder, true, most);
-        else if (lists_cpu(controllers))
-            cgroup_limits("/cpu", folder, false, most);
-    }
-    fclose(f);
-}
-
 int sni_threads_available(void) {
     static atomic_int cached;
     int count = atomic_load(&cached);
     if (count > 0) return count;
     count = affinity_count();
-    cgroup_limit_all(&count);
+    sni_cgroup_cpus(&count);
     if (count < 1) count = 1;
     atomic_store(&cached, count);
     return count;

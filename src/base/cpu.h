@@ -26,6 +26,19 @@ sni_isa sni_cpu_best(void);
  * ("baseline", "avx2", "avx512", "avx512vnni", "amx") when this is first called. */
 sni_isa sni_cpu_isa(void);
 
+/* Instructions that no tier implies. */
+typedef enum sni_cpu_feature {
+    SNI_CPU_VBMI2,       /* AVX-512 VBMI and VBMI2 */
+    SNI_CPU_AVX512_BF16, /* products of bfloat16 by vectors */
+    SNI_CPU_AMX_BF16,    /* and by tiles */
+    SNI_CPU_FEATURES
+} sni_cpu_feature;
+
+/* Whether kernels may use them: the processor has them, and the tier in force is the best of those
+ * that go with them. A lower tier has the instructions of its name alone, so that tests reach what
+ * runs in their place. */
+bool sni_cpu_has(sni_cpu_feature feature);
+
 /* Channels that lie side by side in a blocked tensor for the instruction set in force. */
 int sni_cpu_block(void);
 

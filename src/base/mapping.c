@@ -25,7 +25,7 @@ struct sni_mapping {
     bool mapped; /* false: `bytes` is on the heap, or static if the file is empty */
     int fd;      /* kept to notice changes; -1 if not mapped */
     struct timespec mtime;
-    uint64_t device, inode;
+    uint64_t device, inode, names;
     atomic_bool damaged;
     _Atomic(int64_t) looked; /* tick of the clock at which sni_mapping_watch() last examined it */
     struct guard_slot *slot;
@@ -207,6 +207,7 @@ static sn_status mapping_from_fd(int fd, const char *path, int flags, bool one_n
         m->fd = -1;
         m->size = (size_t)st.st_size;
         m->mtime = st.st_mtim;
+        m->names = (uint64_t)st.st_nlink;
         m->device = st.st_dev;
         m->inode = st.st_ino;
         memcpy(m->path, path, length + 1);
@@ -245,14 +246,18 @@ static sni_str next_component(const char **p) {
 
 static sn_status check_relative(const char *relative, sn_error *err) {
     if (relative[0] == '/')
-        return sni_fail(err, SN_INVALID_MODEL, "external data path '%.200s' is absolute", relative);
+        return sni_fail(err, SN_INVALID_MODEL,
+                        "External data path '%.200s' escapes model directory: it is absolute",
+                        relative);
     const char *p = relative;
     bool any = false;
     for (sni_str c = next_component(&p); c.n; c = next_component(&p)) {
         any = true;
         if (sni_str_is(c, ".."))
-            return sni_fail(err, SN_INVALID_MODEL, "external data path '%.200s' goes up a folder",
-                            relative);
+            return sni_fail(
+                err, SN_INVALID_MODEL,
+                "External data path '%.200s' escapes model directory: it goes up a folder",
+                relative);
         if (c.n > 255)
             return sni_fail(err, SN_INVALID_MODEL,
                             "external data path has a component of %zu bytes", c.n);
@@ -301,13 +306,14 @@ sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int
     int fd = links ? openat(dir, relative, FILE_FLAGS) : open_without_links(dir, relative);
     sn_status status = SN_OK;
     if (fd < 0 && errno == ELOOP)
-        status =
-            sni_fail(err, SN_IO, "external data '%.200s' passes through a symbolic link", relative);
+        status = sni_fail(err, SN_IO, "External data path '%.200s' passes through a symbolic link",
+                          relative);
     else if (fd < 0)
         status = fail_errno(err, "cannot open external data", relative);
     close(dir);
     SN_TRY(status);
-    return mapping_from_fd(fd, relative, flags, !links, out, err);
+    bool one_name = !links && !(flags & SNI_OPEN_ALLOW_HARD_LINKS);
+    return mapping_from_fd(fd, relative, flags, one_name, out, err);
 }
 
 /* ---- Use ---- */
@@ -318,6 +324,10 @@ const unsigned char *sni_mapping_bytes(const sni_mapping *mapping) {
 
 size_t sni_mapping_size(const sni_mapping *mapping) {
     return mapping->size;
+}
+
+uint64_t sni_mapping_names(const sni_mapping *mapping) {
+    return mapping->names;
 }
 
 sni_file_identity sni_mapping_identity(const sni_mapping *mapping) {

@@ -13,7 +13,8 @@ typedef struct sni_mapping sni_mapping;
 typedef enum sni_open_flags {
     SNI_OPEN_COPY = 1, /* read the file instead of mapping it */
     SNI_OPEN_ALLOW_LINKS =
-        2 /* sni_mapping_open_beneath: follow symbolic links, accept hard links */
+        2, /* sni_mapping_open_beneath: follow symbolic links, accept hard links */
+    SNI_OPEN_ALLOW_HARD_LINKS = 4 /* sni_mapping_open_beneath: accept hard links */
 } sni_open_flags;
 
 /* Opens a regular file; the caller closes it. The path may go through links: it is the caller's
@@ -29,6 +30,9 @@ sn_status sni_mapping_open_beneath(const char *folder, const char *relative, int
  * empty file. */
 const unsigned char *sni_mapping_bytes(const sni_mapping *mapping);
 size_t sni_mapping_size(const sni_mapping *mapping);
+
+/* How many names (hard links) the file had when it was opened. */
+uint64_t sni_mapping_names(const sni_mapping *mapping);
 
 /* What tells the file from others and from itself before a change: device, inode, bytes and the
  * time of its last change in nanoseconds. */

@@ -79,7 +79,7 @@ typedef struct sni_impl {
 /* ---- Packed data (pack.c) ---- */
 
 /* Raise this when the layout of packed data changes: compiled models of before are then refused. */
-enum { SNI_PACK_VERSION = 14 };
+enum { SNI_PACK_VERSION = 15 };
 
 /* `bytes` (at least 1) of zero-filled memory, aligned to SNI_ALIGN, for what `prepare` makes of a
  * node's constants. It belongs to the session: `release` does not free it. The contents must follow
@@ -103,6 +103,10 @@ size_t sni_pack_given(const sni_choice *c);
 /* A constant input while prepare is under way; see sni_const_borrow(). */
 sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
                           sn_error *err);
+
+/* The same of the narrow numbers that a constant of float32 is made of (sni_const.narrow), which
+ * lie at any address. */
+sn_status sni_pack_borrow_narrow(const sni_choice *c, int i, const sni_borrow **out, sn_error *err);
 
 typedef struct sni_packed_blob {
     void *data;

@@ -189,12 +189,11 @@ static sn_status drop_subnormal(sni_borrow *borrow, sni_budget *budget, sn_error
     return SN_OK;
 }
 
-sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
-                          sn_error *err) {
+static sn_status borrow(const sni_choice *c, sni_const *constant, bool unaligned,
+                        const sni_borrow **out, sn_error *err) {
     sni_borrows *l = c->borrows;
     if (l->count == SNI_MAX_BORROWS)
         return sni_fail(err, SN_INTERNAL, "more than %d constants are borrowed", SNI_MAX_BORROWS);
-    sni_const *constant = c->constants[i];
     size_t charged = constant->made ? sni_tensor_bytes(&constant->tensor) : 0;
     SN_TRY(sni_budget_take(c->pack->budget, charged, err));
     sni_borrow *borrow = &l->of[l->count];
@@ -210,6 +209,16 @@ sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_
     if (status != SN_OK) return status;
     *out = &l->of[l->count++];
     return SN_OK;
+}
+
+sn_status sni_pack_borrow(const sni_choice *c, int i, bool unaligned, const sni_borrow **out,
+                          sn_error *err) {
+    return borrow(c, c->constants[i], unaligned, out, err);
+}
+
+sn_status sni_pack_borrow_narrow(const sni_choice *c, int i, const sni_borrow **out,
+                                 sn_error *err) {
+    return borrow(c, c->constants[i]->narrow, true, out, err);
 }
 
 void sni_pack_clear(sni_pack *pack) {

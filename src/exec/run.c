@@ -5,6 +5,7 @@
 #include "base/pages.h"
 #include "exec/facts.h"
 #include "ops/sinter/blocked.h"
+#include "ops/sinter/part.h"
 #include "ops/core/call.h"
 #include "ops/core/tensor_util.h"
 
@@ -141,6 +142,35 @@ static int host_prefetch(const sni_kernel *k, sni_span *spans) {
     return next->impl->reads(next->state, spans);
 }
 
+static sni_run_extra *host_extra(const sni_kernel *k) {
+    const activation *a = k->host_ctx;
+    return &a->run->extra;
+}
+
+static unsigned host_watched(const sni_kernel *k) {
+    const activation *a = k->host_ctx;
+    return (a->run->on_step ? SNI_WATCHES_STEPS : 0u) |
+           (a->run->on_value ? SNI_WATCHES_VALUES : 0u);
+}
+
+/* A transfer is told as a step inside the one under way. */
+static void host_transfer(const sni_kernel *k, const sni_transfer *t) {
+    const activation *a = k->host_ctx;
+    if (!a->run->on_step) return;
+    char label[256];
+    snprintf(label, sizeof label, "%.*s", SNI_FMT(sni_node_label(a->plan->graph, k->node)));
+    sn_step_event event = {.node = label,
+                           .op = t->what,
+                           .depth = a->depth + 1,
+                           .start_ns = t->start_ns,
+                           .end_ns = sni_now_ns(),
+                           .output_bytes = t->bytes,
+                           .input_bytes = t->bytes,
+                           .impl = t->provider,
+                           .shapes = ""};
+    a->run->on_step(a->run->on_step_ctx, &event);
+}
+
 /* ---- Steps ---- */
 
 static void end_step(activation *a, const sni_step *s) {
@@ -201,7 +231,10 @@ static sn_status run_step(activation *a, const sni_step *s) {
                                   .text = host_text,
                                   .poll = host_poll,
                                   .subgraph = host_subgraph,
-                                  .prefetch = host_prefetch};
+                                  .prefetch = host_prefetch,
+                                  .extra = host_extra,
+                                  .watched = host_watched,
+                                  .transfer = host_transfer};
     const sni_node *n = s->node;
     const sni_datum **refs = a->frame->refs + s->refs;
     sni_kernel k = {.node = n,
@@ -226,6 +259,13 @@ static sn_status run_step(activation *a, const sni_step *s) {
     return s->impl->run(&k);
 }
 
+/* Who ran a step: the provider of a part, an implementation, or the reference kernel. */
+static const char *runner(const activation *a, const sni_node *n) {
+    const sni_part_params *part = sni_is_part(n) ? n->params : NULL;
+    if (part) return part->provider;
+    return a->impl ? a->impl->name : "reference";
+}
+
 static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
     uint64_t end = sni_now_ns();
     const sni_datum **in = a->frame->refs + s->refs;
@@ -244,7 +284,7 @@ static void tell_step(const activation *a, const sni_step *s, uint64_t start) {
                            .output_bytes = facts.output_bytes,
                            .input_bytes = facts.input_bytes,
                            .macs = facts.macs,
-                           .impl = a->impl ? a->impl->name : "reference",
+                           .impl = runner(a, s->node),
                            .shapes = facts.shapes};
     a->run->on_step(a->run->on_step_ctx, &event);
 }
@@ -401,6 +441,12 @@ static void unbind(activation *a) {
 
 /* ---- The whole ---- */
 
+void sni_run_end(sni_run *run) {
+    if (run->extra.state) run->extra.free(run->extra.state);
+    run->extra.state = NULL;
+    sni_arena_free(&run->text);
+}
+
 static sn_status run_frame(activation *a, const sni_datum *const *in, int32_t n_in,
                            sni_datum *out) {
     a->given = out;
@@ -424,6 +470,7 @@ sn_status sni_run_program(sni_run *run, sni_program *program, const sni_datum *c
                           int32_t n_in, sni_datum *out, int depth, sn_error *err) {
     assert(n_in == sni_program_graph(program)->n_inputs + sni_program_graph(program)->n_captures);
     SN_TRY(sni_check_nesting(depth, err));
+    if (depth == 0) SN_TRY(poll_run(run, err)); /* there may be no step that asks */
     sni_type *types = calloc((size_t)n_in * 2 + 1, sizeof *types);
     activation *a = calloc(1, sizeof *a);
     sn_status status = types && a ? SN_OK : sni_fail_memory(err);

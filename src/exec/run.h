@@ -18,7 +18,11 @@ typedef struct sni_run {
      * nobody is. */
     void (*on_value)(void *ctx, const char *name, const char *op, const sni_datum *value);
     void *on_value_ctx;
+    sni_run_extra extra; /* of providers; sni_run_end() frees it */
 } sni_run;
+
+/* Frees what a run has left: its text and extra. */
+void sni_run_end(sni_run *run);
 
 /* Runs a program; any number of threads may, each with an sni_run and outputs of its own. `in` has
  * the graph's inputs and then its captures; NULL: left to its default. `out` has one entry per

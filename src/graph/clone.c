@@ -179,3 +179,83 @@ sn_status sni_graph_clone_part(const sni_graph *g, const sni_part *part, sni_sto
     *out = to;
     return SN_OK;
 }
+
+/* ---- Some nodes ---- */
+
+typedef struct cutter {
+    sni_graph *g, *body;
+    int32_t *map; /* by value id: the body's; SNI_NO_ID: none yet */
+    bool *member; /* by node id */
+    sni_cutout *out;
+} cutter;
+
+/* The body's copy of a value that a node reads. */
+static sn_status cut_input(cutter *c, int32_t id, sn_error *err) {
+    const sni_value *from = sni_graph_value(c->g, id);
+    if (!from || c->map[id] != SNI_NO_ID) return SN_OK;
+    c->map[id] = c->body->value_count;
+    SN_TRY(clone_value(c->body, from, err));
+    if (from->constant && !from->is_input) return SN_OK;
+    sni_value *v = c->body->values[c->map[id]];
+    v->constant = NULL;
+    v->shape_value = NULL;
+    v->shape_count = 0;
+    c->out->in[c->out->n_in++] = id;
+    return sni_graph_add_input(c->body, v->id, err);
+}
+
+static sn_status cut_node(cutter *c, const sni_node *n, sn_error *err) {
+    for (int32_t i = 0; i < n->n_in + n->n_captures; i++) SN_TRY(cut_input(c, n->in[i], err));
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(c->g, n->out[i]);
+        if (!v) continue;
+        c->map[v->id] = c->body->value_count;
+        SN_TRY(clone_value(c->body, v, err));
+    }
+    return clone_node(c->body, c->map, c->map, n, 0, err);
+}
+
+static bool leaves(const cutter *c, const sni_value *v) {
+    for (int32_t i = 0; i < v->use_count; i++)
+        if (v->uses[i].node == SNI_NO_ID || !c->member[v->uses[i].node]) return true;
+    return false;
+}
+
+static sn_status cut_outputs(cutter *c, const sni_node *n, sn_error *err) {
+    for (int32_t i = 0; i < n->n_out; i++) {
+        const sni_value *v = sni_graph_value(c->g, n->out[i]);
+        if (!v || !leaves(c, v)) continue;
+        sni_str name = v->name;
+        if (!name.n) name = sni_arena_printf(&c->g->store->arena, "output%d", (int)c->out->n_out);
+        if (!name.p) return sni_fail_memory(err);
+        SN_TRY(sni_graph_add_output(c->body, c->map[v->id], name, err));
+        c->out->out[c->out->n_out++] = v->id;
+    }
+    return SN_OK;
+}
+
+sn_status sni_graph_cut_out(sni_graph *g, sni_node *const *nodes, size_t count, sni_cutout *out,
+                            sn_error *err) {
+    sni_arena *arena = &g->store->arena;
+    sni_cutout made = {0};
+    cutter c = {.g = g, .out = &made};
+    int32_t n_in = 0, n_out = 0;
+    c.map = SNI_NEW_ARRAY(arena, int32_t, g->value_count);
+    c.member = SNI_NEW_ARRAY(arena, bool, g->node_count);
+    if (!c.map || !c.member) return sni_fail_memory(err);
+    for (int32_t i = 0; i < g->value_count; i++) c.map[i] = SNI_NO_ID;
+    for (size_t i = 0; i < count; i++) {
+        c.member[nodes[i]->id] = true;
+        n_in += nodes[i]->n_in + nodes[i]->n_captures;
+        n_out += nodes[i]->n_out;
+    }
+    made.in = SNI_NEW_ARRAY(arena, int32_t, n_in);
+    made.out = SNI_NEW_ARRAY(arena, int32_t, n_out);
+    if (!made.in || !made.out) return sni_fail_memory(err);
+    SN_TRY(sni_graph_new(g->store, g->symbols, g, &c.body, err));
+    for (size_t i = 0; i < count; i++) SN_TRY(cut_node(&c, nodes[i], err));
+    for (size_t i = 0; i < count; i++) SN_TRY(cut_outputs(&c, nodes[i], err));
+    made.body = c.body;
+    *out = made;
+    return SN_OK;
+}

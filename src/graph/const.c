@@ -1,6 +1,7 @@
 /* const.c - tensors that are part of a model. */
 #include "graph/graph.h"
 
+#include "base/floats.h"
 #include "base/mapping.h"
 
 sn_status sni_const_load(sni_const *c, const sni_tensor **out, sn_error *err) {
@@ -77,6 +78,26 @@ sn_status sni_const_new_lazy(sni_store *store, const sni_tensor *shape, sni_deco
     c->decode = decode;
     c->source = source;
     *out = c;
+    return SN_OK;
+}
+
+/* Pages of the narrow numbers leave memory with the borrow. */
+static sn_status decode_widened(sni_const *c, sn_error *err) {
+    sni_borrow borrow;
+    SN_TRY(sni_const_own_memory(c, err));
+    SN_TRY(sni_const_borrow(c->narrow, false, &borrow, err));
+    sni_widen(borrow.tensor.dtype, borrow.tensor.data, c->tensor.data, (size_t)c->tensor.count);
+    sni_borrow_end(&borrow);
+    return SN_OK;
+}
+
+sn_status sni_const_widened(sni_const *c, sni_const **out, sn_error *err) {
+    sni_tensor shape = {0};
+    SN_TRY(sni_tensor_shape(&shape, SN_FLOAT32, c->tensor.rank, c->tensor.dims, err));
+    SN_TRY(sni_const_new_lazy(c->store, &shape, decode_widened, NULL, out, err));
+    (*out)->file_bytes = c->file_bytes;
+    (*out)->made = true;
+    (*out)->narrow = c;
     return SN_OK;
 }
 

@@ -80,12 +80,17 @@ static sn_status set_tensor_type(sni_graph *g, sni_value *v, const sni_tensor *t
     return SN_OK;
 }
 
+sn_status sni_graph_set_const(sni_graph *g, sni_value *v, sni_const *c, sn_error *err) {
+    SN_TRY(set_tensor_type(g, v, &c->tensor, err));
+    v->constant = c;
+    return SN_OK;
+}
+
 sn_status sni_graph_add_const(sni_graph *g, sni_str name, sni_const *c, sni_value **out,
                               sn_error *err) {
     sni_value *v;
     SN_TRY(sni_graph_add_value(g, name, &v, err));
-    SN_TRY(set_tensor_type(g, v, &c->tensor, err));
-    v->constant = c;
+    SN_TRY(sni_graph_set_const(g, v, c, err));
     *out = v;
     return SN_OK;
 }

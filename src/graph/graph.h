@@ -60,7 +60,10 @@ struct sni_const {
     const void *raw;      /* its elements in the file as run-time memory has them, but at any
                              address; NULL: they are stored otherwise */
     const struct sni_mapping *mapping; /* that `raw` or data lie in; NULL: none */
-    bool made;             /* not in the file: who keeps its contents charges them to the session */
+    bool made; /* not in the file: who keeps its contents charges them to the session */
+    /* The same numbers in float16 or bfloat16, element by element in the same order, of which these
+     * in float32 are made; NULL: there are none. Who can use narrow numbers borrows them there. */
+    struct sni_const *narrow;
     sni_buffer **borrowed; /* in the copy that a borrow is decoded from: where its memory goes */
 };
 
@@ -99,6 +102,10 @@ sn_status sni_const_reshaped(sni_const *c, int rank, const int64_t *dims, sni_co
  * `source` (which lives as long as the store) when they are asked for. */
 sn_status sni_const_new_lazy(sni_store *store, const sni_tensor *shape, sni_decode_fn decode,
                              const void *source, sni_const **out, sn_error *err);
+
+/* The numbers of a float16 or bfloat16 constant in float32, made when somebody asks for them: its
+ * `narrow` is `c`. */
+sn_status sni_const_widened(sni_const *c, sni_const **out, sn_error *err);
 
 /* ---- Attributes ---- */
 
@@ -248,6 +255,9 @@ sn_status sni_graph_new(sni_store *store, sni_symbols *symbols, sni_graph *paren
 
 /* A new value; the name is copied into the store unless `name.n` is 0. */
 sn_status sni_graph_add_value(sni_graph *g, sni_str name, sni_value **out, sn_error *err);
+
+/* Lets a value of a constant hold another one. */
+sn_status sni_graph_set_const(sni_graph *g, sni_value *v, sni_const *c, sn_error *err);
 
 /* A value that holds a constant. */
 sn_status sni_graph_add_const(sni_graph *g, sni_str name, sni_const *c, sni_value **out,

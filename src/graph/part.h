@@ -20,4 +20,18 @@ typedef struct sni_part {
 sn_status sni_graph_clone_part(const sni_graph *g, const sni_part *part, sni_store *store,
                                sni_graph **out, bool *forgot, sn_error *err);
 
+/* Some nodes of a graph as a body of their own, and where it touches the rest. */
+typedef struct sni_cutout {
+    sni_graph *body; /* in the same store, with the graph as its parent and its table of symbols */
+    int32_t *in;     /* values of the graph that are the body's inputs, in order */
+    int32_t n_in;
+    int32_t *out; /* values that the nodes make and others use: the body's outputs */
+    int32_t n_out;
+} sni_cutout;
+
+/* Copies `count` nodes, given in topological order. Constants come along; a default that a caller
+ * may override is an input. The graph is not changed. */
+sn_status sni_graph_cut_out(sni_graph *g, sni_node *const *nodes, size_t count, sni_cutout *out,
+                            sn_error *err);
+
 #endif

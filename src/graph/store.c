@@ -1,6 +1,8 @@
 /* store.c - reference-counted owners of graph memory. */
 #include "graph/store.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 sn_status sni_store_new(sni_store *parent, size_t limit, sni_store **out, sn_error *err) {
@@ -54,6 +56,35 @@ sn_status sni_store_own(sni_store *store, void *object, void (*free_fn)(void *),
     *o = (sni_owned){.free = free_fn, .object = object, .next = store->owned};
     store->owned = o;
     return SN_OK;
+}
+
+/* A note's text: its message, after the name of a node. */
+static sn_status add_note(sni_store *store, sni_str node, const char *message, sn_error *err) {
+    char text[sizeof(((sn_error *)0)->message) + 256];
+    if (store->n_notes == SNI_MOST_NOTES) return SN_OK;
+    if (node.n)
+        snprintf(text, sizeof text, "node '%.*s': %s", SNI_FMT(node), message);
+    else
+        snprintf(text, sizeof text, "%s", message);
+    sni_note *note = SNI_NEW(&store->arena, sni_note), **last = &store->notes;
+    if (!note) return sni_store_no_memory(store, err);
+    note->text = sni_arena_str(&store->arena, sni_str_of(text));
+    if (!note->text.p) return sni_store_no_memory(store, err);
+    while (*last) last = &(*last)->next;
+    *last = note;
+    store->n_notes++;
+    return SN_OK;
+}
+
+sn_status sni_store_tolerate(sni_store *store, sni_str node, sn_error *err, const char *format,
+                             ...) {
+    char message[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (store->strict) return sni_fail(err, SN_INVALID_MODEL, "%s", message);
+    return add_note(store, node, message, err);
 }
 
 sn_status sni_store_no_memory(const sni_store *store, sn_error *err) {

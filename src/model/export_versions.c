@@ -117,13 +117,49 @@ static bool has_form(const sni_node *n, const old_form *f) {
     return true;
 }
 
-/* The lowest version of its domain that a node needs, going by its form. */
-static int64_t needed_version(const sni_node *n) {
-    if (!n->op) return n->version;
-    if (n->domain.n == 0)
-        for (size_t i = 0; i < sizeof(old_forms) / sizeof(old_forms[0]); i++)
-            if (has_form(n, &old_forms[i])) return old_forms[i].since;
-    return sni_op_version(n->op);
+/* The operator set that brought an element type to a node. */
+static int64_t type_since(const sni_node *n, const sni_value *v) {
+    if (!v || v->type.kind != SN_KIND_TENSOR) return 0;
+    switch (v->type.dtype) {
+    case SN_FLOAT8E4M3FN:
+    case SN_FLOAT8E4M3FNUZ:
+    case SN_FLOAT8E5M2:
+    case SN_FLOAT8E5M2FNUZ:
+        return 19;
+    case SN_UINT4:
+    case SN_INT4:
+        return 21;
+    case SN_FLOAT4E2M1:
+        return 23;
+    case SN_FLOAT8E8M0:
+        return 24;
+    case SN_UINT2:
+    case SN_INT2:
+        return 25;
+    case SN_UINT16:
+    case SN_INT16:
+        return sni_str_is(n->type, "QuantizeLinear") || sni_str_is(n->type, "DequantizeLinear") ? 21
+                                                                                                : 0;
+    default:
+        return 0;
+    }
+}
+
+/* The lowest version of its domain that a node needs, going by its form and its types. */
+static int64_t needed_version(const sni_graph *g, const sni_node *n) {
+    int64_t version = n->op ? sni_op_version(n->op) : n->version;
+    if (!n->op || n->domain.n) return version;
+    for (size_t i = 0; i < sizeof(old_forms) / sizeof(old_forms[0]); i++)
+        if (has_form(n, &old_forms[i])) {
+            version = old_forms[i].since;
+            break;
+        }
+    for (int32_t i = 0; i < n->n_in + n->n_out; i++) {
+        int64_t since =
+            type_since(n, sni_graph_value(g, i < n->n_in ? n->in[i] : n->out[i - n->n_in]));
+        if (since > version) version = since;
+    }
+    return version;
 }
 
 /* The index of a domain; n if it is not there. */
@@ -168,8 +204,8 @@ static sn_status collect(collection *c, const sni_graph *g) {
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         sni_str body;
         if (!c->spell || !sni_spell(g, n, LOWEST_OPSET, c->arena, &body))
-            SN_TRY(
-                need(c, n->domain, c->model || !n->op ? needed_version(n) : sni_op_version(n->op)));
+            SN_TRY(need(c, n->domain,
+                        c->model || !n->op ? needed_version(g, n) : sni_op_version(n->op)));
         for (int32_t i = 0; i < n->n_subgraphs; i++) SN_TRY(collect(c, n->subgraphs[i]));
     }
     return SN_OK;

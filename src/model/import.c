@@ -62,6 +62,21 @@ static int64_t newest_opset(sni_str domain) {
     return sni_str_is(domain, "ai.onnx.ml") ? SNI_NEWEST_ML_OPSET : INT16_MAX;
 }
 
+static sn_status refuse_opset(sni_importer *imp, const sni_opset *o) {
+    return sni_fail(imp->err, SN_UNSUPPORTED,
+                    "opset %" PRId64 " of domain '%.*s' is not supported (1 to %" PRId64 " are)",
+                    o->version, SNI_FMT(o->domain), newest_opset(o->domain));
+}
+
+/* Opset 0 has no operators. Some exporters import it beside the one they mean, or for domains that
+ * the graph does not use. */
+static sn_status tolerate_zero(sni_importer *imp, const sni_opset *o) {
+    if (!o->domain.n) imp->zero_opset = true;
+    return sni_store_tolerate(imp->store, (sni_str){0}, imp->err,
+                              "opset 0 of domain '%.*s' is imported, which has no operators",
+                              SNI_FMT(o->domain));
+}
+
 sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size_t *n) {
     sni_opset o = {.domain = {"", 0}};
     sni_field f;
@@ -71,11 +86,8 @@ sn_status sni_import_opset(sni_importer *imp, sni_wire *w, sni_opset *list, size
     }
     SN_TRY(w->status);
     o.domain = sni_import_domain(o.domain);
-    if (o.version < 1 || o.version > newest_opset(o.domain))
-        return sni_fail(imp->err, SN_UNSUPPORTED,
-                        "opset %" PRId64 " of domain '%.*s' is not supported (1 to %" PRId64
-                        " are)",
-                        o.version, SNI_FMT(o.domain), newest_opset(o.domain));
+    if (o.version == 0) return tolerate_zero(imp, &o);
+    if (o.version < 1 || o.version > newest_opset(o.domain)) return refuse_opset(imp, &o);
     for (size_t i = 0; i < *n; i++) {
         if (!sni_str_eq(list[i].domain, o.domain)) continue;
         if (list[i].version < o.version) list[i].version = o.version; /* the highest counts */
@@ -145,6 +157,14 @@ static sn_status read_pair(sni_importer *imp, sni_wire *w, sni_pair *out) {
     return w->status;
 }
 
+/* Opset 0 of ai.onnx counts for nothing only where there is another one. */
+static sn_status check_zero(sni_importer *imp) {
+    const sni_model *m = imp->model;
+    for (size_t i = 0; i < m->n_opsets; i++)
+        if (!m->opsets[i].domain.n) return SN_OK;
+    return refuse_opset(imp, &(sni_opset){.domain = {"", 0}});
+}
+
 static sn_status read_lists(sni_importer *imp, sni_message file, const counts *c) {
     sni_model *m = imp->model;
     m->opsets = SNI_NEW_ARRAY(&imp->store->arena, sni_opset, c->opsets);
@@ -161,7 +181,8 @@ static sn_status read_lists(sni_importer *imp, sni_message file, const counts *c
             SN_TRY(read_pair(imp, &inner, &m->metadata[m->n_metadata++]));
         }
     }
-    return w.status;
+    SN_TRY(w.status);
+    return imp->zero_opset ? check_zero(imp) : SN_OK;
 }
 
 static sn_status import_graph(sni_importer *imp, sni_message graph) {
@@ -212,7 +233,11 @@ sn_status sni_model_import(const unsigned char *bytes, size_t size, sni_store *s
                            const sni_import_options *options, sni_model **out, sn_error *err) {
     sni_importer imp = {.store = store, .err = err};
     if (options) imp.options = *options;
+    store->strict = imp.options.strict;
     imp.grows = imp.options.memory_limit == 0;
+    imp.most_expanded = size < SNI_MAX_EXPANDED - SNI_FREE_EXPANDED
+                            ? (int64_t)size + SNI_FREE_EXPANDED
+                            : SNI_MAX_EXPANDED;
     store->arena.limit = imp.grows ? heap_limit(size) : (size_t)imp.options.memory_limit;
     sni_wire w;
     sni_wire_init(&w, bytes, size, &imp.limits, err);

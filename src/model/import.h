@@ -14,7 +14,8 @@ enum {
     SNI_MAX_TYPE_NESTING = 8,      /* of sequences, maps and optionals in a type */
     SNI_MAX_TOLD = 4,              /* of nodes and functions around a failure: the innermost */
     SNI_MAX_NODES = 1000000,       /* in a file */
-    SNI_MAX_EXPANDED = 1000000,    /* made by function calls */
+    SNI_MAX_EXPANDED = 1000000,    /* made by function calls ... */
+    SNI_FREE_EXPANDED = 65536,     /* ... of them so many, and one for each byte of the file */
     SNI_EXPANDED_NODE_BYTES = 2048 /* of heap that each of those may take more than its file */
 };
 
@@ -91,11 +92,12 @@ typedef struct sni_importer {
     sni_names file_index;
     int32_t *ids; /* scratch for a node's inputs and outputs */
     size_t ids_capacity;
-    int64_t nodes, expanded;
+    int64_t nodes, expanded, most_expanded;
     sni_type *output_types;
     int told;         /* nodes and functions around a failure that its message names */
     bool takes_given; /* initialisers are the main graph's: options.given counts */
     bool skip_shapes; /* sni_import_info: kinds and element types only */
+    bool zero_opset;  /* the file imports opset 0 of ai.onnx */
     bool grows;       /* the arena's limit rises with expanded nodes */
     sn_error *err;
 } sni_importer;
@@ -126,6 +128,10 @@ sn_status sni_scope_new_const(sni_importer *imp, sni_scope *scope, sni_str name,
 /* Binds a name. SN_INVALID_MODEL if the scope has it already. */
 sn_status sni_scope_bind(sni_importer *imp, sni_scope *scope, sni_str name, int32_t value,
                          int32_t order);
+/* A constant under a name of the scope. A further one of that name takes its place, as others take
+ * it: the specification allows one. SN_INVALID_MODEL if the name is that of something else. */
+sn_status sni_scope_define_const(sni_importer *imp, sni_scope *scope, sni_str name, sni_const *c,
+                                 int32_t order);
 /* SN_INVALID_MODEL if a node's output has a name that is visible around its graph. */
 sn_status sni_scope_check_shadow(sni_importer *imp, const sni_scope *scope, sni_str name);
 /* The value of a name, captured from around the scope where needed. *found tells whether there is

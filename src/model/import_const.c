@@ -105,10 +105,15 @@ static sn_status open_file(sni_importer *imp, sni_str location) {
     sni_str path;
     SN_TRY(sni_import_copy(imp, location, &path));
     int flags = (imp->options.copy ? SNI_OPEN_COPY : 0) |
-                (imp->options.allow_links ? SNI_OPEN_ALLOW_LINKS : 0);
+                (imp->options.allow_links ? SNI_OPEN_ALLOW_LINKS : 0) |
+                (imp->options.allow_hard_links ? SNI_OPEN_ALLOW_HARD_LINKS : 0);
     sni_mapping *mapping;
     SN_TRY(sni_mapping_open_beneath(imp->options.base_path, path.p, flags, &mapping, imp->err));
     SN_TRY(keep_mapping(imp, mapping));
+    if (imp->options.allow_hard_links && sni_mapping_names(mapping) > 1)
+        SN_TRY(sni_store_tolerate(imp->store, (sni_str){0}, imp->err,
+                                  "external data '%s' has %" PRIu64 " names (hard links)", path.p,
+                                  sni_mapping_names(mapping)));
     return add_file(imp, path, sni_mapping_bytes(mapping), sni_mapping_size(mapping), mapping);
 }
 

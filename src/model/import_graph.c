@@ -25,10 +25,8 @@ static bool is_main(const sni_scope *scope) {
 /* ---- Initialisers and inputs ---- */
 
 static sn_status add_constant(sni_importer *imp, sni_scope *scope, sni_const *c, sni_str name) {
-    sni_value *v;
     if (!name.n) return sni_fail(imp->err, SN_INVALID_MODEL, "an initialiser has no name");
-    SN_TRY(sni_scope_new_const(imp, scope, name, c, &v));
-    return sni_scope_bind(imp, scope, name, v->id, -1);
+    return sni_scope_define_const(imp, scope, name, c, -1);
 }
 
 static sn_status add_initializer(sni_importer *imp, sni_scope *scope, sni_wire *w) {
@@ -59,9 +57,17 @@ static sn_status make_input(sni_importer *imp, sni_scope *scope, const sni_value
     return sni_graph_add_input(scope->graph, v->id, imp->err);
 }
 
+/* Whether the operator of a node that owns subgraphs has a flag. */
+static bool owner_is(const sni_node *n, unsigned flag) {
+    const sni_op *op = n ? sni_op_find(n->domain, n->type) : NULL;
+    return op && op->flags & flag;
+}
+
 static sn_status add_input(sni_importer *imp, sni_scope *scope, sni_wire *w) {
     sni_str name;
     sni_type type;
+    imp->skip_shapes = !is_main(scope) && !owner_is(scope->owner, SNI_OP_DECLARES) &&
+                       (scope->graph->n_inputs >= 2 || !owner_is(scope->owner, SNI_OP_COUNTS));
     SN_TRY(sni_import_info(imp, w, &name, &type));
     if (!name.n) return sni_fail(imp->err, SN_INVALID_MODEL, "an input of a graph has no name");
     sni_value *v = default_of(scope, name);
@@ -136,17 +142,10 @@ static sn_status read_texts(sni_importer *imp, sni_message message, bool main, s
     return sni_import_copy(imp, name, &g->name);
 }
 
-/* Whether the operator of a node goes by the declared shapes of its subgraphs' inputs. */
-static bool inputs_are_declared(const sni_node *n) {
-    const sni_op *op = n ? sni_op_find(n->domain, n->type) : NULL;
-    return op && op->flags & SNI_OP_DECLARES;
-}
-
 sn_status sni_import_graph(sni_importer *imp, sni_scope *scope, sni_message message) {
     bool main = is_main(scope);
     SN_TRY(read_texts(imp, message, main, scope->graph));
     if (main) SN_TRY(make_output_types(imp, message));
-    imp->skip_shapes = !main && !inputs_are_declared(scope->owner);
     imp->takes_given = main;
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_INITIALIZER, add_initializer));
     SN_TRY(each(imp, scope, message, ONNX_GRAPH_SPARSE_INITIALIZER, add_sparse));

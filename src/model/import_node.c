@@ -75,9 +75,11 @@ static sn_status count_node(sni_importer *imp, const sni_scope *scope) {
             return sni_fail(imp->err, SN_LIMIT, "the file has more than %d nodes", SNI_MAX_NODES);
         return SN_OK;
     }
-    if (++imp->expanded > SNI_MAX_EXPANDED)
-        return sni_fail(imp->err, SN_LIMIT, "its functions expand to more than %d nodes",
-                        SNI_MAX_EXPANDED);
+    if (++imp->expanded > imp->most_expanded)
+        return sni_fail(imp->err, SN_LIMIT,
+                        "its functions expand to more than %" PRId64
+                        " nodes, too many for its size",
+                        imp->most_expanded);
     if (imp->grows) imp->store->arena.limit += SNI_EXPANDED_NODE_BYTES;
     return SN_OK;
 }
@@ -134,15 +136,13 @@ static sn_status define_constant(sni_importer *imp, sni_scope *scope, const sni_
     sni_attr *attrs;
     int32_t n_attrs;
     sni_const *c;
-    sni_value *value;
     if (v->n_in || v->n_out > 1)
         return sni_fail(imp->err, SN_INVALID_MODEL, "a Constant has %zu inputs and %zu outputs",
                         v->n_in, v->n_out);
     SN_TRY(read_attrs(imp, scope, NULL, v, &attrs, &n_attrs));
     SN_TRY(sni_import_constant(imp, attrs, n_attrs, &c));
     SN_TRY(sni_scope_check_shadow(imp, scope, name));
-    SN_TRY(sni_scope_new_const(imp, scope, name, c, &value));
-    return sni_scope_bind(imp, scope, name, value->id, order);
+    return sni_scope_define_const(imp, scope, name, c, order);
 }
 
 static sn_status define_outputs(sni_importer *imp, sni_scope *scope, const sni_node_view *v,

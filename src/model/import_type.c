@@ -104,13 +104,13 @@ static sn_status read_type(sni_importer *imp, sni_wire *w, sni_type *out, int de
         return sni_fail(imp->err, SN_LIMIT, "a type is nested more than %d deep",
                         SNI_MAX_TYPE_NESTING);
     while (sni_wire_next(w, &f)) {
-        sn_kind kind = f.number == ONNX_TYPE_TENSOR     ? SN_KIND_TENSOR
-                       : f.number == ONNX_TYPE_SPARSE   ? SN_KIND_SPARSE_TENSOR
-                       : f.number == ONNX_TYPE_SEQUENCE ? SN_KIND_SEQUENCE
-                       : f.number == ONNX_TYPE_OPTIONAL ? SN_KIND_OPTIONAL
-                       : f.number == ONNX_TYPE_MAP      ? SN_KIND_MAP
-                                                        : SN_KIND_NONE;
-        if (f.number == ONNX_TYPE_OPAQUE)
+        sn_kind kind = f.number == ONNX_TYPE_PROTO_TENSOR     ? SN_KIND_TENSOR
+                       : f.number == ONNX_TYPE_PROTO_SPARSE   ? SN_KIND_SPARSE_TENSOR
+                       : f.number == ONNX_TYPE_PROTO_SEQUENCE ? SN_KIND_SEQUENCE
+                       : f.number == ONNX_TYPE_PROTO_OPTIONAL ? SN_KIND_OPTIONAL
+                       : f.number == ONNX_TYPE_PROTO_MAP      ? SN_KIND_MAP
+                                                              : SN_KIND_NONE;
+        if (f.number == ONNX_TYPE_PROTO_OPAQUE)
             return sni_fail(imp->err, SN_UNSUPPORTED, "byte %zu: opaque types are not supported",
                             f.offset);
         if (kind == SN_KIND_NONE) continue;

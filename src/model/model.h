@@ -42,6 +42,7 @@ typedef struct sni_import_options {
     sni_mapping *file; /* what the bytes are part of, for sni_model_intact; NULL: plain memory.
                           The store owns it */
     bool allow_links;  /* see sn_load_options */
+    bool allow_hard_links, strict;
     bool copy;
     const char *base_path;          /* folder of external data; NULL: external data is refused */
     uint64_t memory_limit;          /* of the store's arena; 0: in proportion to the file */

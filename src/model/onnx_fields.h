@@ -124,13 +124,13 @@ enum { /* ValueInfoProto */
 };
 
 enum { /* TypeProto */
-       ONNX_TYPE_TENSOR = 1,
-       ONNX_TYPE_SEQUENCE = 4,
-       ONNX_TYPE_MAP = 5,
-       ONNX_TYPE_DENOTATION = 6,
-       ONNX_TYPE_OPAQUE = 7,
-       ONNX_TYPE_SPARSE = 8,
-       ONNX_TYPE_OPTIONAL = 9
+       ONNX_TYPE_PROTO_TENSOR = 1,
+       ONNX_TYPE_PROTO_SEQUENCE = 4,
+       ONNX_TYPE_PROTO_MAP = 5,
+       ONNX_TYPE_PROTO_DENOTATION = 6,
+       ONNX_TYPE_PROTO_OPAQUE = 7,
+       ONNX_TYPE_PROTO_SPARSE = 8,
+       ONNX_TYPE_PROTO_OPTIONAL = 9
 };
 
 enum { /* TypeProto.Tensor and .SparseTensor */

@@ -64,6 +64,20 @@ sn_status sni_scope_bind(sni_importer *imp, sni_scope *scope, sni_str name, int3
     return sni_names_add(&scope->names, name, value, order, imp->err);
 }
 
+sn_status sni_scope_define_const(sni_importer *imp, sni_scope *scope, sni_str name, sni_const *c,
+                                 int32_t order) {
+    const sni_name *e = sni_names_find(&scope->names, name);
+    sni_value *v = e ? sni_graph_value(scope->graph, e->value) : NULL;
+    if (v && v->constant && !v->is_input) {
+        SN_TRY(sni_store_tolerate(imp->store, (sni_str){0}, imp->err,
+                                  "value '%.*s' is defined twice: the last constant counts",
+                                  SNI_FMT(name)));
+        return sni_graph_set_const(scope->graph, v, c, imp->err);
+    }
+    SN_TRY(sni_scope_new_const(imp, scope, name, c, &v));
+    return sni_scope_bind(imp, scope, name, v->id, order);
+}
+
 sn_status sni_scope_check_shadow(sni_importer *imp, const sni_scope *scope, sni_str name) {
     for (const sni_scope *s = scope->parent; s; s = s->parent) {
         const sni_name *e = sni_names_find(&s->names, name);

@@ -44,10 +44,10 @@ static const struct {
     const char *name;
     uint32_t field;
 } compound_types[] = {
-    {"seq", ONNX_TYPE_SEQUENCE},
-    {"map", ONNX_TYPE_MAP},
-    {"optional", ONNX_TYPE_OPTIONAL},
-    {"sparse_tensor", ONNX_TYPE_SPARSE},
+    {"seq", ONNX_TYPE_PROTO_SEQUENCE},
+    {"map", ONNX_TYPE_PROTO_MAP},
+    {"optional", ONNX_TYPE_PROTO_OPTIONAL},
+    {"sparse_tensor", ONNX_TYPE_PROTO_SPARSE},
 };
 
 /* The TypeProto field of a compound type's name; 0 if it is none. */
@@ -115,9 +115,9 @@ static sn_status parse_tensor_type(sni_parser *p) {
 
 /* What stands in the parentheses of a compound type. */
 static sn_status parse_compound_type(sni_parser *p, uint32_t field) {
-    if (field == ONNX_TYPE_SPARSE) return parse_tensor_type(p);
+    if (field == ONNX_TYPE_PROTO_SPARSE) return parse_tensor_type(p);
     uint32_t inner = ONNX_SEQUENCE_TYPE_ELEM;
-    if (field == ONNX_TYPE_MAP) {
+    if (field == ONNX_TYPE_PROTO_MAP) {
         sn_dtype key;
         SN_TRY(parse_dtype(p, &key));
         SN_TRY(sni_lex_expect(&p->lex, ','));
@@ -136,7 +136,7 @@ sn_status sni_parse_type(sni_parser *p) {
     size_t mark = sni_msg_mark(&p->msg);
     uint32_t field = compound_type(p->lex.token.text);
     if (field == 0) {
-        field = ONNX_TYPE_TENSOR;
+        field = ONNX_TYPE_PROTO_TENSOR;
         SN_TRY(parse_tensor_type(p));
     } else {
         SN_TRY(sni_lex_next(&p->lex));

@@ -95,11 +95,11 @@ static void emit_inner_type(sni_out *out, const void *message) {
 
 /* The type must be printable. */
 static void emit_type(sni_out *out, const void *message) {
-    static const uint32_t fields[] = {[SN_KIND_TENSOR] = ONNX_TYPE_TENSOR,
-                                      [SN_KIND_SEQUENCE] = ONNX_TYPE_SEQUENCE,
-                                      [SN_KIND_MAP] = ONNX_TYPE_MAP,
-                                      [SN_KIND_OPTIONAL] = ONNX_TYPE_OPTIONAL,
-                                      [SN_KIND_SPARSE_TENSOR] = ONNX_TYPE_SPARSE};
+    static const uint32_t fields[] = {[SN_KIND_TENSOR] = ONNX_TYPE_PROTO_TENSOR,
+                                      [SN_KIND_SEQUENCE] = ONNX_TYPE_PROTO_SEQUENCE,
+                                      [SN_KIND_MAP] = ONNX_TYPE_PROTO_MAP,
+                                      [SN_KIND_OPTIONAL] = ONNX_TYPE_PROTO_OPTIONAL,
+                                      [SN_KIND_SPARSE_TENSOR] = ONNX_TYPE_PROTO_SPARSE};
     const type_parts *t = message;
     sni_put_message(out, fields[t->type->kind], emit_inner_type, t);
 }

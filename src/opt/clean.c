@@ -131,6 +131,10 @@ bool sni_const_same(sni_const *a, sni_const *b) {
         return false;
     for (int i = 0; i < a->tensor.rank; i++)
         if (a->tensor.dims[i] != b->tensor.dims[i]) return false;
+    if (a->narrow && b->narrow && a->narrow->tensor.dtype == b->narrow->tensor.dtype) {
+        a = a->narrow;
+        b = b->narrow;
+    }
     if (sni_const_load(a, &x, NULL) != SN_OK || sni_const_load(b, &y, NULL) != SN_OK) return false;
     size_t bytes = sni_tensor_bytes(x);
     return bytes == 0 || memcmp(x->data, y->data, bytes) == 0;

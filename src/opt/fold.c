@@ -82,8 +82,8 @@ static bool is_foldable(const sni_rewrite *r, const sni_node *n) {
 /* ---- One number repeated ---- */
 
 enum {
-    WIDEST = 16,             /* bytes of an element */
-    REPEATED_LEAST = 1 << 16 /* bytes from which contents wait until somebody needs them */
+    WIDEST = 16,         /* bytes of an element */
+    LAZY_LEAST = 1 << 16 /* bytes from which contents wait until somebody needs them */
 };
 
 typedef struct repeated {
@@ -106,7 +106,7 @@ static bool is_repeated(const sni_rewrite *r, const sni_node *n) {
     const sni_value *shape = sni_graph_value(g, n->in[0]), *y = sni_graph_value(g, n->out[0]);
     if (!shape || !shape->constant || shape->is_input || !y || y->type.dtype == SN_STRING)
         return false;
-    return output_fits(&y->type, SIZE_MAX) && value_cost(g, y->id) >= REPEATED_LEAST;
+    return output_fits(&y->type, SIZE_MAX) && value_cost(g, y->id) >= LAZY_LEAST;
 }
 
 static sn_status fold_repeated(sni_rewrite *r, sni_node *n) {
@@ -132,6 +132,32 @@ static sn_status fold_repeated(sni_rewrite *r, sni_node *n) {
     SN_TRY(sni_graph_add_const(r->graph, r->graph->values[n->out[0]]->name, c, &v, r->err));
     SN_TRY(sni_graph_replace_uses(r->graph, n->out[0], v->id, r->err));
     sni_graph_remove_node(r->graph, n);
+    r->count++;
+    return SN_OK;
+}
+
+/* ---- Narrow floats in float32 ---- */
+
+/* A Cast of many float16 or bfloat16 numbers to float32. Contents wait until somebody needs them:
+ * what packs narrow numbers never does. */
+static bool is_widening(const sni_rewrite *r, const sni_node *n) {
+    const sni_graph *g = r->graph;
+    if (!n->op || n->domain.n || !sni_str_is(n->type, "Cast")) return false;
+    const sni_value *x = sni_graph_value(g, n->in[0]), *y = sni_graph_value(g, n->out[0]);
+    if (!x || !x->constant || x->is_input || !y || y->type.dtype != SN_FLOAT32) return false;
+    sn_dtype from = x->constant->tensor.dtype;
+    return (from == SN_FLOAT16 || from == SN_BFLOAT16) && output_fits(&y->type, SIZE_MAX) &&
+           value_cost(g, y->id) >= LAZY_LEAST;
+}
+
+static sn_status fold_widening(sni_rewrite *r, sni_node *n) {
+    sni_graph *g = r->graph;
+    sni_const *c;
+    sni_value *v;
+    SN_TRY(sni_const_widened(g->values[n->in[0]]->constant, &c, r->err));
+    SN_TRY(sni_graph_add_const(g, g->values[n->out[0]]->name, c, &v, r->err));
+    SN_TRY(sni_graph_replace_uses(g, n->out[0], v->id, r->err));
+    sni_graph_remove_node(g, n);
     r->count++;
     return SN_OK;
 }
@@ -199,6 +225,10 @@ sn_status sni_pass_fold_constants(sni_rewrite *r) {
         next = sni_graph_next(r->graph, n);
         if (is_repeated(r, n)) {
             SN_TRY(fold_repeated(r, n));
+            continue;
+        }
+        if (is_widening(r, n)) {
+            SN_TRY(fold_widening(r, n));
             continue;
         }
         if (!*r->fold_ns_left || !is_foldable(r, n) || !charge(r, n)) continue;

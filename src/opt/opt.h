@@ -77,6 +77,11 @@ typedef struct sni_opt_options {
     uint64_t deadline_ns; /* of sni_now_ns(): SN_TIMEOUT after it; 0: none */
     size_t
         memory_limit; /* bytes of constants that folding may make; 0: the optimiser's own limit */
+    sn_precision precision;
+    /* Called once, at every level, when the graph has been cleaned up and before anything suits it
+     * to the CPU: may replace nodes by others (ops/sinter/part.h). NULL: nobody is. */
+    sn_status (*partition)(void *ctx, sni_graph *g, sn_error *err);
+    void *partition_ctx;
 } sni_opt_options;
 
 /* The families of numerics that a session with these options allows: the mask by which everything

@@ -1,6 +1,7 @@
 /* pipeline.c - which passes there are, and their order. */
 #include "base/clock.h"
 #include "ops/sinter/group.h"
+#include "ops/sinter/part.h"
 #include "opt/rewrite.h"
 
 #include <stdlib.h>
@@ -163,12 +164,26 @@ sn_status sni_opt_check_names(const char *const *names, size_t count, sn_error *
     return SN_OK;
 }
 
+/* The families that a precision allows beside those of the level. */
+static uint32_t families_of(sn_precision precision) {
+    switch (precision) {
+    case SN_PRECISION_TF32_LIKE:
+        return SNI_NUMERICS_TO_TF32;
+    case SN_PRECISION_BF16:
+        return SNI_NUMERICS_TO_BF16;
+    case SN_PRECISION_FP16:
+        return SNI_NUMERICS_TO_FP16;
+    default:
+        return 0;
+    }
+}
+
 uint32_t sni_opt_numerics(const sni_opt_options *o) {
     const sni_numerics_family *f;
-    uint32_t mask = 0;
+    uint32_t mask = 0, precise = families_of(o->precision);
     for (size_t i = 0; (f = sni_numerics_get(i)) != NULL; i++) {
         bool off = is_named(f->name, o->disabled, o->n_disabled);
-        bool plain = f->level > o->level || (f->level > 0 && o->portable);
+        bool plain = (f->level > o->level && !(f->bit & precise)) || (f->level > 0 && o->portable);
         if (!off && !plain) mask |= f->bit;
     }
     return mask;
@@ -176,11 +191,16 @@ uint32_t sni_opt_numerics(const sni_opt_options *o) {
 
 /* ---- Running ---- */
 
+/* Whether a node's subgraph is its description, which passes leave alone. */
+static bool has_own_body(const sni_node *n) {
+    return sni_is_group(n) || sni_is_part(n);
+}
+
 static size_t count_nodes(const sni_graph *g, int depth) {
     size_t count = 0;
     for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n)) {
         count++;
-        if (sni_is_group(n)) continue;
+        if (has_own_body(n)) continue;
         for (int32_t i = 0; i < n->n_subgraphs && depth < SNI_MAX_NESTING; i++)
             count += count_nodes(n->subgraphs[i], depth + 1);
     }
@@ -193,7 +213,7 @@ static sn_status run_pass(pipeline *p, const sni_pass *pass, sni_stage stage, sn
                           int depth, size_t *count) {
     SN_TRY(sni_check_nesting(depth, p->err));
     for (sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
-        for (int32_t i = 0; i < n->n_subgraphs && !sni_is_group(n); i++)
+        for (int32_t i = 0; i < n->n_subgraphs && !has_own_body(n); i++)
             SN_TRY(run_pass(p, pass, stage, n->subgraphs[i], depth + 1, count));
     sni_rewrite r = {.graph = g,
                      .stage = stage,
@@ -231,13 +251,30 @@ static sn_status run_round(pipeline *p, sni_graph *g, sni_stage stage, size_t *f
     return *fired ? sni_infer_graph(g, p->err) : SN_OK;
 }
 
+static sn_status run_stage(pipeline *p, sni_graph *g, sni_stage stage) {
+    size_t fired = 1;
+    for (int round = 0; round < ROUND_LIMIT && fired; round++)
+        SN_TRY(run_round(p, g, stage, &fired));
+    return SN_OK;
+}
+
+/* Lets providers take nodes of the cleaned graph, whose element types are still the model's. */
+static sn_status partition(pipeline *p, sni_graph *g) {
+    const sni_opt_options *o = p->options;
+    size_t widen = 0;
+    while (passes[widen].run != sni_pass_widen_floats) widen++;
+    bool off = p->off[widen];
+    p->off[widen] = true;
+    sn_status status = o->level > 0 ? run_stage(p, g, SNI_STAGE_CLEAN) : SN_OK;
+    p->off[widen] = off;
+    if (status == SN_OK) status = o->partition(o->partition_ctx, g, p->err);
+    return status;
+}
+
 static sn_status run_stages(pipeline *p, sni_graph *g) {
-    size_t fired;
-    for (int stage = 0; stage < SNI_STAGE_COUNT; stage++)
-        for (int round = 0; round < ROUND_LIMIT; round++) {
-            SN_TRY(run_round(p, g, (sni_stage)stage, &fired));
-            if (!fired) break;
-        }
+    if (p->options->partition) SN_TRY(partition(p, g));
+    if (p->options->level <= 0) return SN_OK;
+    for (int stage = 0; stage < SNI_STAGE_COUNT; stage++) SN_TRY(run_stage(p, g, (sni_stage)stage));
     return SN_OK;
 }
 
@@ -280,7 +317,8 @@ sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *r
     *report = (sni_opt_report){.nodes_before = count_nodes(g, 0)};
     report->last = &report->events;
     report->nodes_after = report->nodes_before;
-    if (o->level <= 0 && !o->n_disabled) return SN_OK; /* the rules need not be read */
+    if (o->level <= 0 && !o->n_disabled && !o->partition)
+        return SN_OK; /* the rules need not be read */
     SN_TRY(o->portable ? sni_rule_set_compile(&p.rules, err) : sni_rule_set_get(&p.rules, err));
     SN_TRY(sni_opt_check_names(o->disabled, o->n_disabled, err));
     size_t names = p.first_rule + p.rules->count;
@@ -290,7 +328,7 @@ sn_status sni_optimize(sni_graph *g, const sni_opt_options *o, sni_opt_report *r
     for (size_t i = 0; i < PASSES; i++) p.off[i] = is_off(o, &passes[i], NULL);
     for (size_t i = 0; i < p.rules->count; i++)
         p.off[p.first_rule + i] = is_off(o, NULL, &p.rules->rules[i]);
-    if (o->level > 0) SN_TRY(run_stages(&p, g));
+    SN_TRY(run_stages(&p, g));
     report->nodes_after = count_nodes(g, 0);
     return SN_OK;
 }

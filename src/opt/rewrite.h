@@ -224,6 +224,8 @@ sn_status sni_match_new_const(sni_match *m, const char *name, sn_dtype dtype, in
  * `source` when somebody needs them. */
 sn_status sni_match_new_lazy(sni_match *m, const char *name, const sni_tensor *shape,
                              sni_decode_fn decode, const void *source);
+/* Binds a name to a constant that is part of no graph yet. */
+sn_status sni_match_bind_const(sni_match *m, const char *name, sni_const *c);
 /* A constant list of int64. */
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v);
 /* A constant list without a name. */

@@ -74,13 +74,17 @@ sn_status sni_match_list(sni_match *m, int64_t count, const int64_t *v, int32_t 
     return SN_OK;
 }
 
+sn_status sni_match_bind_const(sni_match *m, const char *name, sni_const *c) {
+    sni_value *v;
+    SN_TRY(sni_graph_add_const(m->g, (sni_str){0}, c, &v, m->r->err));
+    return sni_match_set_value(m, name, v->id);
+}
+
 sn_status sni_match_new_lazy(sni_match *m, const char *name, const sni_tensor *shape,
                              sni_decode_fn decode, const void *source) {
     sni_const *c;
-    sni_value *v;
     SN_TRY(sni_const_new_lazy(m->r->store, shape, decode, source, &c, m->r->err));
-    SN_TRY(sni_graph_add_const(m->g, (sni_str){0}, c, &v, m->r->err));
-    return sni_match_set_value(m, name, v->id);
+    return sni_match_bind_const(m, name, c);
 }
 
 sn_status sni_match_new_ints(sni_match *m, const char *name, int64_t count, const int64_t *v) {

@@ -105,11 +105,26 @@ static bool computes(const sni_node *n) {
     return true;
 }
 
+/* Movers of constants, such as a lookup in a table, take narrow ones and keep them so. */
+static bool moves_constants(const sni_graph *g, const sni_node *n) {
+    if (computes(n)) return false;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const sni_value *v = sni_graph_value(g, n->in[i]);
+        if (is_narrow(v) && (!v->constant || v->is_input)) return false;
+    }
+    return true;
+}
+
+/* Whether an operator is among those that are computed in float32. Of com.microsoft it is the one
+ * whose sums of integers are often above what float16 holds. */
+static bool is_widened(const sni_node *n) {
+    if (sni_str_is(n->domain, "com.microsoft")) return sni_str_is(n->type, "MatMulIntegerToFloat");
+    return !n->domain.n && bsearch(&n->type, widened, sizeof widened / sizeof *widened,
+                                   sizeof *widened, compare_names);
+}
+
 static bool can_widen(const sni_graph *g, const sni_node *n) {
-    if (!n->op || n->domain.n || n->n_subgraphs) return false;
-    if (!bsearch(&n->type, widened, sizeof widened / sizeof *widened, sizeof *widened,
-                 compare_names))
-        return false;
+    if (!n->op || n->n_subgraphs || moves_constants(g, n) || !is_widened(n)) return false;
     for (int32_t i = 0; i < n->n_out; i++)
         if (is_narrow(sni_graph_value(g, n->out[i]))) return true;
     return false;

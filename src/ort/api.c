@@ -1,5 +1,5 @@
 /* api.c - the exported entry point, the table of functions, and a record of which were called. */
-#include "ort/ort.h"
+#include "ort/ep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +73,45 @@ static const OrtApi traced_api = {
 #undef ORT_STUB
 };
 
+/* ---- The same of the table that plug-ins call ---- */
+
+enum {
+#define ORT_EP_SLOT(since, ret, name, parameters, arguments) EP_SLOT_##name,
+#define ORT_EP_STUB ORT_EP_SLOT
+#include "ort/ort_ep_slots.def"
+#undef ORT_EP_SLOT
+#undef ORT_EP_STUB
+    EP_SLOT_COUNT
+};
+
+static const struct slot ep_slots[] = {
+#define ORT_EP_SLOT(since, ret, name, parameters, arguments) {#name, false},
+#define ORT_EP_STUB(since, ret, name, parameters, arguments) {#name, true},
+#include "ort/ort_ep_slots.def"
+#undef ORT_EP_SLOT
+#undef ORT_EP_STUB
+};
+
+static atomic_ulong ep_calls[EP_SLOT_COUNT];
+
+#define ORT_EP_SLOT(since, ret, name, parameters, arguments)                           \
+    static ret traced_ep_##name parameters {                                           \
+        atomic_fetch_add_explicit(&ep_calls[EP_SLOT_##name], 1, memory_order_relaxed); \
+        return ort_ep_##name arguments;                                                \
+    }
+#define ORT_EP_STUB ORT_EP_SLOT
+#include "ort/ort_ep_slots.def"
+#undef ORT_EP_SLOT
+#undef ORT_EP_STUB
+
+static const OrtEpApi traced_ep_api = {
+#define ORT_EP_SLOT(since, ret, name, parameters, arguments) .name = traced_ep_##name,
+#define ORT_EP_STUB ORT_EP_SLOT
+#include "ort/ort_ep_slots.def"
+#undef ORT_EP_SLOT
+#undef ORT_EP_STUB
+};
+
 static const char *trace_file;
 static pthread_once_t trace_once = PTHREAD_ONCE_INIT;
 
@@ -83,6 +122,12 @@ static void write_trace(void) {
     for (int i = 0; i < ORT_SLOT_COUNT; i++) {
         unsigned long n = atomic_load(&calls[i]);
         if (n) fprintf(f, "%d\t%s\t%lu\t%s\n", i, slots[i].name, n, slots[i].stub ? "stub" : "");
+    }
+    for (int i = 0; i < EP_SLOT_COUNT; i++) {
+        unsigned long n = atomic_load(&ep_calls[i]);
+        if (n)
+            fprintf(f, "ep %d\t%s\t%lu\t%s\n", i, ep_slots[i].name, n,
+                    ep_slots[i].stub ? "stub" : "");
     }
     fclose(f);
 }
@@ -109,6 +154,10 @@ static const OrtApi *get_api(uint32_t version) {
     }
     pthread_once(&trace_once, start_trace);
     return trace_file ? &traced_api : &ort_api;
+}
+
+const OrtEpApi *ort_GetEpApi(void) {
+    return trace_file ? &traced_ep_api : &ort_ep_api;
 }
 
 static const char *get_version(void) {

@@ -1,5 +1,6 @@
 /* compile.c - OrtCompileApi: a compiled model is the model as it was understood, in one file. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
+#include "ort/experimental.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,11 @@ enum { FLAG_NO_NODES = 1, FLAG_FILE_EXISTS = 2 };
 struct OrtModelCompilationOptions {
     OrtSessionOptions *session; /* a copy */
     char *input_path;
-    const void *input_bytes; /* borrowed until CompileModel */
+    const OrtModel *input_model; /* borrowed until CompileModel */
+    const void *input_bytes;     /* borrowed until CompileModel */
     size_t input_size;
     char *output_path;
+    char *context_path;      /* that providers name their files after; NULL: the output's */
     OrtAllocator *allocator; /* of the buffer that the output goes to */
     void **output_bytes;
     size_t *output_size;
@@ -21,11 +24,16 @@ struct OrtModelCompilationOptions {
     uint32_t flags;
 };
 
+OrtSessionOptions *ort_compile_session_options(OrtModelCompilationOptions *options) {
+    return options->session;
+}
+
 static void release(OrtModelCompilationOptions *options) {
     if (!options) return;
     ort_ReleaseSessionOptions(options->session);
     free(options->input_path);
     free(options->output_path);
+    free(options->context_path);
     free(options);
 }
 
@@ -48,6 +56,7 @@ static OrtStatusPtr set_input_path(OrtModelCompilationOptions *options, const ch
     NEED(options);
     NEED(path);
     options->input_bytes = NULL;
+    options->input_model = NULL;
     return ort_replace_text(&options->input_path, path) ? NULL : ort_fail_memory();
 }
 
@@ -56,6 +65,7 @@ static OrtStatusPtr set_input_bytes(OrtModelCompilationOptions *options, const v
     NEED(options);
     NEED(bytes);
     ort_replace_text(&options->input_path, NULL);
+    options->input_model = NULL;
     options->input_bytes = bytes;
     options->input_size = size;
     return NULL;
@@ -89,9 +99,8 @@ static OrtStatusPtr set_output_bytes(OrtModelCompilationOptions *options, OrtAll
 }
 
 static OrtStatusPtr set_embed(OrtModelCompilationOptions *options, bool embed) {
-    (void)embed;
     NEED(options);
-    return NULL;
+    return ort_AddSessionConfigEntry(options->session, "ep.context_embed_mode", embed ? "1" : "0");
 }
 
 static OrtStatusPtr set_flags(OrtModelCompilationOptions *options, uint32_t flags) {
@@ -105,7 +114,12 @@ static OrtStatusPtr set_folder(OrtModelCompilationOptions *options, const char *
     NEED(options);
     NEED(folder);
     NEED(model_name);
-    return NULL;
+    char path[4096];
+    if (!*folder || !*model_name)
+        return ort_fail(ORT_INVALID_ARGUMENT, "the folder or the model's name is empty");
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, model_name) >= sizeof path)
+        return ort_fail(ORT_INVALID_ARGUMENT, "the folder's name is too long");
+    return ort_replace_text(&options->context_path, path) ? NULL : ort_fail_memory();
 }
 
 static OrtStatusPtr set_level(OrtModelCompilationOptions *options, GraphOptimizationLevel level) {
@@ -130,9 +144,12 @@ static OrtStatusPtr set_locate(OrtModelCompilationOptions *options,
 }
 
 static OrtStatusPtr set_input_model(OrtModelCompilationOptions *options, const OrtModel *model) {
-    (void)model;
     NEED(options);
-    return ort_not_implemented("ModelCompilationOptions_SetInputModel");
+    NEED(model);
+    ort_replace_text(&options->input_path, NULL);
+    options->input_bytes = NULL;
+    options->input_model = model;
+    return NULL;
 }
 
 static OrtStatusPtr set_weightless(OrtModelCompilationOptions *options, bool weightless) {
@@ -142,27 +159,7 @@ static OrtStatusPtr set_weightless(OrtModelCompilationOptions *options, bool wei
 
 /* ---- Compiling ---- */
 
-/* Output that is collected in memory. */
-typedef struct sink {
-    char *bytes;
-    size_t size, capacity;
-} sink;
-
-static int collect(void *ctx, const void *bytes, size_t size) {
-    sink *s = ctx;
-    if (size > s->capacity - s->size) {
-        size_t capacity = s->capacity * 2 + size;
-        char *bigger = realloc(s->bytes, capacity);
-        if (!bigger) return 1;
-        s->bytes = bigger;
-        s->capacity = capacity;
-    }
-    if (size) memcpy(s->bytes + s->size, bytes, size);
-    s->size += size;
-    return 0;
-}
-
-static OrtStatus *to_file(const OrtModelCompilationOptions *o, const sink *s) {
+static OrtStatus *to_file(const OrtModelCompilationOptions *o, const ort_sink *s) {
     FILE *f = fopen(o->output_path, o->flags & FLAG_FILE_EXISTS ? "wbx" : "wb");
     if (!f) return ort_fail(ORT_FAIL, "CompileModel: '%s' cannot be written", o->output_path);
     bool good = fwrite(s->bytes, 1, s->size, f) == s->size;
@@ -170,7 +167,7 @@ static OrtStatus *to_file(const OrtModelCompilationOptions *o, const sink *s) {
     return good ? NULL : ort_fail(ORT_FAIL, "CompileModel: '%s' is not complete", o->output_path);
 }
 
-static OrtStatus *deliver(const OrtModelCompilationOptions *o, const sink *s) {
+static OrtStatus *deliver(const OrtModelCompilationOptions *o, const ort_sink *s) {
     if (o->output_path) ORT_TRY(to_file(o, s));
     if (o->write) ORT_TRY(o->write(o->write_state, s->bytes, s->size));
     if (!o->output_bytes) return NULL;
@@ -182,25 +179,48 @@ static OrtStatus *deliver(const OrtModelCompilationOptions *o, const sink *s) {
     return NULL;
 }
 
+/* A session with providers that compile; its host has the compiled model then. */
+static OrtStatus *open_session(const OrtModelCompilationOptions *o, OrtSession **out) {
+    ort_sink built = {0};
+    ort_source source = {.path = o->input_path, .bytes = o->input_bytes, .size = o->input_size};
+    const char *place = o->context_path ? o->context_path : o->output_path ? o->output_path : "";
+    ORT_TRY(ort_AddSessionConfigEntry(o->session, "ep.context_enable", "1"));
+    if (*place) ORT_TRY(ort_AddSessionConfigEntry(o->session, "ep.context_file_path", place));
+    if (o->input_model) {
+        ORT_TRY(ort_model_to_bytes(o->input_model, &built));
+        source = (ort_source){.bytes = built.bytes, .size = built.size};
+    }
+    o->session->compiles = true;
+    OrtStatus *status = ort_session_make(&source, o->session, out);
+    free(built.bytes);
+    return status;
+}
+
+/* Without compiled parts the output is the model as it was understood. */
+static OrtStatus *collect_output(const OrtSession *session, uint32_t flags, ort_sink *out) {
+    const ort_host *host = session->host;
+    sn_error err;
+    if (host && host->context.size)
+        return ort_sink_write(out, host->context.bytes, host->context.size) ? ort_fail_memory()
+                                                                            : NULL;
+    if (flags & FLAG_NO_NODES)
+        return ort_fail(ORT_FAIL, "Unable to compile any nodes: no provider took any");
+    if (sn_model_write(session->model, SN_FORMAT_ONNX, ort_sink_write, out, &err) != SN_OK)
+        return ort_fail_sn(&err);
+    return NULL;
+}
+
 static OrtStatusPtr compile(const OrtEnv *env, const OrtModelCompilationOptions *options) {
     NEED(env);
     NEED(options);
-    if (!options->input_path && !options->input_bytes)
+    if (!options->input_path && !options->input_bytes && !options->input_model)
         return ort_fail(ORT_INVALID_ARGUMENT, "CompileModel: there is no input model");
     if (!options->output_path && !options->write && !options->output_bytes)
         return ort_fail(ORT_INVALID_ARGUMENT, "CompileModel: there is no place for the output");
-    if (options->flags & FLAG_NO_NODES)
-        return ort_fail(ORT_FAIL, "CompileModel: no provider here compiles nodes");
     OrtSession *session = NULL;
-    ORT_TRY(options->input_path
-                ? ort_CreateSession(env, options->input_path, options->session, &session)
-                : ort_CreateSessionFromArray(env, options->input_bytes, options->input_size,
-                                             options->session, &session));
-    sink s = {0};
-    sn_error err;
-    OrtStatus *status = NULL;
-    if (sn_model_write(session->model, SN_FORMAT_ONNX, collect, &s, &err) != SN_OK)
-        status = ort_fail_sn(&err);
+    ORT_TRY(open_session(options, &session));
+    ort_sink s = {0};
+    OrtStatus *status = collect_output(session, options->flags, &s);
     if (!status) status = deliver(options, &s);
     free(s.bytes);
     ort_ReleaseSession(session);

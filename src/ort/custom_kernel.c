@@ -1,4 +1,5 @@
 /* custom_kernel.c - kernels of custom operators: making, running and destroying them. */
+#include "ort/guard.h"
 #include "ort/ort.h"
 
 #include <stdio.h>
@@ -49,13 +50,32 @@ typedef struct kernel {
     void *state; /* the operator's own */
 } kernel;
 
+/* One call of a function that makes a kernel. */
+typedef struct making {
+    const OrtCustomOp *op;
+    const OrtKernelInfo *info;
+    void *kernel;
+    OrtStatus *status;
+} making;
+
+static void make_guarded(void *arg) {
+    making *m = arg;
+    const OrtApi *api = ort_api_base.GetApi(ORT_API_VERSION);
+    if (m->op->version >= 16 && m->op->CreateKernelV2)
+        m->status = m->op->CreateKernelV2(m->op, api, m->info, &m->kernel);
+    else if (m->op->CreateKernel)
+        m->kernel = m->op->CreateKernel(m->op, api, m->info);
+    else
+        m->status = ort_fail(ORT_FAIL, "the custom operator has no CreateKernel function");
+}
+
 static OrtStatus *make(const OrtCustomOp *op, const OrtKernelInfo *info, void **out) {
-    if (op->version >= 16 && op->CreateKernelV2)
-        return op->CreateKernelV2(op, ort_api_base.GetApi(ORT_API_VERSION), info, out);
-    if (!op->CreateKernel)
-        return ort_fail(ORT_FAIL, "the custom operator has no CreateKernel function");
-    *out = op->CreateKernel(op, ort_api_base.GetApi(ORT_API_VERSION), info);
-    return NULL;
+    making m = {.op = op, .info = info};
+    if (!ort_guarded(make_guarded, &m))
+        return ort_fail(ORT_RUNTIME_EXCEPTION, "CreateKernel of '%s' threw an exception",
+                        op->GetName(op));
+    *out = m.kernel;
+    return m.status;
 }
 
 sn_status ort_custom_create(void *ctx, const sn_op_node *node, void **state, sn_error *err) {
@@ -84,17 +104,33 @@ void ort_custom_destroy(void *ctx, void *state) {
     free(k);
 }
 
+/* One call of a kernel. */
+typedef struct computing {
+    const kernel *kernel;
+    OrtKernelContext *context;
+    OrtStatus *status;
+} computing;
+
+static void compute_guarded(void *arg) {
+    computing *c = arg;
+    const OrtCustomOp *op = c->kernel->op;
+    if (op->version >= 16 && op->KernelComputeV2)
+        c->status = op->KernelComputeV2(c->kernel->state, c->context);
+    else if (op->KernelCompute)
+        op->KernelCompute(c->kernel->state, c->context);
+    else
+        c->status = ort_fail(ORT_FAIL, "the custom operator has no KernelCompute function");
+}
+
 sn_status ort_custom_run(void *ctx, void *state, sn_op_call *call, sn_error *err) {
     const ort_custom *c = ctx;
     const kernel *k = state;
     OrtKernelContext context = {.call = call, .logger = &c->logger};
-    if (k->op->version >= 16 && k->op->KernelComputeV2)
-        return ort_to_sn(k->op->KernelComputeV2(k->state, &context), err);
-    if (!k->op->KernelCompute)
-        return ort_to_sn(ort_fail(ORT_FAIL, "the custom operator has no KernelCompute function"),
-                         err);
-    k->op->KernelCompute(k->state, &context);
-    return SN_OK;
+    computing run = {.kernel = k, .context = &context};
+    if (!ort_guarded(compute_guarded, &run))
+        run.status = ort_fail(ORT_RUNTIME_EXCEPTION, "KernelCompute of '%s' threw an exception",
+                              k->op->GetName(k->op));
+    return ort_to_sn(run.status, err);
 }
 
 /* ---- What a kernel asks its context ---- */
@@ -102,14 +138,16 @@ sn_status ort_custom_run(void *ctx, void *state, sn_op_call *call, sn_error *err
 OrtStatusPtr ort_KernelContext_GetInputCount(const OrtKernelContext *context, size_t *out) {
     NEED(context);
     NEED(out);
-    *out = sn_operators_api()->input_count(context->call);
+    *out = context->part ? ort_part_ports(context->part, true)
+                         : sn_operators_api()->input_count(context->call);
     return NULL;
 }
 
 OrtStatusPtr ort_KernelContext_GetOutputCount(const OrtKernelContext *context, size_t *out) {
     NEED(context);
     NEED(out);
-    *out = sn_operators_api()->output_count(context->call);
+    *out = context->part ? ort_part_ports(context->part, false)
+                         : sn_operators_api()->output_count(context->call);
     return NULL;
 }
 
@@ -119,10 +157,12 @@ OrtStatusPtr ort_KernelContext_GetInput(const OrtKernelContext *context, size_t 
     NEED(context);
     NEED(out);
     const sn_op_api *api = sn_operators_api();
-    size_t count = api->input_count(context->call);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetInputCount(context, &count));
     if (index >= count)
         return ort_fail(ORT_INVALID_ARGUMENT, "KernelContext_GetInput: input %zu of %zu", index,
                         count);
+    if (context->part) return ort_part_input(context->part, index, out);
     sn_op_tensor t;
     *out = api->input(context->call, index, &t) ? ort_of_sn(t.value) : NULL;
     return NULL;
@@ -136,13 +176,15 @@ OrtStatusPtr ort_KernelContext_GetOutput(OrtKernelContext *context, size_t index
     NEED(out);
     if (dim_count) NEED(dim_values);
     const sn_op_api *api = sn_operators_api();
-    size_t count = api->output_count(context->call);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetOutputCount(context, &count));
     if (index >= count)
         return ort_fail(ORT_INVALID_ARGUMENT, "KernelContext_GetOutput: output %zu of %zu", index,
                         count);
     if (dim_count > SN_MAX_RANK)
         return ort_fail(ORT_INVALID_ARGUMENT, "a tensor of rank %zu: at most %d is supported",
                         dim_count, SN_MAX_RANK);
+    if (context->part) return ort_part_output(context->part, index, dim_values, dim_count, out);
     sn_op_tensor t;
     sn_error err;
     if (api->output(context->call, index, SN_UNDEFINED, (int)dim_count, dim_values, &t, &err) !=
@@ -190,10 +232,41 @@ OrtStatusPtr ort_KernelContext_GetAllocator(const OrtKernelContext *context,
     NEED(context);
     NEED(mem_info);
     NEED(out);
+    *out = context->part ? ort_part_allocator(context->part, mem_info) : NULL;
+    if (*out) return NULL;
     if (mem_info->device != OrtMemoryInfoDeviceType_CPU)
         return ort_fail(ORT_INVALID_ARGUMENT, "there is no memory '%s' here, only 'Cpu'",
                         mem_info->name);
     *out = &ort_cpu_allocator;
+    return NULL;
+}
+
+/* Kernels write into memory of the run, never into a caller's: NULL. */
+OrtStatusPtr ort_KernelContext_GetUserProvidedOutput(const OrtKernelContext *context,
+                                                     size_t output_index, OrtValue **output) {
+    NEED(context);
+    NEED(output);
+    size_t count = 0;
+    ORT_TRY(ort_KernelContext_GetOutputCount(context, &count));
+    if (output_index >= count)
+        return ort_fail(ORT_INVALID_ARGUMENT, "output %zu of a node that has %zu", output_index,
+                        count);
+    *output = NULL;
+    return NULL;
+}
+
+/* NULL on the CPU, and where the provider has no streams. */
+OrtStatusPtr ort_KernelContext_GetSyncStream(const OrtKernelContext *context, OrtSyncStream **out) {
+    NEED(context);
+    NEED(out);
+    *out = context->part ? ort_part_stream(context->part) : NULL;
+    return NULL;
+}
+
+OrtStatusPtr ort_KernelContext_GetGPUComputeStream(const OrtKernelContext *context, void **out) {
+    NEED(context);
+    NEED(out);
+    *out = context->part ? ort_SyncStream_GetHandle(ort_part_stream(context->part)) : NULL;
     return NULL;
 }
 

@@ -31,11 +31,6 @@ void ort_ReleaseCustomOpDomain(OrtCustomOpDomain *input) {
 OrtStatusPtr ort_CustomOpDomain_Add(OrtCustomOpDomain *custom_op_domain, const OrtCustomOp *op) {
     NEED(custom_op_domain);
     NEED(op);
-    if (op->version > ORT_API_VERSION)
-        return ort_fail(ORT_INVALID_ARGUMENT,
-                        "a custom operator is written for version %u of the interface, and %d is "
-                        "the newest here",
-                        op->version, ORT_API_VERSION);
     if (!op->GetName || !op->GetInputTypeCount || !op->GetOutputTypeCount || !op->GetInputType ||
         !op->GetOutputType)
         return ort_fail(ORT_INVALID_ARGUMENT, "a custom operator lacks a function it must have");
@@ -58,7 +53,10 @@ OrtStatusPtr ort_AddCustomOpDomain(OrtSessionOptions *options,
 static OrtStatus *call_register(void *symbol, const char *what, OrtSessionOptions *options) {
     OrtRegisterCustomOpsFn add;
     memcpy(&add, &symbol, sizeof add);
-    if (!add) return ort_fail(ORT_FAIL, "%s does not export RegisterCustomOps", what);
+    if (!add)
+        return ort_fail(ORT_FAIL,
+                        "Failed to get symbol RegisterCustomOps with error: %s does not export it",
+                        what);
     return add(options, &ort_api_base);
 }
 
@@ -66,8 +64,7 @@ static OrtStatus *load_library(OrtSessionOptions *options, const char *path, voi
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *why = dlerror();
-        return ort_fail(ORT_FAIL, "the custom operator library '%s' cannot be loaded: %s", path,
-                        why ? why : "");
+        return ort_fail(ORT_FAIL, "Failed to load library %s with error: %s", path, why ? why : "");
     }
     OrtStatus *status = call_register(dlsym(library, "RegisterCustomOps"), path, options);
     if (status)
@@ -127,12 +124,9 @@ static void fill_input(const OrtCustomOp *op, size_t i, sn_op_port *port) {
                                                  : INPUT_OUTPUT_REQUIRED;
     if (c == INPUT_OUTPUT_OPTIONAL) port->flags |= SN_OP_OPTIONAL;
     if (c != INPUT_OUTPUT_VARIADIC) return;
-    port->flags |= SN_OP_VARIADIC;
-    if (!has(op, 14)) return;
-    if (op->GetVariadicInputHomogeneity && !op->GetVariadicInputHomogeneity(op))
-        port->flags |= SN_OP_HETEROGENEOUS;
-    if (op->GetVariadicInputMinArity && op->GetVariadicInputMinArity(op) == 0)
-        port->flags |= SN_OP_NONE_ALLOWED;
+    /* How many there must be, and that they are alike, is told by ort_custom_infer(). */
+    port->flags |= SN_OP_VARIADIC | SN_OP_HETEROGENEOUS;
+    if (has(op, 14)) port->flags |= SN_OP_NONE_ALLOWED;
 }
 
 static void fill_output(const OrtCustomOp *op, size_t i, sn_op_port *port) {
@@ -143,6 +137,29 @@ static void fill_output(const OrtCustomOp *op, size_t i, sn_op_port *port) {
                                                  : INPUT_OUTPUT_REQUIRED;
     if (c == INPUT_OUTPUT_OPTIONAL) port->flags |= SN_OP_OPTIONAL;
     if (c == INPUT_OUTPUT_VARIADIC) port->flags |= SN_OP_VARIADIC | SN_OP_HETEROGENEOUS;
+}
+
+/* Only the last input and the last output may be any number of values. */
+static OrtStatus *check_variadic(const OrtCustomOp *op) {
+    for (size_t i = 0; i + 1 < op->GetInputTypeCount(op); i++) {
+        sn_op_port p = {0};
+        fill_input(op, i, &p);
+        if (p.flags & SN_OP_VARIADIC)
+            return ort_fail(ORT_INVALID_ARGUMENT,
+                            "Only the last input to a custom op may be marked variadic. '%s' has "
+                            "one at %zu",
+                            op->GetName(op), i);
+    }
+    for (size_t i = 0; i + 1 < op->GetOutputTypeCount(op); i++) {
+        sn_op_port p = {0};
+        fill_output(op, i, &p);
+        if (p.flags & SN_OP_VARIADIC)
+            return ort_fail(ORT_INVALID_ARGUMENT,
+                            "Only the last output to a custom op may be marked variadic. '%s' has "
+                            "one at %zu",
+                            op->GetName(op), i);
+    }
+    return NULL;
 }
 
 /* Ports of operators that share a name take what any of them takes. */
@@ -230,6 +247,7 @@ static OrtStatus *add_group(sn_operators *set, const OrtCustomOpDomain *d, size_
                             const ort_log *log) {
     const OrtCustomOp *op = d->ops[first];
     if (!runs_here(op)) return NULL;
+    ORT_TRY(check_variadic(op));
     for (size_t i = 0; i < first; i++)
         if (runs_here(d->ops[i]) && same_group(d->ops[i], op)) return NULL;
     ort_custom *c = calloc(1, sizeof *c + (d->count - first) * sizeof *c->ops);

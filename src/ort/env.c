@@ -1,5 +1,5 @@
 /* env.c - the environment: one for the process, counted, with its log and thread settings. */
-#include "ort/ort.h"
+#include "ort/ep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ struct OrtEnv {
     bool has_threads; /* it was made with a thread pool for all sessions */
     int threads;
     ort_maker *maker; /* NULL: the engine's own threads */
+    OrtKeyValuePairs config;
 };
 
 static OrtEnv the_env = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -70,6 +71,45 @@ static OrtStatus *hold(OrtLoggingFunction function, void *param, OrtLoggingLevel
     return failed;
 }
 
+OrtStatusPtr ort_CreateEnvWithOptions(const OrtEnvCreationOptions *options, OrtEnv **out) {
+    NEED(options);
+    NEED(out);
+    NEED(options->log_id);
+    if (options->logging_severity_level < ORT_LOGGING_LEVEL_VERBOSE ||
+        options->logging_severity_level > ORT_LOGGING_LEVEL_FATAL)
+        return ort_fail(ORT_INVALID_ARGUMENT, "log level %d is not known",
+                        options->logging_severity_level);
+    ORT_TRY(hold(options->custom_logging_function, options->custom_logging_param,
+                 (OrtLoggingLevel)options->logging_severity_level, options->log_id,
+                 options->threading_options, out));
+    if (!options->config_entries) return NULL;
+    pthread_mutex_lock(&the_env.lock);
+    bool good = the_env.holders > 1 || ort_pairs_copy(&the_env.config, options->config_entries);
+    pthread_mutex_unlock(&the_env.lock);
+    if (good) return NULL;
+    ort_ReleaseEnv(*out);
+    return ort_fail_memory();
+}
+
+OrtStatus *ort_env_config(OrtKeyValuePairs **out) {
+    OrtKeyValuePairs *pairs = NULL;
+    ort_CreateKeyValuePairs(&pairs);
+    pthread_mutex_lock(&the_env.lock);
+    bool good = pairs && ort_pairs_copy(pairs, &the_env.config);
+    pthread_mutex_unlock(&the_env.lock);
+    if (good) {
+        *out = pairs;
+        return NULL;
+    }
+    ort_ReleaseKeyValuePairs(pairs);
+    return ort_fail_memory();
+}
+
+OrtStatusPtr ort_ep_GetEnvConfigEntries(OrtKeyValuePairs **out) {
+    NEED(out);
+    return ort_env_config(out);
+}
+
 OrtStatusPtr ort_CreateEnv(OrtLoggingLevel log_severity_level, const char *logid, OrtEnv **out) {
     NEED(logid);
     NEED(out);
@@ -113,6 +153,7 @@ void ort_ReleaseEnv(OrtEnv *input) {
         the_env.log = (ort_log){.level = ORT_LOGGING_LEVEL_WARNING};
         maker = the_env.maker;
         the_env.maker = NULL;
+        ort_pairs_clear(&the_env.config);
     }
     pthread_mutex_unlock(&the_env.lock);
     ort_threads_release(maker);
@@ -172,6 +213,34 @@ OrtStatusPtr ort_SetGlobalInterOpNumThreads(OrtThreadingOptions *tp_options,
     NEED(tp_options);
     if (inter_op_num_threads < 0)
         return ort_fail(ORT_INVALID_ARGUMENT, "%d threads are asked for", inter_op_num_threads);
+    return NULL;
+}
+
+/* "1,2;3,4;5-8": the processors of each thread but the caller's. The engine's threads go where the
+ * system puts them, so that the text is checked and has no effect. */
+static bool is_affinity(const char *text) {
+    bool digit = false; /* a number stands before */
+    for (const char *p = text; *p; p++) {
+        bool now = *p >= '0' && *p <= '9';
+        if (!now && (!strchr(",;-", *p) || !digit)) return false;
+        digit = now;
+    }
+    return digit;
+}
+
+OrtStatusPtr ort_SetGlobalIntraOpThreadAffinity(OrtThreadingOptions *tp_options,
+                                                const char *affinity_string) {
+    NEED(tp_options);
+    NEED(affinity_string);
+    size_t length = strnlen(affinity_string, 2048);
+    if (length == 2048)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Size of affinity string cannot exceed %d. Please consider using integers "
+                        "separated by '-' to define ranges.",
+                        2048);
+    if (length == 0) return ort_fail(ORT_INVALID_ARGUMENT, "Affinity string must not be empty.");
+    if (!is_affinity(affinity_string))
+        return ort_fail(ORT_INVALID_ARGUMENT, "'%s' is no list of processors", affinity_string);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* kernel_info.c - what a custom operator's kernel can learn of its node when it is made. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,27 @@ static OrtStatus *no_attribute(const char *name) {
 
 /* ---- Attributes ---- */
 
+/* An attribute of a plug-in's node; NULL: it has none of that name and type. */
+static const OrtOpAttr *attribute_of(const OrtKernelInfo *info, const char *name,
+                                     OrtOpAttrType type) {
+    const OrtOpAttr *a = ort_node_attribute(info->ep_node, name);
+    return a && a->type == type ? a : NULL;
+}
+
+static OrtStatus *read_attribute(const OrtKernelInfo *info, const char *name, OrtOpAttrType type,
+                                 void *out, size_t size) {
+    const OrtOpAttr *a = attribute_of(info, name, type);
+    if (!a) return no_attribute(name);
+    memcpy(out, a->data, size);
+    return NULL;
+}
+
 OrtStatusPtr ort_KernelInfoGetAttribute_float(const OrtKernelInfo *info, const char *name,
                                               float *out) {
     NEED(info);
     NEED(name);
     NEED(out);
+    if (info->ep_node) return read_attribute(info, name, ORT_OP_ATTR_FLOAT, out, sizeof *out);
     return sn_operators_api()->node_float(info->node, name, out) ? NULL : no_attribute(name);
 }
 
@@ -23,6 +39,7 @@ OrtStatusPtr ort_KernelInfoGetAttribute_int64(const OrtKernelInfo *info, const c
     NEED(info);
     NEED(name);
     NEED(out);
+    if (info->ep_node) return read_attribute(info, name, ORT_OP_ATTR_INT, out, sizeof *out);
     return sn_operators_api()->node_int(info->node, name, out) ? NULL : no_attribute(name);
 }
 
@@ -31,6 +48,10 @@ OrtStatusPtr ort_KernelInfoGetAttribute_string(const OrtKernelInfo *info, const 
     NEED(info);
     NEED(name);
     NEED(size);
+    if (info->ep_node) {
+        const OrtOpAttr *a = attribute_of(info, name, ORT_OP_ATTR_STRING);
+        return a ? ort_give_text(a->data, a->size - 1, out, size) : no_attribute(name);
+    }
     const char *text;
     size_t length;
     if (!sn_operators_api()->node_text(info->node, name, &text, &length)) return no_attribute(name);
@@ -54,6 +75,11 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_float(const OrtKernelInfo *info, co
     NEED(info);
     NEED(name);
     NEED(size);
+    if (info->ep_node) {
+        const OrtOpAttr *a = attribute_of(info, name, ORT_OP_ATTR_FLOATS);
+        return a ? give_list(a->data, a->size / sizeof *out, sizeof *out, out, size)
+                 : no_attribute(name);
+    }
     const float *v;
     size_t count;
     if (!sn_operators_api()->node_floats(info->node, name, &v, &count)) return no_attribute(name);
@@ -65,10 +91,38 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_int64(const OrtKernelInfo *info, co
     NEED(info);
     NEED(name);
     NEED(size);
+    if (info->ep_node) {
+        const OrtOpAttr *a = attribute_of(info, name, ORT_OP_ATTR_INTS);
+        return a ? give_list(a->data, a->size / sizeof *out, sizeof *out, out, size)
+                 : no_attribute(name);
+    }
     const int64_t *v;
     size_t count;
     if (!sn_operators_api()->node_ints(info->node, name, &v, &count)) return no_attribute(name);
     return give_list(v, count, sizeof *v, out, size);
+}
+
+static OrtStatus *texts_of(const OrtKernelInfo *info, const char *name, OrtAllocator *allocator,
+                           char ***out, size_t *size) {
+    const OrtOpAttr *a = attribute_of(info, name, ORT_OP_ATTR_STRINGS);
+    if (!a) return no_attribute(name);
+    size_t count = 0;
+    for (size_t i = 0; i < a->size; i++) count += !a->data[i];
+    *out = NULL;
+    *size = count;
+    if (!count) return NULL;
+    char **list = allocator->Alloc(allocator, count * sizeof *list);
+    if (!list) return ort_fail_memory();
+    const char *at = a->data;
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1) {
+        OrtStatus *status = ort_copy_text(allocator, at, &list[i]);
+        if (!status) continue;
+        while (i > 0) allocator->Free(allocator, list[--i]);
+        allocator->Free(allocator, list);
+        return status;
+    }
+    *out = list;
+    return NULL;
 }
 
 OrtStatusPtr ort_KernelInfoGetAttributeArray_string(const OrtKernelInfo *info, const char *name,
@@ -79,6 +133,7 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_string(const OrtKernelInfo *info, c
     NEED(allocator);
     NEED(out);
     NEED(size);
+    if (info->ep_node) return texts_of(info, name, allocator, out, size);
     const sn_op_api *api = sn_operators_api();
     size_t count;
     if (!api->node_texts(info->node, name, &count)) return no_attribute(name);
@@ -100,7 +155,7 @@ OrtStatusPtr ort_KernelInfoGetAttributeArray_string(const OrtKernelInfo *info, c
     return NULL;
 }
 
-static OrtStatus *copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out) {
     OrtValue *made = NULL;
     ORT_TRY(ort_CreateTensorAsOrtValue(allocator, sn_tensor_dims(from),
                                        (size_t)sn_tensor_rank(from),
@@ -131,23 +186,44 @@ OrtStatusPtr ort_KernelInfoGetAttribute_tensor(const OrtKernelInfo *info, const 
     NEED(name);
     NEED(allocator);
     NEED(out);
-    const sn_value *v = sn_operators_api()->node_tensor(info->node, name);
-    return v ? copy_tensor(v, allocator, out) : no_attribute(name);
+    const OrtOpAttr *a = info->ep_node ? attribute_of(info, name, ORT_OP_ATTR_TENSOR) : NULL;
+    const sn_value *v = a               ? ort_sn(ort_attr_tensor(a))
+                        : info->ep_node ? NULL
+                                        : sn_operators_api()->node_tensor(info->node, name);
+    return v ? ort_copy_tensor(v, allocator, out) : no_attribute(name);
 }
 
 /* ---- The node ---- */
 
+static size_t ports_of(const OrtKernelInfo *info, bool input) {
+    const sn_op_api *api = sn_operators_api();
+    const OrtNode *n = info->ep_node;
+    if (n) return input ? n->input_count : n->output_count;
+    return input ? api->node_input_count(info->node) : api->node_output_count(info->node);
+}
+
+/* A port of a plug-in's node; *out NULL: left out. */
+static OrtStatus *ep_port(const OrtKernelInfo *info, bool input, size_t index,
+                          const OrtValueInfo **out) {
+    const OrtNode *n = info->ep_node;
+    if (index >= ports_of(info, input))
+        return ort_fail(ORT_INVALID_ARGUMENT, "%s %zu of a node that has %zu",
+                        input ? "input" : "output", index, ports_of(info, input));
+    *out = input ? n->inputs[index] : n->outputs[index];
+    return NULL;
+}
+
 OrtStatusPtr ort_KernelInfo_GetInputCount(const OrtKernelInfo *info, size_t *out) {
     NEED(info);
     NEED(out);
-    *out = sn_operators_api()->node_input_count(info->node);
+    *out = ports_of(info, true);
     return NULL;
 }
 
 OrtStatusPtr ort_KernelInfo_GetOutputCount(const OrtKernelInfo *info, size_t *out) {
     NEED(info);
     NEED(out);
-    *out = sn_operators_api()->node_output_count(info->node);
+    *out = ports_of(info, false);
     return NULL;
 }
 
@@ -165,6 +241,12 @@ static OrtStatus *port(const OrtKernelInfo *info, bool input, size_t index, sn_v
 
 static OrtStatus *port_name(const OrtKernelInfo *info, bool input, size_t index, char *out,
                             size_t *size) {
+    if (info->ep_node) {
+        const OrtValueInfo *found = NULL;
+        ORT_TRY(ep_port(info, input, index, &found));
+        const char *name = found ? found->name : "";
+        return ort_give_text(name, strlen(name), out, size);
+    }
     sn_value_info v;
     ORT_TRY(port(info, input, index, &v));
     return ort_give_text(v.name, strlen(v.name), out, size);
@@ -184,22 +266,33 @@ OrtStatusPtr ort_KernelInfo_GetOutputName(const OrtKernelInfo *info, size_t inde
     return port_name(info, false, index, out, size);
 }
 
+static OrtStatus *port_type(const OrtKernelInfo *info, bool input, size_t index,
+                            OrtTypeInfo **out) {
+    sn_value_info v;
+    if (!info->ep_node) {
+        ORT_TRY(port(info, input, index, &v));
+        return ort_type_of_info(&v, out);
+    }
+    const OrtValueInfo *found = NULL;
+    ORT_TRY(ep_port(info, input, index, &found));
+    if (!found || !found->type)
+        return ort_fail(ORT_FAIL, "the type of %s %zu is not known", input ? "input" : "output",
+                        index);
+    return ort_type_copy(found->type, out);
+}
+
 OrtStatusPtr ort_KernelInfo_GetInputTypeInfo(const OrtKernelInfo *info, size_t index,
                                              OrtTypeInfo **type_info) {
     NEED(info);
     NEED(type_info);
-    sn_value_info v;
-    ORT_TRY(port(info, true, index, &v));
-    return ort_type_of_info(&v, type_info);
+    return port_type(info, true, index, type_info);
 }
 
 OrtStatusPtr ort_KernelInfo_GetOutputTypeInfo(const OrtKernelInfo *info, size_t index,
                                               OrtTypeInfo **type_info) {
     NEED(info);
     NEED(type_info);
-    sn_value_info v;
-    ORT_TRY(port(info, false, index, &v));
-    return ort_type_of_info(&v, type_info);
+    return port_type(info, false, index, type_info);
 }
 
 OrtStatusPtr ort_KernelInfoGetConstantInput_tensor(const OrtKernelInfo *info, size_t index,
@@ -207,6 +300,13 @@ OrtStatusPtr ort_KernelInfoGetConstantInput_tensor(const OrtKernelInfo *info, si
     NEED(info);
     NEED(is_constant);
     NEED(out);
+    if (info->ep_node) {
+        const OrtValueInfo *found = NULL;
+        ORT_TRY(ep_port(info, true, index, &found));
+        *is_constant = found && found->is_initializer && !found->is_input && found->weight;
+        *out = *is_constant ? found->weight : NULL;
+        return NULL;
+    }
     const sn_op_api *api = sn_operators_api();
     if (index >= api->node_input_count(info->node))
         return ort_fail(ORT_INVALID_ARGUMENT, "input %zu of a node that has %zu", index,
@@ -224,25 +324,29 @@ static OrtStatus *give(const char *text, char *out, size_t *size) {
 OrtStatusPtr ort_KernelInfo_GetNodeName(const OrtKernelInfo *info, char *out, size_t *size) {
     NEED(info);
     NEED(size);
-    return give(sn_operators_api()->node_name(info->node), out, size);
+    return give(info->ep_node ? info->ep_node->name : sn_operators_api()->node_name(info->node),
+                out, size);
 }
 
 OrtStatusPtr ort_KernelInfo_GetOperatorDomain(const OrtKernelInfo *info, char *out, size_t *size) {
     NEED(info);
     NEED(size);
-    return give(sn_operators_api()->node_domain(info->node), out, size);
+    return give(info->ep_node ? info->ep_node->domain : sn_operators_api()->node_domain(info->node),
+                out, size);
 }
 
 OrtStatusPtr ort_KernelInfo_GetOperatorType(const OrtKernelInfo *info, char *out, size_t *size) {
     NEED(info);
     NEED(size);
-    return give(sn_operators_api()->node_type(info->node), out, size);
+    return give(info->ep_node ? info->ep_node->op : sn_operators_api()->node_type(info->node), out,
+                size);
 }
 
 OrtStatusPtr ort_KernelInfo_GetOperatorSinceVersion(const OrtKernelInfo *info, int *since_version) {
     NEED(info);
     NEED(since_version);
-    *since_version = (int)sn_operators_api()->node_version(info->node);
+    *since_version = info->ep_node ? ort_node_since(info->ep_node)
+                                   : (int)sn_operators_api()->node_version(info->node);
     return NULL;
 }
 
@@ -255,10 +359,10 @@ OrtStatusPtr ort_KernelInfo_GetLogger(const OrtKernelInfo *info, const OrtLogger
 
 OrtStatusPtr ort_KernelInfoGetAllocator(const OrtKernelInfo *info, OrtMemType mem_type,
                                         OrtAllocator **out) {
-    (void)mem_type;
     NEED(info);
     NEED(out);
-    *out = &ort_cpu_allocator;
+    bool device = info->provider && info->provider->allocator && mem_type == OrtMemTypeDefault;
+    *out = device ? info->provider->allocator : &ort_cpu_allocator;
     return NULL;
 }
 
@@ -275,4 +379,17 @@ OrtStatusPtr ort_CopyKernelInfo(const OrtKernelInfo *info, OrtKernelInfo **info_
 
 void ort_ReleaseKernelInfo(OrtKernelInfo *input) {
     free(input);
+}
+
+OrtStatusPtr ort_KernelInfo_GetConfigEntries(const OrtKernelInfo *info, OrtKeyValuePairs **out) {
+    NEED(info);
+    NEED(out);
+    OrtKeyValuePairs *pairs = NULL;
+    ort_CreateKeyValuePairs(&pairs);
+    if (pairs && (!info->config || ort_pairs_copy(pairs, info->config))) {
+        *out = pairs;
+        return NULL;
+    }
+    ort_ReleaseKeyValuePairs(pairs);
+    return ort_fail_memory();
 }

@@ -1,5 +1,5 @@
 /* metadata.c - what a model says of itself. */
-#include "ort/ort.h"
+#include "ort/graph.h"
 
 #include <stdlib.h>
 
@@ -34,6 +34,20 @@ static bool fill(OrtModelMetadata *m, const sn_model *model) {
     for (size_t i = 0; good && sn_model_metadata(model, i, &key, &value); i++)
         good = ort_pairs_set(&m->custom, key, value);
     return good;
+}
+
+OrtStatus *ort_metadata_make(const ort_metadata *from, OrtModelMetadata **out) {
+    OrtModelMetadata *m = calloc(1, sizeof *m);
+    if (m) m->version = from->version;
+    if (m && ort_replace_text(&m->producer, from->producer) &&
+        ort_replace_text(&m->graph, from->graph) && ort_replace_text(&m->domain, from->domain) &&
+        ort_replace_text(&m->description, from->description) &&
+        ort_replace_text(&m->graph_description, "") && ort_pairs_copy(&m->custom, from->custom)) {
+        *out = m;
+        return NULL;
+    }
+    ort_ReleaseModelMetadata(m);
+    return ort_fail_memory();
 }
 
 OrtStatusPtr ort_SessionGetModelMetadata(const OrtSession *session, OrtModelMetadata **out) {

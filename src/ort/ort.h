@@ -145,6 +145,8 @@ struct OrtLogger {
  * call. */
 void ort_log_write(const ort_log *log, OrtLoggingLevel level, const char *where, const char *text);
 ort_log ort_env_log(void); /* of the environment, as it is set now */
+/* Settings of the environment, copied. */
+OrtStatus *ort_env_config(OrtKeyValuePairs **out);
 int ort_env_threads(void); /* of its thread pool; 0: all that the process may use */
 
 /* ---- Options (session_options.c, run_options.c) ---- */
@@ -191,6 +193,19 @@ struct OrtThreadingOptions {
     ort_thread_fns fns;
 };
 
+typedef OrtStatus *(*OrtWriteNamedBufferFunc)(void *state, const char *name, const void *bytes,
+                                              size_t size);
+typedef OrtStatus *(*OrtReadNamedBufferFunc)(void *state, const char *name, OrtAllocator *allocator,
+                                             void **bytes, size_t *size);
+
+/* Where providers put the data of compiled parts, if not into files; NULL: files. */
+typedef struct ort_context_data {
+    OrtReadNamedBufferFunc read;
+    void *read_state;
+    OrtWriteNamedBufferFunc write;
+    void *write_state;
+} ort_context_data;
+
 struct OrtSessionOptions {
     int threads;               /* 0: all */
     bool shared_threads;       /* the environment's instead, of which the next are no part */
@@ -214,13 +229,32 @@ struct OrtSessionOptions {
     size_t file_count;
     OrtCustomOpDomain **domains; /* retained */
     size_t domain_count;
+    const OrtEpDevice **ep_devices; /* in order of preference */
+    size_t ep_device_count;
+    bool has_policy; /* devices are chosen by it when none were named */
+    OrtExecutionProviderDevicePolicy policy;
+    EpSelectionDelegate delegate; /* NULL: the policy */
+    void *delegate_state;
+    const void *weightless_source; /* borrowed; NULL: none */
+    size_t weightless_size;
+    ort_context_data context_data;
+    bool compiles; /* the compiled model is taken from the session's host */
 };
 
 /* Room for one more zeroed entry of `size` bytes at the end of a list; NULL when memory runs out.
  */
 void *ort_append(void **list, size_t *count, size_t size);
+bool ort_add_device(OrtSessionOptions *options, const OrtEpDevice *device);
+/* Names the devices that the policy of the options chooses. */
+OrtStatus *ort_apply_policy(OrtSessionOptions *options);
 /* Holds a domain for the options; false when memory runs out. */
 bool ort_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
+
+/* A tensor of its own with the same contents. */
+OrtStatus *ort_copy_tensor(const sn_value *from, OrtAllocator *allocator, OrtValue **out);
+
+/* Refuses entries of configurations that are empty or too long. */
+OrtStatus *ort_check_entry(const char *key, const char *value);
 
 struct OrtRunOptions {
     sn_cancel *cancel;
@@ -239,15 +273,30 @@ typedef struct ort_custom {
     const OrtCustomOp *ops[];
 } ort_custom;
 
+typedef struct ort_part_call ort_part_call; /* a run of a plug-in provider (ep_part.c) */
+struct ort_provider;
+
 struct OrtKernelInfo {
     const sn_op_node *node;
     const OrtLogger *logger;
+    const OrtNode *ep_node; /* of a plug-in's kernel, which has no `node`; NULL: none */
+    const struct ort_provider *provider;
+    const OrtKeyValuePairs *config;
 };
 
 struct OrtKernelContext {
     sn_op_call *call;
     const OrtLogger *logger;
+    const ort_part_call *part; /* NULL: a custom operator's */
 };
+
+/* What the context of a plug-in's kernel answers (ep_part.c). */
+size_t ort_part_ports(const ort_part_call *call, bool input);
+OrtStatus *ort_part_input(const ort_part_call *call, size_t index, const OrtValue **out);
+OrtStatus *ort_part_output(const ort_part_call *call, size_t index, const int64_t *dims,
+                           size_t rank, OrtValue **out);
+OrtAllocator *ort_part_allocator(const ort_part_call *call, const OrtMemoryInfo *info);
+OrtSyncStream *ort_part_stream(const ort_part_call *call); /* NULL: none */
 
 struct OrtOpAttr {
     OrtOpAttrType type;
@@ -275,12 +324,21 @@ sn_status ort_to_sn(OrtStatus *status, sn_error *err);
 
 typedef struct ort_profile ort_profile;
 
+typedef struct ort_assignment ort_assignment; /* assigned.c */
+typedef struct ort_host ort_host;             /* plug-in providers of a session (ep_host.h) */
+
 struct OrtSession {
     sn_model *model;
-    sn_session *session;
-    size_t input_count;       /* that must be given; those with a default come after them */
-    size_t initializer_count; /* inputs with a default */
+    sn_session *session;        /* NULL: not finished yet */
+    OrtModel *draft;            /* of a session that is not finished; NULL: none */
+    char *draft_bytes;          /* that the draft refers to */
+    char *folder;               /* of external data, for models that were changed; NULL: none */
+    ort_host *host;             /* NULL: no plug-in takes part */
+    ort_assignment *assignment; /* NULL: nobody asked for it */
+    size_t input_count;         /* that must be given; those with a default come after them */
+    size_t initializer_count;   /* inputs with a default */
     size_t output_count;
+    int threads;          /* of one run; 0: all that there are */
     ort_maker *maker;     /* NULL: the engine's own threads */
     ort_profile *profile; /* NULL: none */
     uint64_t profile_start;
@@ -290,6 +348,24 @@ struct OrtSession {
     pthread_cond_t idle;  /* no asynchronous run is under way */
     size_t running;
 };
+
+/* Where a model comes from: a file, or bytes that may be freed afterwards. */
+typedef struct ort_source {
+    const char *path; /* NULL: the bytes */
+    const void *bytes;
+    size_t size;
+    const char *origin; /* the file that the bytes are of; NULL: none */
+} ort_source;
+
+OrtStatus *ort_session_make(const ort_source *source, const OrtSessionOptions *options,
+                            OrtSession **out);
+/* A session that can tell about its model but not run: its draft may be changed first. */
+OrtStatus *ort_session_draft(const ort_source *source, const OrtSessionOptions *options,
+                             OrtSession **out);
+OrtStatus *ort_session_finish(OrtSession *session, const OrtSessionOptions *options);
+
+OrtStatus *ort_assignment_make(OrtSession *session);
+void ort_assignment_free(ort_assignment *assignment);
 
 /* Runs with values by name; results replace NULL entries of `outputs`. */
 OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
@@ -308,5 +384,7 @@ const char *ort_profile_close(ort_profile *profile);
 void ort_profile_free(ort_profile *profile);
 /* A clock that only goes forward. */
 uint64_t ort_now_ns(void);
+/* The time since 1970 of an earlier ort_now_ns(): what clients compare with their own clocks. */
+uint64_t ort_wall_clock(uint64_t at_ns);
 
 #endif

@@ -13,6 +13,8 @@ struct ort_profile {
     FILE *file;           /* NULL: closed */
     bool first;
     uint64_t start_ns;
+    uint64_t in_use,
+        peak; /* bytes of values that steps of the run under way have made, and the most */
     char *name;
 };
 
@@ -20,6 +22,13 @@ uint64_t ort_now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ort_wall_clock(uint64_t at_ns) {
+    struct timespec t;
+    uint64_t now = ort_now_ns();
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - (now - at_ns);
 }
 
 /* "PREFIX_2026-01-31_23-59-59_N.json" */
@@ -69,6 +78,20 @@ static void put_text(FILE *f, const char *text) {
     fputc('"', f);
 }
 
+/* The fields in which clients look for memory. Values stand in an arena that is planned as a whole:
+ * what a step holds is what it makes. */
+static void put_memory(ort_profile *p, uint64_t made) {
+    p->in_use += made;
+    uint64_t grown = p->in_use > p->peak ? p->in_use - p->peak : 0;
+    p->peak += grown;
+    fprintf(p->file,
+            ",\"mem_bytes_in_use\":\"%" PRIu64 "\",\"mem_bytes_requested_in_use\":\"%" PRIu64
+            "\",\"mem_in_use_delta\":\"%" PRIu64 "\",\"mem_requested_in_use_delta\":\"%" PRIu64
+            "\",\"mem_in_use_peak\":\"%" PRIu64 "\",\"mem_arena_held\":\"%" PRIu64
+            "\",\"mem_arena_held_delta\":\"%" PRIu64 "\"",
+            p->in_use, p->in_use, made, made, p->peak, p->peak, grown);
+}
+
 /* One complete event ("ph":"X") with times in microseconds since the file began; `op` NULL: not of
  * a node. Any thread may call. A closed file gets nothing. */
 static void put_event(ort_profile *p, const char *category, const char *name, const char *op,
@@ -89,6 +112,7 @@ static void put_event(ort_profile *p, const char *category, const char *name, co
             fputs("\"op_name\":", p->file);
             put_text(p->file, op);
             fprintf(p->file, ",\"output_size\":\"%" PRIu64 "\"", bytes);
+            put_memory(p, bytes);
         }
         fputs("}}", p->file);
     }
@@ -102,6 +126,9 @@ void ort_profile_step(void *profile, const sn_step_event *event) {
 
 void ort_profile_run(ort_profile *profile, const char *what, uint64_t start_ns, uint64_t end_ns) {
     put_event(profile, "Session", what, NULL, start_ns, end_ns, 0);
+    pthread_mutex_lock(&profile->lock);
+    profile->in_use = 0;
+    pthread_mutex_unlock(&profile->lock);
 }
 
 const char *ort_profile_close(ort_profile *profile) {

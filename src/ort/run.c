@@ -1,5 +1,5 @@
 /* run.c - runs of a session, at once and in the background. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,25 @@ static OrtStatus *run_bindings(OrtSession *s, const OrtRunOptions *options, cons
     sn_status status = sn_session_run(s->session, &o, in, n_in, out, n_out, &err);
     if (profile) ort_profile_run(profile, "model_run", start, ort_now_ns());
     ort_profile_free(own);
+    if (status == SN_CANCELLED)
+        return ort_fail(ORT_FAIL, "Exiting due to terminate flag being set to true. %s",
+                        err.message);
     return status == SN_OK ? NULL : ort_fail_sn(&err);
+}
+
+/* Providers hear of the end of every run whose start they heard of. */
+static OrtStatus *run_hosted(OrtSession *s, const OrtRunOptions *options, const sn_binding *in,
+                             size_t n_in, sn_binding *out, size_t n_out) {
+    if (!s->session)
+        return ort_fail(ORT_FAIL, "Run: the session's model is not finalised (see "
+                                  "FinalizeModelEditorSession)");
+    if (!s->host) return run_bindings(s, options, in, n_in, out, n_out);
+    ORT_TRY(ort_host_run_start(s->host, options));
+    OrtStatus *status = run_bindings(s, options, in, n_in, out, n_out);
+    OrtStatus *ended = ort_host_run_end(s->host, options);
+    if (!status) return ended;
+    ort_ReleaseStatus(ended);
+    return status;
 }
 
 OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
@@ -69,7 +87,7 @@ OrtStatus *ort_run(OrtSession *session, const OrtRunOptions *options,
     if (!status)
         status =
             fill_bindings(output_names, (const OrtValue *const *)outputs, output_count, false, out);
-    if (!status) status = run_bindings(session, options, in, input_count, out, output_count);
+    if (!status) status = run_hosted(session, options, in, input_count, out, output_count);
     for (size_t i = 0; i < output_count && !status; i++) outputs[i] = ort_of_sn(out[i].value);
     if (in != few) free(in);
     return status;
@@ -183,6 +201,9 @@ OrtStatusPtr ort_RunAsync(OrtSession *session, const OrtRunOptions *run_options,
                           RunAsyncCallbackFn run_async_callback, void *user_data) {
     NEED(session);
     NEED(run_async_callback);
+    if (session->threads == 1)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "intra op thread pool must have at least one thread for RunAsync");
     ORT_TRY(check_lists(input_len, input_names, input, output_names_len, output_names, output));
     job *j = job_new(input_names, input, input_len, output_names, output_names_len);
     if (!j) return ort_fail_memory();

@@ -87,7 +87,7 @@ OrtStatusPtr ort_AddRunConfigEntry(OrtRunOptions *options, const char *config_ke
     NEED(options);
     NEED(config_key);
     NEED(config_value);
-    if (!*config_key) return ort_fail(ORT_INVALID_ARGUMENT, "AddRunConfigEntry: the key is empty");
+    ORT_TRY(ort_check_entry(config_key, config_value));
     return ort_pairs_set(&options->config, config_key, config_value) ? NULL : ort_fail_memory();
 }
 

@@ -1,5 +1,5 @@
 /* session.c - sessions: making them, and what can be asked of them. */
-#include "ort/ort.h"
+#include "ort/ep_host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,12 @@ static void load_clear(load *l) {
 static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     *l = (load){0};
     sn_load_options_init(&l->options, sizeof l->options);
+    l->options.allow_hard_links = true; /* as ONNX Runtime; the session's log warns */
     if (!o) return NULL;
+    const char *links = ort_pairs_get(&o->config, "sinter.allow_hard_links");
+    const char *strict = ort_pairs_get(&o->config, "sinter.strict");
+    l->options.allow_hard_links = !links || strcmp(links, "0") != 0;
+    l->options.strict = strict && strcmp(strict, "1") == 0;
     l->dimensions = calloc(o->dimension_count + 1, sizeof *l->dimensions);
     l->weights = calloc(o->weight_count + 1, sizeof *l->weights);
     l->files = calloc(o->file_count + 1, sizeof *l->files);
@@ -56,19 +61,27 @@ static OrtStatus *load_init(load *l, const OrtSessionOptions *o) {
     return NULL;
 }
 
-/* A model from a file (path set) or from memory, which may be freed afterwards. */
-static OrtStatus *load_model(const char *path, const void *bytes, size_t size,
-                             const OrtSessionOptions *o, const ort_log *log, sn_model **out) {
+OrtStatus *ort_model_load(const OrtSession *s, const ort_source *source, const OrtSessionOptions *o,
+                          sn_model **out) {
     load l;
     sn_error err;
     ORT_TRY(load_init(&l, o));
+    if (s->folder && !l.options.base_path) l.options.base_path = s->folder;
     sn_operators *operators = NULL;
-    OrtStatus *failed = ort_custom_set(o, log, &operators);
+    OrtStatus *failed = ort_custom_set(o, &s->log, &operators);
+    if (!failed && s->host) failed = ort_host_operators(s->host, &operators);
     if (!failed) {
         l.options.operators = operators;
-        sn_status status = path ? sn_model_load(path, &l.options, out, &err)
-                                : sn_model_load_memory(bytes, size, &l.options, out, &err);
-        if (status != SN_OK) failed = ort_fail_sn(&err);
+        bool here = !source->path && !l.options.base_path;
+        if (here) l.options.base_path = "."; /* external data is in the working directory */
+        sn_status status =
+            source->path ? sn_model_load(source->path, &l.options, out, &err)
+                         : sn_model_load_memory(source->bytes, source->size, &l.options, out, &err);
+        if (status != SN_OK && here && strstr(err.message, "escapes model directory"))
+            failed =
+                ort_fail(ORT_FAIL, "External data path escapes working directory: %s", err.message);
+        else if (status != SN_OK)
+            failed = ort_fail_sn(&err);
     }
     sn_operators_destroy(operators);
     load_clear(&l);
@@ -117,7 +130,10 @@ static OrtStatus *read_options(const OrtSessionOptions *o, OrtSession *s, sn_ses
     out->log = log_line;
     out->log_ctx = s;
     if (!o) return NULL;
+    const char *affinities = ort_pairs_get(&o->config, "session.intra_op_thread_affinities");
+    if (affinities && !*affinities) return ort_fail(ORT_FAIL, "Affinity string must not be empty");
     out->threads = o->shared_threads ? ort_env_threads() : o->threads;
+    s->threads = out->threads;
     out->optimize = o->optimization >= ORT_ENABLE_LAYOUT ? 3 : (int)o->optimization;
     out->cache_folder = ort_pairs_get(&o->config, "sinter.cache_folder");
     return read_bytes(o, "sinter.cache_limit", &out->cache_limit);
@@ -150,20 +166,52 @@ static void count_ports(OrtSession *s) {
     s->output_count = sn_model_output_count(s->model);
 }
 
+/* The folder of a file, where its external data is. */
+static OrtStatus *set_folder(OrtSession *s, const char *path) {
+    const char *end = strrchr(path, '/');
+    char *folder = end ? strndup(path, (size_t)(end - path) + (end == path)) : strdup(".");
+    if (!folder) return ort_fail_memory();
+    free(s->folder);
+    s->folder = folder;
+    return NULL;
+}
+
+/* Providers may take parts of the model over, which are loaded as operators then. */
+static OrtStatus *load_with_host(OrtSession *s, const ort_source *source,
+                                 const OrtSessionOptions *o) {
+    ort_file_bytes file = {.p = (void *)source->bytes, .size = source->size};
+    const char *path = source->path ? source->path : source->origin;
+    if (path) ORT_TRY(set_folder(s, path));
+    if (source->path) ORT_TRY(ort_file_read(source->path, &file));
+    ort_sink changed = {0};
+    OrtStatus *status = ort_host_open(s, o, &file, path ? path : "", &changed);
+    if (!status) {
+        ort_source from = {.bytes = changed.size ? changed.bytes : file.p,
+                           .size = changed.size ? changed.size : file.size};
+        status = ort_model_load(s, &from, o, &s->model);
+    }
+    if (source->path) ort_file_free(&file);
+    free(changed.bytes);
+    return status;
+}
+
 /* All of making a session. On failure the caller releases what is there so far. */
-static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, size_t size,
-                          const OrtSessionOptions *o) {
+static OrtStatus *prepare(OrtSession *s, const ort_source *source, const OrtSessionOptions *o) {
     ORT_TRY(set_log(s, o));
     if (o && !o->shared_threads) ORT_TRY(ort_threads_hold(&o->thread_fns, &s->maker));
     if (o && o->profile_prefix) ORT_TRY(ort_profile_open(o->profile_prefix, &s->profile));
     s->profile_start = ort_now_ns();
-    ORT_TRY(load_model(path, bytes, size, o, &s->log, &s->model));
+    ORT_TRY(ort_host_wanted(o) ? load_with_host(s, source, o)
+                               : ort_model_load(s, source, o, &s->model));
     uint64_t loaded = ort_now_ns();
     sn_session_options so;
     sn_error err;
     ORT_TRY(read_options(o, s, &so));
     if (sn_session_create(s->model, &so, &s->session, &err) != SN_OK) return ort_fail_sn(&err);
     count_ports(s);
+    const char *record =
+        o ? ort_pairs_get(&o->config, "session.record_ep_graph_assignment_info") : NULL;
+    if (record && strcmp(record, "1") == 0) ORT_TRY(ort_assignment_make(s));
     if (s->profile) {
         ort_profile_run(s->profile, "model_loading", s->profile_start, loaded);
         ort_profile_run(s->profile, "session_initialization", loaded, ort_now_ns());
@@ -171,21 +219,78 @@ static OrtStatus *prepare(OrtSession *s, const char *path, const void *bytes, si
     return o && o->optimized_path ? write_optimized(s, o->optimized_path) : NULL;
 }
 
-/* A session of a file (path set) or of memory. *out is set on success only. */
-static OrtStatus *make(const char *path, const void *bytes, size_t size,
-                       const OrtSessionOptions *options, OrtSession **out) {
-    if (options && options->cancelled)
-        return ort_fail(ORT_MODEL_LOAD_CANCELED, "loading the model was cancelled");
+static OrtSession *new_session(void) {
     OrtSession *s = calloc(1, sizeof *s);
-    if (!s) return ort_fail_memory();
+    if (!s) return NULL;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->idle, NULL);
-    OrtStatus *status = prepare(s, path, bytes, size, options);
+    return s;
+}
+
+OrtStatus *ort_session_make(const ort_source *source, const OrtSessionOptions *options,
+                            OrtSession **out) {
+    if (options && options->cancelled)
+        return ort_fail(ORT_MODEL_LOAD_CANCELED, "loading the model was cancelled");
+    OrtSession *s = new_session();
+    if (!s) return ort_fail_memory();
+    if (source->origin) {
+        OrtStatus *failed = set_folder(s, source->origin);
+        if (failed) {
+            ort_ReleaseSession(s);
+            return failed;
+        }
+    }
+    OrtStatus *status = prepare(s, source, options);
     if (status)
         ort_ReleaseSession(s);
     else
         *out = s;
     return status;
+}
+
+/* ---- Sessions whose model is changed first ---- */
+
+static OrtStatus *read_draft(OrtSession *s, const ort_source *source,
+                             const OrtSessionOptions *options) {
+    if (source->origin) ORT_TRY(set_folder(s, source->origin));
+    ORT_TRY(set_log(s, options));
+    s->draft_bytes = malloc(source->size + 1);
+    if (!s->draft_bytes) return ort_fail_memory();
+    memcpy(s->draft_bytes, source->bytes, source->size);
+    ORT_TRY(ort_model_read(s->draft_bytes, source->size, source->origin ? source->origin : "",
+                           &s->draft));
+    ORT_TRY(ort_model_load(s, source, options, &s->model));
+    count_ports(s);
+    return NULL;
+}
+
+OrtStatus *ort_session_draft(const ort_source *source, const OrtSessionOptions *options,
+                             OrtSession **out) {
+    OrtSession *s = new_session();
+    if (!s) return ort_fail_memory();
+    OrtStatus *status = read_draft(s, source, options);
+    if (status)
+        ort_ReleaseSession(s);
+    else
+        *out = s;
+    return status;
+}
+
+OrtStatus *ort_session_finish(OrtSession *s, const OrtSessionOptions *options) {
+    ort_sink bytes = {0};
+    ORT_TRY(ort_model_to_bytes(s->draft, &bytes));
+    sn_model_destroy(s->model);
+    s->model = NULL;
+    s->input_count = s->initializer_count = s->output_count = 0;
+    OrtStatus *status =
+        prepare(s, &(ort_source){.bytes = bytes.bytes, .size = bytes.size}, options);
+    free(bytes.bytes);
+    if (status) return status;
+    ort_model_free(s->draft);
+    free(s->draft_bytes);
+    s->draft = NULL;
+    s->draft_bytes = NULL;
+    return NULL;
 }
 
 void ort_ReleaseSession(OrtSession *input) {
@@ -195,6 +300,11 @@ void ort_ReleaseSession(OrtSession *input) {
     pthread_mutex_unlock(&input->lock);
     sn_session_destroy(input->session);
     sn_model_destroy(input->model);
+    ort_host_close(input->host);
+    ort_assignment_free(input->assignment);
+    ort_model_free(input->draft);
+    free(input->draft_bytes);
+    free(input->folder);
     ort_threads_release(input->maker);
     ort_profile_free(input->profile);
     free(input->log_id);
@@ -208,7 +318,7 @@ OrtStatusPtr ort_CreateSession(const OrtEnv *env, const char *model_path,
     NEED(env);
     NEED(model_path);
     NEED(out);
-    return make(model_path, NULL, 0, options, out);
+    return ort_session_make(&(ort_source){.path = model_path}, options, out);
 }
 
 OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_data,
@@ -217,7 +327,12 @@ OrtStatusPtr ort_CreateSessionFromArray(const OrtEnv *env, const void *model_dat
     NEED(env);
     NEED(model_data);
     NEED(out);
-    return make(NULL, model_data, model_data_length, options, out);
+    if (model_data_length > INT32_MAX)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Model data size exceeds maximum supported size (2GB): %zu bytes",
+                        model_data_length);
+    return ort_session_make(&(ort_source){.bytes = model_data, .size = model_data_length}, options,
+                            out);
 }
 
 /* ---- Packed weights are the session's own: a container has nothing to share ---- */
@@ -253,139 +368,6 @@ OrtStatusPtr ort_CreateSessionFromArrayWithPrepackedWeightsContainer(
     return ort_CreateSessionFromArray(env, model_data, model_data_length, options, out);
 }
 
-/* ---- Inputs, outputs and initialisers that may be overridden ---- */
-
-typedef enum port { INPUT, INITIALIZER, OUTPUT } port;
-
-/* What the model says of a port; `out` borrows from the model. */
-static OrtStatus *port_info(const OrtSession *s, port which, size_t index, sn_value_info *out) {
-    static const char *const names[] = {"input", "overridable initialiser", "output"};
-    size_t count = which == INPUT         ? s->input_count
-                   : which == INITIALIZER ? s->initializer_count
-                                          : s->output_count;
-    if (index >= count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "the model has no %s %zu, it has %zu of them",
-                        names[which], index, count);
-    sn_error err;
-    size_t at = which == INITIALIZER ? s->input_count + index : index;
-    sn_status status = which == OUTPUT ? sn_model_output(s->model, at, out, &err)
-                                       : sn_model_input(s->model, at, out, &err);
-    return status == SN_OK ? NULL : ort_fail_sn(&err);
-}
-
-OrtStatusPtr ort_SessionGetInputCount(const OrtSession *session, size_t *out) {
-    NEED(session);
-    NEED(out);
-    *out = session->input_count;
-    return NULL;
-}
-
-OrtStatusPtr ort_SessionGetOutputCount(const OrtSession *session, size_t *out) {
-    NEED(session);
-    NEED(out);
-    *out = session->output_count;
-    return NULL;
-}
-
-OrtStatusPtr ort_SessionGetOverridableInitializerCount(const OrtSession *session, size_t *out) {
-    NEED(session);
-    NEED(out);
-    *out = session->initializer_count;
-    return NULL;
-}
-
-/* The type of a port. The caller releases it. */
-static OrtStatus *port_type(const OrtSession *s, port which, size_t index, OrtTypeInfo **out) {
-    sn_value_info info;
-    ORT_TRY(port_info(s, which, index, &info));
-    return ort_type_of_info(&info, out);
-}
-
-OrtStatusPtr ort_SessionGetInputTypeInfo(const OrtSession *session, size_t index,
-                                         OrtTypeInfo **type_info) {
-    NEED(session);
-    NEED(type_info);
-    return port_type(session, INPUT, index, type_info);
-}
-
-OrtStatusPtr ort_SessionGetOutputTypeInfo(const OrtSession *session, size_t index,
-                                          OrtTypeInfo **type_info) {
-    NEED(session);
-    NEED(type_info);
-    return port_type(session, OUTPUT, index, type_info);
-}
-
-OrtStatusPtr ort_SessionGetOverridableInitializerTypeInfo(const OrtSession *session, size_t index,
-                                                          OrtTypeInfo **type_info) {
-    NEED(session);
-    NEED(type_info);
-    return port_type(session, INITIALIZER, index, type_info);
-}
-
-/* The name of a port, in memory of the caller's allocator. */
-static OrtStatus *port_name(const OrtSession *s, port which, size_t index, OrtAllocator *allocator,
-                            char **out) {
-    sn_value_info info;
-    ORT_TRY(port_info(s, which, index, &info));
-    return ort_copy_text(allocator, info.name, out);
-}
-
-OrtStatusPtr ort_SessionGetInputName(const OrtSession *session, size_t index,
-                                     OrtAllocator *allocator, char **value) {
-    NEED(session);
-    NEED(allocator);
-    NEED(value);
-    return port_name(session, INPUT, index, allocator, value);
-}
-
-OrtStatusPtr ort_SessionGetOutputName(const OrtSession *session, size_t index,
-                                      OrtAllocator *allocator, char **value) {
-    NEED(session);
-    NEED(allocator);
-    NEED(value);
-    return port_name(session, OUTPUT, index, allocator, value);
-}
-
-OrtStatusPtr ort_SessionGetOverridableInitializerName(const OrtSession *session, size_t index,
-                                                      OrtAllocator *allocator, char **value) {
-    NEED(session);
-    NEED(allocator);
-    NEED(value);
-    return port_name(session, INITIALIZER, index, allocator, value);
-}
-
-OrtStatus *ort_fill_all(size_t count, const void *entry, void *out, size_t room) {
-    if (room != count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "room for %zu entries, but there are %zu", room,
-                        count);
-    for (size_t i = 0; i < count; i++) memcpy((char *)out + i * sizeof entry, &entry, sizeof entry);
-    return NULL;
-}
-
-OrtStatusPtr ort_SessionGetMemoryInfoForInputs(const OrtSession *session,
-                                               const OrtMemoryInfo **inputs_memory_info,
-                                               size_t num_inputs) {
-    NEED(session);
-    NEED(inputs_memory_info);
-    return ort_fill_all(session->input_count, &ort_cpu_memory, inputs_memory_info, num_inputs);
-}
-
-OrtStatusPtr ort_SessionGetMemoryInfoForOutputs(const OrtSession *session,
-                                                const OrtMemoryInfo **outputs_memory_info,
-                                                size_t num_outputs) {
-    NEED(session);
-    NEED(outputs_memory_info);
-    return ort_fill_all(session->output_count, &ort_cpu_memory, outputs_memory_info, num_outputs);
-}
-
-OrtStatusPtr ort_SetEpDynamicOptions(OrtSession *sess, const char *const *keys,
-                                     const char *const *values, size_t kv_len) {
-    NEED(sess);
-    if (kv_len) NEED(keys);
-    if (kv_len) NEED(values);
-    return NULL;
-}
-
 /* ---- Profiling ---- */
 
 OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocator, char **out) {
@@ -399,6 +381,6 @@ OrtStatusPtr ort_SessionEndProfiling(OrtSession *session, OrtAllocator *allocato
 OrtStatusPtr ort_SessionGetProfilingStartTimeNs(const OrtSession *session, uint64_t *out) {
     NEED(session);
     NEED(out);
-    *out = session->profile_start;
+    *out = ort_wall_clock(session->profile_start);
     return NULL;
 }

@@ -34,6 +34,7 @@ void ort_ReleaseSessionOptions(OrtSessionOptions *input) {
     free(input->files);
     for (size_t i = 0; i < input->domain_count; i++) ort_ReleaseCustomOpDomain(input->domains[i]);
     free(input->domains);
+    free(input->ep_devices);
     free(input);
 }
 
@@ -89,6 +90,8 @@ static bool copy_lists(OrtSessionOptions *to, const OrtSessionOptions *from) {
         good = add_file(to, from->files[i].name, from->files[i].bytes, from->files[i].size);
     for (size_t i = 0; good && i < from->domain_count; i++)
         good = ort_add_domain(to, from->domains[i]);
+    for (size_t i = 0; good && i < from->ep_device_count; i++)
+        good = ort_add_device(to, from->ep_devices[i]);
     return good;
 }
 
@@ -105,6 +108,8 @@ OrtStatusPtr ort_CloneSessionOptions(const OrtSessionOptions *in_options,
     o->weights = NULL;
     o->files = NULL;
     o->domains = NULL;
+    o->ep_devices = NULL;
+    o->ep_device_count = 0;
     o->dimension_count = o->weight_count = o->file_count = o->domain_count = 0;
     bool good = ort_replace_text(&o->optimized_path, in_options->optimized_path) &&
                 ort_replace_text(&o->profile_prefix, in_options->profile_prefix) &&
@@ -271,13 +276,24 @@ OrtStatusPtr ort_SessionOptionsSetLoadCancellationFlag(OrtSessionOptions *option
 
 /* ---- Settings by name: unknown ones are accepted ---- */
 
+OrtStatus *ort_check_entry(const char *key, const char *value) {
+    enum { MAX_KEY = 1024, MAX_VALUE = 8192 };
+    size_t n = strlen(key);
+    if (n == 0 || n > MAX_KEY)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Config key is empty or longer than maximum length %d", MAX_KEY);
+    if (strlen(value) > MAX_VALUE)
+        return ort_fail(ORT_INVALID_ARGUMENT, "Config value is longer than maximum length: %d",
+                        MAX_VALUE);
+    return NULL;
+}
+
 OrtStatusPtr ort_AddSessionConfigEntry(OrtSessionOptions *options, const char *config_key,
                                        const char *config_value) {
     NEED(options);
     NEED(config_key);
     NEED(config_value);
-    if (!*config_key)
-        return ort_fail(ORT_INVALID_ARGUMENT, "AddSessionConfigEntry: the key is empty");
+    ORT_TRY(ort_check_entry(config_key, config_value));
     return ort_pairs_set(&options->config, config_key, config_value) ? NULL : ort_fail_memory();
 }
 
@@ -406,13 +422,6 @@ OrtStatusPtr ort_SessionOptionsAppendExecutionProvider(OrtSessionOptions *option
     return ort_fail(ORT_INVALID_ARGUMENT,
                     "the execution provider '%s' is not in this library, which has '%s'",
                     provider_name, cpu_provider);
-}
-
-OrtStatusPtr ort_SessionOptionsSetEpSelectionPolicy(OrtSessionOptions *session_options,
-                                                    OrtExecutionProviderDevicePolicy policy) {
-    (void)policy;
-    NEED(session_options);
-    return NULL;
 }
 
 OrtStatusPtr ort_GetAvailableProviders(char ***out_ptr, int *provider_length) {

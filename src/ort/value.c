@@ -1,5 +1,5 @@
 /* value.c - tensors, sequences and maps: an OrtValue is an sn_value. */
-#include "ort/ort.h"
+#include "ort/ep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,6 +90,8 @@ OrtStatusPtr ort_CreateTensorAsOrtValue(OrtAllocator *allocator, const int64_t *
         *out = ort_of_sn(v);
         return NULL;
     }
+    const OrtMemoryInfo *info = allocator->Info ? allocator->Info(allocator) : &ort_cpu_memory;
+    if (!ort_on_host(info)) return ort_tensor_on(allocator, dtype, (int)shape_len, shape, out);
     size_t count = 1;
     for (size_t i = 0; i < shape_len; i++)
         if (__builtin_mul_overflow(count, (size_t)shape[i], &count))
@@ -109,7 +111,11 @@ OrtStatusPtr ort_CreateTensorWithDataAsOrtValue(const OrtMemoryInfo *info, void 
     NEED(info);
     NEED(out);
     ORT_TRY(check_shape(shape, shape_len, type));
-    if (info->device != OrtMemoryInfoDeviceType_CPU) return refuse_memory(info);
+    if (!ort_on_host(info)) {
+        if (ort_dtype_in(type) == SN_STRING) return refuse_memory(info);
+        return ort_tensor_over(NULL, info, p_data, p_data_len,
+                               &(ort_tensor_shape){ort_dtype_in(type), (int)shape_len, shape}, out);
+    }
     return adopt(NULL, p_data, p_data_len, shape, shape_len, ort_dtype_in(type), out);
 }
 
@@ -238,7 +244,7 @@ OrtStatusPtr ort_TensorAt(OrtValue *value, const int64_t *location_values,
 OrtStatusPtr ort_GetTensorMemoryInfo(const OrtValue *value, const OrtMemoryInfo **mem_info) {
     NEED_TENSOR(value);
     NEED(mem_info);
-    *mem_info = &ort_cpu_memory;
+    *mem_info = ort_value_memory(value);
     return NULL;
 }
 
@@ -394,21 +400,29 @@ OrtStatusPtr ort_GetValueCount(const OrtValue *value, size_t *out) {
     return NULL;
 }
 
-/* An element of a sequence, or a map's keys (0) or values (1): one more holder of it. */
+static bool holds_maps(const sn_value *v) {
+    const sn_value *first = sn_value_kind(v) == SN_KIND_SEQUENCE ? sn_sequence_at(v, 0) : NULL;
+    return first && sn_value_kind(first) == SN_KIND_MAP;
+}
+
+/* An element of a sequence, or a map's keys (0) or values (1). Tensors are copied: a sequence may
+ * hold memory of the caller's, which is free to change. */
 OrtStatusPtr ort_GetValue(const OrtValue *value, int index, OrtAllocator *allocator,
                           OrtValue **out) {
-    (void)allocator;
     NEED(value);
     NEED(out);
     size_t count = 0;
     ORT_TRY(ort_GetValueCount(value, &count));
     if (index < 0 || (size_t)index >= count)
-        return ort_fail(ORT_INVALID_ARGUMENT, "GetValue: element %d of %zu", index, count);
+        return ort_fail(holds_maps(ort_sn(value)) ? ORT_RUNTIME_EXCEPTION : ORT_FAIL,
+                        "GetValue: element %d of %zu", index, count);
     const sn_value *v = ort_sn(value);
     const sn_value *element = sn_value_kind(v) == SN_KIND_SEQUENCE
                                   ? sn_sequence_at(v, (size_t)index)
                               : index == 0 ? sn_map_keys(v)
                                            : sn_map_values(v);
+    if (allocator && sn_value_kind(element) == SN_KIND_TENSOR)
+        return ort_copy_tensor(element, allocator, out);
     *out = ort_of_sn(sn_value_retain((sn_value *)element));
     return NULL;
 }
@@ -430,6 +444,9 @@ static OrtStatus *make_map(const OrtValue *const *in, size_t count, OrtValue **o
 }
 
 static OrtStatus *make_sequence(const OrtValue *const *in, size_t count, OrtValue **out) {
+    sn_kind kind = sn_value_kind(ort_sn(in[0]));
+    if (kind != SN_KIND_TENSOR && kind != SN_KIND_MAP)
+        return ort_fail(ORT_FAIL, "CreateValue: a sequence is of tensors or of maps");
     for (size_t i = 1; i < count; i++)
         if (sn_value_kind(ort_sn(in[i])) != sn_value_kind(ort_sn(in[0])) ||
             sn_tensor_dtype(ort_sn(in[i])) != sn_tensor_dtype(ort_sn(in[0])))

@@ -141,7 +141,7 @@ static bool is_constant_or_none(const sni_graph *g, const sni_node *n, int slot,
     return !v || (v->constant && !v->is_input && v->constant->tensor.dtype == SN_FLOAT32);
 }
 
-#define CAN(p) (1u << SN_PRECISION_##p)
+#define CAN(p) (1u << SN_QUANTIZE_TO_##p)
 
 static bool read_conv(const sni_graph *g, const sni_node *n, sni_qlayer *l) {
     l->w = weights_of(g, n, 1, NULL);

@@ -32,7 +32,7 @@ static sn_status quantize_input(sni_graph *g, int32_t x, int32_t before, held *o
 
 /* The weights as MatMulInteger has them, (k,n): a Gemm may read (n,k). */
 static sn_status add_weights(sni_graph *g, const sni_qlayer *l, int32_t *out, sn_error *err) {
-    sni_const *from = l->made[SN_PRECISION_INT8].data, *turned;
+    sni_const *from = l->made[SN_QUANTIZE_TO_INT8].data, *turned;
     if (l->reads_rows) return sni_q_add_const(g, from, out, err);
     const int64_t dims[] = {l->k, l->n};
     SN_TRY(sni_const_new(g->store, SN_INT8, 2, dims, &turned, err));
@@ -44,7 +44,7 @@ static sn_status add_weights(sni_graph *g, const sni_qlayer *l, int32_t *out, sn
 }
 
 static sn_status replace(sni_graph *g, const sni_qlayer *l, const held *x, sn_error *err) {
-    const sni_qweights *w = &l->made[SN_PRECISION_INT8];
+    const sni_qweights *w = &l->made[SN_QUANTIZE_TO_INT8];
     int32_t data, scales, sums, floats, scale, y;
     sni_node *n = g->nodes[l->node];
     int32_t bias = l->bias;
@@ -70,8 +70,8 @@ sn_status sni_q_dynamic(sni_quantizer *q, sni_graph *g, sn_error *err) {
     for (int32_t i = 0; inputs && i < q->base->value_count; i++) inputs[i].ids[0] = -1;
     for (size_t i = 0; status == SN_OK && i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        if (l->precision != SN_PRECISION_INT8_DYNAMIC || l->kind == SNI_Q_GATHER) continue;
-        status = sni_q_fit(q, l, SN_PRECISION_INT8, err);
+        if (l->precision != SN_QUANTIZE_TO_INT8_DYNAMIC || l->kind == SNI_Q_GATHER) continue;
+        status = sni_q_fit(q, l, SN_QUANTIZE_TO_INT8, err);
         if (status == SN_OK) status = quantize_input(g, l->x, l->node, &inputs[l->x], err);
         if (status == SN_OK) status = replace(g, l, &inputs[l->x], err);
     }

@@ -180,12 +180,12 @@ float sni_q_blocks_put(const sni_qblocks *b, int64_t row, int64_t i, float v) {
     return v;
 }
 
-int sni_q_bits(const sni_qlayer *l, sn_precision precision) {
-    if (precision == SN_PRECISION_INT8 || precision == SN_PRECISION_INT8_DYNAMIC) return 8;
-    return precision == SN_PRECISION_INT2 && l->kind != SNI_Q_GATHER ? 2 : 4;
+int sni_q_bits(const sni_qlayer *l, sn_quantize_to precision) {
+    if (precision == SN_QUANTIZE_TO_INT8 || precision == SN_QUANTIZE_TO_INT8_DYNAMIC) return 8;
+    return precision == SN_QUANTIZE_TO_INT2 && l->kind != SNI_Q_GATHER ? 2 : 4;
 }
 
-sn_status sni_q_blocks_new(sni_quantizer *q, const sni_qlayer *l, sn_precision precision,
+sn_status sni_q_blocks_new(sni_quantizer *q, const sni_qlayer *l, sn_quantize_to precision,
                            sni_qblocks *b, sni_qweights *out, sn_error *err) {
     bool table = l->kind == SNI_Q_GATHER;
     *b = (sni_qblocks){.bits = sni_q_bits(l, precision)};
@@ -227,7 +227,7 @@ double sni_q_blocks_error(const sni_qblocks *b, const sni_qlayer *l, const float
 }
 
 static sn_status make_blocks(sni_quantizer *q, sni_qlayer *l, const float *rows,
-                             sn_precision precision, sni_qweights *out, sn_error *err) {
+                             sn_quantize_to precision, sni_qweights *out, sn_error *err) {
     sni_qblocks b;
     sni_qweights w;
     SN_TRY(sni_q_blocks_new(q, l, precision, &b, &w, err));
@@ -238,14 +238,14 @@ static sn_status make_blocks(sni_quantizer *q, sni_qlayer *l, const float *rows,
     return SN_OK;
 }
 
-sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_precision precision, sn_error *err) {
-    if (precision == SN_PRECISION_INT8_DYNAMIC) precision = SN_PRECISION_INT8;
+sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_quantize_to precision, sn_error *err) {
+    if (precision == SN_QUANTIZE_TO_INT8_DYNAMIC) precision = SN_QUANTIZE_TO_INT8;
     sni_qweights *w = &l->made[precision];
     float *rows = NULL;
     if (w->data) return SN_OK;
     SN_TRY(sni_q_rows(q, l, &rows, err));
     sn_status status = check_finite(l, rows, err);
-    if (status == SN_OK && precision == SN_PRECISION_INT8 && l->kind != SNI_Q_GATHER)
+    if (status == SN_OK && precision == SN_QUANTIZE_TO_INT8 && l->kind != SNI_Q_GATHER)
         status = make_bytes(q, l, rows, w, err);
     else if (status == SN_OK)
         status = make_blocks(q, l, rows, precision, w, err);

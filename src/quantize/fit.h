@@ -16,7 +16,7 @@ typedef struct sni_qblocks {
 
 /* Constants for the weights of a layer, not filled yet. Tables that are gathered from have 4 bits.
  */
-sn_status sni_q_blocks_new(sni_quantizer *q, const sni_qlayer *l, sn_precision precision,
+sn_status sni_q_blocks_new(sni_quantizer *q, const sni_qlayer *l, sn_quantize_to precision,
                            sni_qblocks *b, sni_qweights *out, sn_error *err);
 /* Each group and each number is set once. put() rounds, saturates and returns the number. Threads
  * may set different rows at once. */

@@ -3,8 +3,8 @@
 
 static sn_status change(sni_quantizer *q, sni_graph *g, sn_error *err) {
     if (q->pruning) return sni_q_pruned(q, g, err);
-    if (q->o.to == SN_PRECISION_FP16) return sni_q_half(q, SN_FLOAT16, g, err);
-    if (q->o.to == SN_PRECISION_BF16) return sni_q_half(q, SN_BFLOAT16, g, err);
+    if (q->o.to == SN_QUANTIZE_TO_FP16) return sni_q_half(q, SN_FLOAT16, g, err);
+    if (q->o.to == SN_QUANTIZE_TO_BF16) return sni_q_half(q, SN_BFLOAT16, g, err);
     SN_TRY(sni_q_static(q, g, err));
     SN_TRY(sni_q_dynamic(q, g, err));
     return sni_q_low_bits(q, g, err);

@@ -170,7 +170,7 @@ static void note_layers(sni_quantizer *q, const narrowing *c) {
     for (size_t i = 0; i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
         bool stays = c->stays[l->node];
-        l->precision = stays ? SN_PRECISION_FLOAT : q->o.to;
+        l->precision = stays ? SN_QUANTIZE_TO_FLOAT : q->o.to;
         l->note = stays ? "its numbers leave the range of the type" : "";
         l->made[q->o.to].bytes = l->bytes / 2;
     }

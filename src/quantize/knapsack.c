@@ -10,15 +10,15 @@
 enum { STEPS = 512, ROUNDS = 9 };
 
 /* What a layer gains by: nanoseconds or bytes. */
-static double price(const sni_qlayer *l, sn_precision p, bool by_time) {
+static double price(const sni_qlayer *l, sn_quantize_to p, bool by_time) {
     if (by_time) return (double)l->ns[p];
-    if (p == SN_PRECISION_FLOAT) return (double)l->bytes;
-    if (p == SN_PRECISION_INT8_DYNAMIC) p = SN_PRECISION_INT8;
+    if (p == SN_QUANTIZE_TO_FLOAT) return (double)l->bytes;
+    if (p == SN_QUANTIZE_TO_INT8_DYNAMIC) p = SN_QUANTIZE_TO_INT8;
     return l->made[p].bytes ? (double)l->made[p].bytes : (double)l->bytes;
 }
 
 static double loss_of(const sni_qlayer *l, int p) {
-    return p == SN_PRECISION_FLOAT || l->losses[p] < 0 ? 0 : l->losses[p];
+    return p == SN_QUANTIZE_TO_FLOAT || l->losses[p] < 0 ? 0 : l->losses[p];
 }
 
 typedef struct choosing {
@@ -27,8 +27,8 @@ typedef struct choosing {
     bool by_time;
     double *least; /* by budget used: the least price of the layers so far */
     double *next;
-    uint8_t *taken;      /* by layer and budget: the precision */
-    sn_precision *tried; /* by layer: what was built last, if any_tried */
+    uint8_t *taken;        /* by layer and budget: the precision */
+    sn_quantize_to *tried; /* by layer: what was built last, if any_tried */
     bool any_tried;
 } choosing;
 
@@ -44,7 +44,7 @@ static void add_layer(choosing *c, size_t i, double budget) {
     for (int p = 0; p < SNI_PRECISIONS; p++) {
         if (!((l->can & (c->bits | 1)) >> p & 1)) continue;
         int steps = steps_of(loss_of(l, p), budget);
-        double cost = price(l, (sn_precision)p, c->by_time);
+        double cost = price(l, (sn_quantize_to)p, c->by_time);
         for (int at = steps; at <= STEPS; at++) {
             if (!(c->least[at - steps] + cost < c->next[at])) continue;
             c->next[at] = c->least[at - steps] + cost;
@@ -64,14 +64,15 @@ static void choose(choosing *c, double budget) {
     int at = STEPS;
     for (size_t i = q->n_layers; i-- > 0;) {
         sni_qlayer *l = &q->layers[i];
-        l->precision = (sn_precision)c->taken[i * (STEPS + 1) + (size_t)at];
+        l->precision = (sn_quantize_to)c->taken[i * (STEPS + 1) + (size_t)at];
         at -= steps_of(loss_of(l, (int)l->precision), budget);
     }
 }
 
 static size_t count_changed(const sni_quantizer *q) {
     size_t count = 0;
-    for (size_t i = 0; i < q->n_layers; i++) count += q->layers[i].precision != SN_PRECISION_FLOAT;
+    for (size_t i = 0; i < q->n_layers; i++)
+        count += q->layers[i].precision != SN_QUANTIZE_TO_FLOAT;
     return count;
 }
 
@@ -84,7 +85,7 @@ static sn_status measure_losses(sni_quantizer *q, uint32_t bits, double *most) {
         SN_TRY(sni_q_progress(q, "measuring layers", i, q->n_layers));
         for (int p = 1; p < SNI_PRECISIONS; p++) {
             if (!((l->can & bits) >> p & 1)) continue;
-            SN_TRY(sni_q_layer_loss(q, l, (sn_precision)p));
+            SN_TRY(sni_q_layer_loss(q, l, (sn_quantize_to)p));
             worst = fmax(worst, l->losses[p]);
         }
         *most += worst;
@@ -93,7 +94,7 @@ static sn_status measure_losses(sni_quantizer *q, uint32_t bits, double *most) {
 }
 
 /* Keeps the precisions of the best model so far. */
-static void keep(const sni_quantizer *q, sn_precision *to) {
+static void keep(const sni_quantizer *q, sn_quantize_to *to) {
     for (size_t i = 0; i < q->n_layers; i++) to[i] = q->layers[i].precision;
 }
 
@@ -109,7 +110,7 @@ static bool is_again(choosing *c) {
 
 /* Builds and measures what is chosen now; *good: it is within the loss, and *out and `best` are
  * it. */
-static sn_status try_choice(choosing *c, size_t changed, bool *good, sn_precision *best,
+static sn_status try_choice(choosing *c, size_t changed, bool *good, sn_quantize_to *best,
                             sn_model **out) {
     sni_quantizer *q = c->q;
     char what[64];
@@ -128,7 +129,7 @@ static sn_status try_choice(choosing *c, size_t changed, bool *good, sn_precisio
     return SN_OK;
 }
 
-static sn_status search(choosing *c, double most, sn_precision *best, sn_model **out) {
+static sn_status search(choosing *c, double most, sn_quantize_to *best, sn_model **out) {
     double low = most * 1e-5, high = most * 1.001 + 1e-300, budget = high;
     bool good = false;
     for (int round = 0; round < ROUNDS && high / low > 1.05; round++) {
@@ -150,7 +151,7 @@ static sn_status search(choosing *c, double most, sn_precision *best, sn_model *
 
 sn_status sni_q_knapsack(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **out) {
     choosing c = {.q = q, .bits = bits, .by_time = by_time};
-    sn_precision *best = calloc(q->n_layers + 1, sizeof *best);
+    sn_quantize_to *best = calloc(q->n_layers + 1, sizeof *best);
     double most;
     sn_model *found = NULL;
     c.least = calloc(STEPS + 1, sizeof *c.least);

@@ -11,14 +11,14 @@
 
 /* ---- Losses ---- */
 
-sn_status sni_q_layer_loss(sni_quantizer *q, sni_qlayer *l, sn_precision p) {
+sn_status sni_q_layer_loss(sni_quantizer *q, sni_qlayer *l, sn_quantize_to p) {
     sni_qloss loss;
     if (l->losses[p] >= 0) return SN_OK;
-    sn_precision *kept = malloc(q->n_layers * sizeof *kept);
+    sn_quantize_to *kept = malloc(q->n_layers * sizeof *kept);
     if (!kept) return sni_fail_memory(q->err);
     for (size_t i = 0; i < q->n_layers; i++) {
         kept[i] = q->layers[i].precision;
-        q->layers[i].precision = SN_PRECISION_FLOAT;
+        q->layers[i].precision = SN_QUANTIZE_TO_FLOAT;
     }
     l->precision = p;
     sn_status status = sni_q_try(q, NULL, &loss, NULL);
@@ -113,18 +113,18 @@ static sn_status time_part(const sni_quantizer *q, const sn_model *model, const 
 }
 
 /* Whether a layer's input is bytes while it is timed. */
-static bool takes_bytes(const sni_quantizer *q, const sni_qlayer *l, sn_precision p) {
-    return p == SN_PRECISION_INT8 && l->kind != SNI_Q_GATHER && !q->alone;
+static bool takes_bytes(const sni_quantizer *q, const sni_qlayer *l, sn_quantize_to p) {
+    return p == SN_QUANTIZE_TO_INT8 && l->kind != SNI_Q_GATHER && !q->alone;
 }
 
 /* The value in which a layer's result would end if it were int8: behind bounds that bytes imply. */
 static sn_status find_result(const sni_quantizer *q, sni_qlayer *l, int32_t *out) {
     const sni_graph *g = q->base;
-    sn_precision kept = l->precision;
+    sn_quantize_to kept = l->precision;
     sni_qregion r;
     *out = g->nodes[l->node]->out[0];
-    if (l->kind != SNI_Q_CONV || !(l->can & 1u << SN_PRECISION_INT8)) return SN_OK;
-    l->precision = SN_PRECISION_INT8;
+    if (l->kind != SNI_Q_CONV || !(l->can & 1u << SN_QUANTIZE_TO_INT8)) return SN_OK;
+    l->precision = SN_QUANTIZE_TO_INT8;
     sn_status status = sni_q_region(q, false, &r, q->err);
     l->precision = kept;
     if (status != SN_OK) return status;
@@ -147,7 +147,7 @@ static sn_status find_ends(const sni_quantizer *q, sni_qlayer *l, char *from, ch
     return SN_OK;
 }
 
-static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, const shapes *s) {
+static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_quantize_to p, const shapes *s) {
     enum { NAME = 1024 };
     char from[NAME], to[NAME];
     sn_model *model = NULL;
@@ -159,7 +159,7 @@ static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, con
     if (status == SN_OK) status = sni_q_build(q, &model, q->err);
     if (status == SN_OK) status = sn_tensor_create(dtype, s->rank[l->x], s->dims[l->x], &x, q->err);
     if (status == SN_OK) status = time_part(q, model, from, to, x, &l->ns[p]);
-    l->precision = SN_PRECISION_FLOAT;
+    l->precision = SN_QUANTIZE_TO_FLOAT;
     sn_value_destroy(x);
     sn_model_destroy(model);
     return status == SN_OK ? status
@@ -167,7 +167,7 @@ static sn_status time_layer(sni_quantizer *q, sni_qlayer *l, sn_precision p, con
 }
 
 /* The time of layer and precision, from the state file if it is there. */
-static sn_status know_time(sni_quantizer *q, sni_qlayer *l, sn_precision p, const shapes *s) {
+static sn_status know_time(sni_quantizer *q, sni_qlayer *l, sn_quantize_to p, const shapes *s) {
     char key[64];
     double v[SNI_STATE_NUMBERS] = {0};
     snprintf(key, sizeof key, "ns %d %d %d %d", (int)l->node, (int)p, q->smoothed != NULL,
@@ -188,7 +188,7 @@ static sn_status time_all(sni_quantizer *q, uint32_t bits, const shapes *s) {
         if (!(l->can & bits & ~1u) || l->x < 0) continue;
         for (int p = 0; p < SNI_PRECISIONS; p++)
             if (((bits & l->can) >> p & 1) && !l->ns[p])
-                SN_TRY(know_time(q, l, (sn_precision)p, s));
+                SN_TRY(know_time(q, l, (sn_quantize_to)p, s));
     }
     return SN_OK;
 }
@@ -196,13 +196,13 @@ static sn_status time_all(sni_quantizer *q, uint32_t bits, const shapes *s) {
 sn_status sni_q_layer_times(sni_quantizer *q, uint32_t bits) {
     shapes s = {.q = q};
     size_t count = (size_t)q->base->value_count + 1;
-    sn_precision *kept = malloc((q->n_layers + 1) * sizeof *kept);
+    sn_quantize_to *kept = malloc((q->n_layers + 1) * sizeof *kept);
     s.dims = calloc(count, sizeof *s.dims);
     s.rank = calloc(count, sizeof *s.rank);
     sn_status status = kept && s.dims && s.rank ? find_shapes(&s) : sni_fail_memory(q->err);
     for (size_t i = 0; status == SN_OK && i < q->n_layers; i++) {
         kept[i] = q->layers[i].precision;
-        q->layers[i].precision = SN_PRECISION_FLOAT;
+        q->layers[i].precision = SN_QUANTIZE_TO_FLOAT;
     }
     if (status == SN_OK) {
         status = time_all(q, bits, &s);

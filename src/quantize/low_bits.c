@@ -39,10 +39,10 @@ static sn_status replace_table(sni_graph *g, const sni_qlayer *l, const sni_qwei
 sn_status sni_q_low_bits(sni_quantizer *q, sni_graph *g, sn_error *err) {
     for (size_t i = 0; i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        bool few = l->precision == SN_PRECISION_INT4 || l->precision == SN_PRECISION_INT2;
-        if (!few && (l->kind != SNI_Q_GATHER || l->precision == SN_PRECISION_FLOAT)) continue;
+        bool few = l->precision == SN_QUANTIZE_TO_INT4 || l->precision == SN_QUANTIZE_TO_INT2;
+        if (!few && (l->kind != SNI_Q_GATHER || l->precision == SN_QUANTIZE_TO_FLOAT)) continue;
         SN_TRY(sni_q_fit(q, l, l->precision, err));
-        const sni_qweights *w = &l->made[few ? l->precision : SN_PRECISION_INT8];
+        const sni_qweights *w = &l->made[few ? l->precision : SN_QUANTIZE_TO_INT8];
         int32_t in[4] = {g->nodes[l->node]->in[l->kind == SNI_Q_GATHER ? 1 : 0]};
         SN_TRY(sni_q_add_const(g, w->data, &in[1], err));
         SN_TRY(sni_q_add_const(g, w->scales, &in[2], err));

@@ -158,7 +158,7 @@ static sn_status prune_all(pruning *p) {
         sni_qlayer *l = &q->layers[i];
         if (!(l->can & 1u << SNI_PRUNED)) continue;
         if (!l->made[SNI_PRUNED].data) SN_TRY(prune_layer(p, l, NULL, q->err));
-        l->precision = (sn_precision)SNI_PRUNED;
+        l->precision = (sn_quantize_to)SNI_PRUNED;
     }
     return SN_OK;
 }
@@ -182,7 +182,7 @@ sn_status sni_q_pruned(sni_quantizer *q, sni_graph *g, sn_error *err) {
     for (size_t i = 0; i < q->n_layers; i++) {
         const sni_qlayer *l = &q->layers[i];
         int32_t w;
-        if (l->precision != (sn_precision)SNI_PRUNED) continue;
+        if (l->precision != (sn_quantize_to)SNI_PRUNED) continue;
         SN_TRY(sni_q_add_const(g, l->made[SNI_PRUNED].data, &w, err));
         SN_TRY(sni_node_set_input(g, g->nodes[l->node], 1, w, err));
     }
@@ -197,7 +197,7 @@ static sn_status make(pruning *p, sn_model **out) {
     sn_status status = q->samples.count ? sni_q_judge(q, 1u << SNI_PRUNED, false, out)
                                         : sni_q_build(q, out, q->err);
     for (size_t i = 0; i < q->n_layers; i++)
-        if (q->layers[i].precision == SN_PRECISION_FLOAT) q->layers[i].sparsity = 0;
+        if (q->layers[i].precision == SN_QUANTIZE_TO_FLOAT) q->layers[i].sparsity = 0;
     return status;
 }
 

@@ -7,13 +7,13 @@
 
 void sn_quantize_options_init(sn_quantize_options *options, size_t size) {
     const sn_quantize_options defaults = {
-        .size = sizeof defaults, .to = SN_PRECISION_INT8, .max_loss = -1, .block_size = 32};
+        .size = sizeof defaults, .to = SN_QUANTIZE_TO_INT8, .max_loss = -1, .block_size = 32};
     sni_options_init(options, size, &defaults, sizeof defaults);
 }
 
 static sn_status check_options(const sn_quantize_options *o, sn_error *err) {
     int b = o->block_size;
-    if (o->to <= SN_PRECISION_FLOAT || o->to > SN_PRECISION_MIXED)
+    if (o->to <= SN_QUANTIZE_TO_FLOAT || o->to > SN_QUANTIZE_TO_MIXED)
         return sni_fail(err, SN_INVALID_ARGUMENT, "there is no precision %d to quantise to",
                         (int)o->to);
     if (b != 16 && b != 32 && b != 64 && b != 128 && b != 256)
@@ -27,7 +27,7 @@ static sn_status check_options(const sn_quantize_options *o, sn_error *err) {
         return sni_fail(err, SN_INVALID_ARGUMENT, "samples without a function that gets them");
     if (o->samples && !o->samples->count)
         return sni_fail(err, SN_INVALID_ARGUMENT, "there are no samples");
-    if (!o->samples && (o->max_loss >= 0 || o->to == SN_PRECISION_MIXED))
+    if (!o->samples && (o->max_loss >= 0 || o->to == SN_QUANTIZE_TO_MIXED))
         return sni_fail(err, SN_INVALID_ARGUMENT, "%s cannot be measured without samples",
                         o->max_loss >= 0 ? "a loss" : "mixed precision");
     if ((o->keep_count && !o->keep) || o->threads < 0)

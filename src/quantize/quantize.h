@@ -10,8 +10,8 @@
 #include "sinter_quantize.h"
 
 enum {
-    SNI_PRECISIONS = SN_PRECISION_MIXED,
-    SNI_PRUNED = SN_PRECISION_INT8 /* while pruning: what a layer has that is pruned */
+    SNI_PRECISIONS = SN_QUANTIZE_TO_MIXED,
+    SNI_PRUNED = SN_QUANTIZE_TO_INT8 /* while pruning: what a layer has that is pruned */
 };
 
 typedef enum sni_qkind { SNI_Q_CONV, SNI_Q_PRODUCT, SNI_Q_GATHER } sni_qkind;
@@ -36,9 +36,9 @@ typedef struct sni_qlayer {
     bool by_rows;     /* a product: the constant is (k, n), not (n, k) */
     bool reads_rows;  /* the same of what the node reads, behind a Transpose */
     int64_t n, k;     /* outputs, and weights of each; of a Gather rows and columns */
-    uint32_t can;     /* bits of sn_precision, FLOAT among them */
+    uint32_t can;     /* bits of sn_quantize_to, FLOAT among them */
     const char *note; /* why it stays as it is; "" */
-    sn_precision precision;
+    sn_quantize_to precision;
     sni_qweights made[SNI_PRECISIONS];
     double losses[SNI_PRECISIONS]; /* of the model with this layer alone; -1: not measured */
     uint64_t ns[SNI_PRECISIONS];   /* of the layer; 0: not measured */
@@ -203,9 +203,9 @@ sn_status sni_q_pruned(sni_quantizer *q, sni_graph *g, sn_error *err);
 /* ---- Weights ---- */
 
 /* fit.c: the weights of a layer in a precision, made once. */
-sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_precision precision, sn_error *err);
+sn_status sni_q_fit(sni_quantizer *q, sni_qlayer *l, sn_quantize_to precision, sn_error *err);
 /* Bits of a weight: tables that are gathered from have 4 where products have 2. */
-int sni_q_bits(const sni_qlayer *l, sn_precision precision);
+int sni_q_bits(const sni_qlayer *l, sn_quantize_to precision);
 /* The layer's weights as rows of k numbers; the caller frees. */
 sn_status sni_q_rows(const sni_quantizer *q, const sni_qlayer *l, float **rows, sn_error *err);
 /* Scale and zero point of `count` numbers in `levels` steps from 0, by least squares of errors
@@ -235,7 +235,7 @@ sn_status sni_q_try(sni_quantizer *q, const char *what, sni_qloss *loss, sn_mode
 sn_status sni_q_knapsack(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **out);
 
 /* ---- layer_cost.c: measures one layer alone: l->losses and l->ns ---- */
-sn_status sni_q_layer_loss(sni_quantizer *q, sni_qlayer *l, sn_precision p);
+sn_status sni_q_layer_loss(sni_quantizer *q, sni_qlayer *l, sn_quantize_to p);
 /* See q->alone. */
 sn_status sni_q_layer_times(sni_quantizer *q, uint32_t bits);
 

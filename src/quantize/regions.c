@@ -108,8 +108,8 @@ sn_status sni_q_region(const sni_quantizer *q, bool any, sni_qregion *out, sn_er
         bool layer = at < q->n_layers && q->layers[at].node == n->id;
         const sni_qlayer *l = &q->layers[at];
         at += layer;
-        bool could = layer && l->kind != SNI_Q_GATHER && (l->can & 1u << SN_PRECISION_INT8);
-        if (could && (any || l->precision == SN_PRECISION_INT8))
+        bool could = layer && l->kind != SNI_Q_GATHER && (l->can & 1u << SN_QUANTIZE_TO_INT8);
+        if (could && (any || l->precision == SN_QUANTIZE_TO_INT8))
             enter_layer(q, l, &r);
         else if (!layer)
             enter_between(g, n, &r);

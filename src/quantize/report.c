@@ -52,7 +52,7 @@ bool sn_quantize_report_trial(const sn_quantize_report *report, size_t index,
     return true;
 }
 
-const char *sn_precision_name(sn_precision precision) {
+const char *sn_quantize_to_name(sn_quantize_to precision) {
     static const char *const names[] = {"float32", "int8",    "int8 dynamic", "int4",
                                         "int2",    "float16", "bfloat16",     "mixed"};
     size_t i = (size_t)precision;
@@ -63,10 +63,10 @@ uint64_t sni_q_bytes(const sni_quantizer *q) {
     uint64_t sum = 0;
     for (size_t i = 0; i < q->n_layers; i++) {
         const sni_qlayer *l = &q->layers[i];
-        sn_precision p =
-            l->precision == SN_PRECISION_INT8_DYNAMIC ? SN_PRECISION_INT8 : l->precision;
+        sn_quantize_to p =
+            l->precision == SN_QUANTIZE_TO_INT8_DYNAMIC ? SN_QUANTIZE_TO_INT8 : l->precision;
         uint64_t made = l->made[p].bytes;
-        sum += p == SN_PRECISION_FLOAT || !made ? l->bytes : made;
+        sum += p == SN_QUANTIZE_TO_FLOAT || !made ? l->bytes : made;
     }
     return sum;
 }
@@ -105,9 +105,9 @@ static sn_status copy_observed(const sni_quantizer *q, const sni_qlayer *l, sn_q
 
 /* Why a layer stayed as it was, where that is known. */
 static const char *note_of(const sni_quantizer *q, const sni_qlayer *l) {
-    bool whole = q->o.to == SN_PRECISION_FP16 || q->o.to == SN_PRECISION_BF16;
-    if (l->note[0] || l->precision != SN_PRECISION_FLOAT || whole || q->pruning) return l->note;
-    if (q->o.to == SN_PRECISION_MIXED || l->can >> q->o.to & 1) return "";
+    bool whole = q->o.to == SN_QUANTIZE_TO_FP16 || q->o.to == SN_QUANTIZE_TO_BF16;
+    if (l->note[0] || l->precision != SN_QUANTIZE_TO_FLOAT || whole || q->pruning) return l->note;
+    if (q->o.to == SN_QUANTIZE_TO_MIXED || l->can >> q->o.to & 1) return "";
     return "it has no form of this precision";
 }
 
@@ -117,20 +117,21 @@ static sn_status copy_layer(const sni_quantizer *q, const sni_qlayer *l, sn_quan
     sni_str op = sni_arena_str(&r->arena, sni_str_of(l->op));
     sni_str note = sni_arena_str(&r->arena, sni_str_of(note_of(q, l)));
     if (!name.p || !op.p || !note.p) return sni_fail_memory(q->err);
-    sn_precision p = l->precision, made = p == SN_PRECISION_INT8_DYNAMIC ? SN_PRECISION_INT8 : p;
+    sn_quantize_to p = l->precision,
+                   made = p == SN_QUANTIZE_TO_INT8_DYNAMIC ? SN_QUANTIZE_TO_INT8 : p;
     *out = (sn_quantize_layer){.name = name.p,
                                .op = op.p,
                                .note = note.p,
-                               .precision = q->pruning ? SN_PRECISION_FLOAT : p,
+                               .precision = q->pruning ? SN_QUANTIZE_TO_FLOAT : p,
                                .loss = l->losses[p],
-                               .ns_before = l->ns[SN_PRECISION_FLOAT],
+                               .ns_before = l->ns[SN_QUANTIZE_TO_FLOAT],
                                .ns_after = l->ns[p],
                                .bytes_before = l->bytes,
                                .bytes_after = l->bytes,
                                .weight_error = -1,
                                .sparsity = l->sparsity};
-    if (p != SN_PRECISION_FLOAT && l->made[made].bytes) out->bytes_after = l->made[made].bytes;
-    if (p != SN_PRECISION_FLOAT && l->made[made].data) out->weight_error = l->made[made].error;
+    if (p != SN_QUANTIZE_TO_FLOAT && l->made[made].bytes) out->bytes_after = l->made[made].bytes;
+    if (p != SN_QUANTIZE_TO_FLOAT && l->made[made].data) out->weight_error = l->made[made].error;
     /* A layer that stayed shows what quantising it would have cost. */
     for (int i = 1; i < SNI_PRECISIONS && out->loss < 0; i++) out->loss = l->losses[i];
     return copy_observed(q, l, r, out);
@@ -146,7 +147,7 @@ sn_status sni_q_report_fill(sni_quantizer *q) {
     for (size_t i = 0; i < q->n_layers; i++) {
         const sni_qlayer *l = &q->layers[i];
         SN_TRY(copy_layer(q, l, r, &r->layers[i]));
-        s->quantized_count += q->pruning ? l->sparsity > 0 : l->precision != SN_PRECISION_FLOAT;
+        s->quantized_count += q->pruning ? l->sparsity > 0 : l->precision != SN_QUANTIZE_TO_FLOAT;
         s->bytes_before += l->bytes;
         zeros += l->sparsity * (double)(l->n * l->k);
         all += (double)(l->n * l->k);

@@ -46,14 +46,14 @@ sn_status sni_q_try(sni_quantizer *q, const char *what, sni_qloss *loss, sn_mode
     return status;
 }
 
-static void set_all(sni_quantizer *q, sn_precision p) {
+static void set_all(sni_quantizer *q, sn_quantize_to p) {
     for (size_t i = 0; i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        l->precision = l->can >> p & 1 ? p : SN_PRECISION_FLOAT;
+        l->precision = l->can >> p & 1 ? p : SN_QUANTIZE_TO_FLOAT;
     }
 }
 
-static size_t count_of(const sni_quantizer *q, sn_precision p) {
+static size_t count_of(const sni_quantizer *q, sn_quantize_to p) {
     size_t count = 0;
     for (size_t i = 0; i < q->n_layers; i++) count += q->layers[i].can >> p & 1;
     return count;
@@ -107,7 +107,7 @@ static sn_status try_smooth(sni_quantizer *q, double best) {
     sn_status status = sni_q_open(&other);
     if (status == SN_OK) status = sni_q_calibrate(&other);
     if (status == SN_OK) {
-        set_all(&other, SN_PRECISION_INT8);
+        set_all(&other, SN_QUANTIZE_TO_INT8);
         status = try_calibrations(&other, "smoothed, ", &loss);
     }
     q->reference = other.reference;
@@ -123,17 +123,17 @@ static sn_status try_smooth(sni_quantizer *q, double best) {
 static sn_status prepare_int8(sni_quantizer *q) {
     double best;
     SN_TRY(sni_q_calibrate(q));
-    set_all(q, SN_PRECISION_INT8);
+    set_all(q, SN_QUANTIZE_TO_INT8);
     SN_TRY(try_calibrations(q, "", &best));
     SN_TRY(try_smooth(q, best));
-    set_all(q, SN_PRECISION_INT8);
+    set_all(q, SN_QUANTIZE_TO_INT8);
     return SN_OK;
 }
 
 /* ---- Few bits ---- */
 
 /* Weights fitted by the inputs' second moments, unless that loses more than without. */
-static sn_status prepare_low_bits(sni_quantizer *q, sn_precision p, bool measure) {
+static sn_status prepare_low_bits(sni_quantizer *q, sn_quantize_to p, bool measure) {
     sni_qloss plain = {0}, fitted = {0};
     set_all(q, p);
     for (size_t i = 0; i < q->n_layers; i++)
@@ -256,7 +256,7 @@ static sn_status refuse_all(const sni_quantizer *q, bool by_time, double got) {
         q->err, SN_LIMIT,
         "no choice of layers within the loss is as fast as the model: '%s', which gains "
         "most, takes %.4f ms in %s and %.4f ms in float32",
-        l ? l->name : "", l ? (double)l->ns[at] * 1e-6 : 0, sn_precision_name((sn_precision)at),
+        l ? l->name : "", l ? (double)l->ns[at] * 1e-6 : 0, sn_quantize_to_name((sn_quantize_to)at),
         l ? (double)l->ns[0] * 1e-6 : 0);
 }
 
@@ -266,8 +266,8 @@ static sn_status refuse_time(const sni_quantizer *q, const uint64_t ns[2]) {
     double most = 0;
     for (size_t i = 0; i < q->n_layers; i++) {
         const sni_qlayer *l = &q->layers[i];
-        double more = (double)l->ns[l->precision] - (double)l->ns[SN_PRECISION_FLOAT];
-        if (l->precision == SN_PRECISION_FLOAT || (worst && more <= most)) continue;
+        double more = (double)l->ns[l->precision] - (double)l->ns[SN_QUANTIZE_TO_FLOAT];
+        if (l->precision == SN_QUANTIZE_TO_FLOAT || (worst && more <= most)) continue;
         worst = l;
         most = more;
     }
@@ -276,7 +276,7 @@ static sn_status refuse_time(const sni_quantizer *q, const uint64_t ns[2]) {
                     "ms instead of %.4f",
                     (double)ns[1] * 1e-6, (double)ns[0] * 1e-6, worst ? worst->name : "",
                     worst ? (double)worst->ns[worst->precision] * 1e-6 : 0,
-                    worst ? (double)worst->ns[SN_PRECISION_FLOAT] * 1e-6 : 0);
+                    worst ? (double)worst->ns[SN_QUANTIZE_TO_FLOAT] * 1e-6 : 0);
 }
 
 /* Times input and result side by side. */
@@ -309,9 +309,9 @@ static sn_status refine(sni_quantizer *q, uint32_t bits, bool by_time, double go
 
 /* The precisions that a layer may have in the end. */
 static uint32_t allowed(const sni_quantizer *q) {
-    uint32_t int8 = 1u << SN_PRECISION_INT8 | 1u << SN_PRECISION_INT8_DYNAMIC;
-    if (q->o.to == SN_PRECISION_MIXED) return int8 | 1u << SN_PRECISION_INT4;
-    return q->o.to == SN_PRECISION_INT8 ? int8 : 1u << q->o.to;
+    uint32_t int8 = 1u << SN_QUANTIZE_TO_INT8 | 1u << SN_QUANTIZE_TO_INT8_DYNAMIC;
+    if (q->o.to == SN_QUANTIZE_TO_MIXED) return int8 | 1u << SN_QUANTIZE_TO_INT4;
+    return q->o.to == SN_QUANTIZE_TO_INT8 ? int8 : 1u << q->o.to;
 }
 
 /* Makes a model that is not fast enough again: with the times of layers among others in bytes, and
@@ -335,43 +335,46 @@ sn_status sni_q_judge(sni_quantizer *q, uint32_t bits, bool by_time, sn_model **
     SN_TRY(note_loss(q, &loss));
     bool over = q->o.max_loss >= 0 && !(loss.asked <= q->o.max_loss);
     if (over && !bits) return refuse_loss(q, loss.asked);
-    if (over || q->o.to == SN_PRECISION_MIXED) SN_TRY(refine(q, bits, by_time, loss.asked, model));
+    if (over || q->o.to == SN_QUANTIZE_TO_MIXED)
+        SN_TRY(refine(q, bits, by_time, loss.asked, model));
     SN_TRY(note_times(q, *model, ns));
     if (!by_time || is_fast(ns)) return SN_OK;
     return make_faster(q, bits, loss.asked, model);
 }
 
 static sn_status prepare(sni_quantizer *q) {
-    sn_precision to = q->o.to;
+    sn_quantize_to to = q->o.to;
     bool data = q->samples.count > 0;
-    if (to == SN_PRECISION_FP16 || to == SN_PRECISION_BF16) return data ? prepare_half(q) : SN_OK;
-    if (to == SN_PRECISION_INT8 && data) return prepare_int8(q);
-    if (to == SN_PRECISION_MIXED) {
+    if (to == SN_QUANTIZE_TO_FP16 || to == SN_QUANTIZE_TO_BF16)
+        return data ? prepare_half(q) : SN_OK;
+    if (to == SN_QUANTIZE_TO_INT8 && data) return prepare_int8(q);
+    if (to == SN_QUANTIZE_TO_MIXED) {
         SN_TRY(prepare_int8(q));
-        SN_TRY(prepare_low_bits(q, SN_PRECISION_INT4, false));
-        set_all(q, SN_PRECISION_INT8);
+        SN_TRY(prepare_low_bits(q, SN_QUANTIZE_TO_INT4, false));
+        set_all(q, SN_QUANTIZE_TO_INT8);
         return SN_OK;
     }
-    if (to == SN_PRECISION_INT4 || to == SN_PRECISION_INT2) return prepare_low_bits(q, to, data);
+    if (to == SN_QUANTIZE_TO_INT4 || to == SN_QUANTIZE_TO_INT2)
+        return prepare_low_bits(q, to, data);
     set_all(q, to);
     return SN_OK;
 }
 
 sn_status sni_q_search(sni_quantizer *q, sn_model **out) {
     sn_model *model = NULL;
-    if (q->o.to == SN_PRECISION_INT8 && !q->samples.count) q->o.to = SN_PRECISION_INT8_DYNAMIC;
-    bool half = q->o.to == SN_PRECISION_FP16 || q->o.to == SN_PRECISION_BF16;
-    sn_precision first = q->o.to == SN_PRECISION_MIXED ? SN_PRECISION_INT8 : q->o.to;
+    if (q->o.to == SN_QUANTIZE_TO_INT8 && !q->samples.count) q->o.to = SN_QUANTIZE_TO_INT8_DYNAMIC;
+    bool half = q->o.to == SN_QUANTIZE_TO_FP16 || q->o.to == SN_QUANTIZE_TO_BF16;
+    sn_quantize_to first = q->o.to == SN_QUANTIZE_TO_MIXED ? SN_QUANTIZE_TO_INT8 : q->o.to;
     if (!half && !count_of(q, first))
         return sni_fail(q->err, SN_INVALID_MODEL, "no layer of the model can be %s: %s%s%s",
-                        sn_precision_name(first), q->n_layers ? "'" : "it has none with weights",
+                        sn_quantize_to_name(first), q->n_layers ? "'" : "it has none with weights",
                         q->n_layers ? q->layers[0].name : "",
                         !q->n_layers           ? ""
                         : q->layers[0].note[0] ? "' stays"
                                                : "' is no product");
     sn_status status = prepare(q);
     bool speed =
-        !q->o.may_be_slower && (q->o.to == SN_PRECISION_INT8 || q->o.to == SN_PRECISION_MIXED);
+        !q->o.may_be_slower && (q->o.to == SN_QUANTIZE_TO_INT8 || q->o.to == SN_QUANTIZE_TO_MIXED);
     if (status == SN_OK)
         status = q->samples.count ? sni_q_judge(q, half ? 0 : allowed(q), speed, &model)
                                   : sni_q_build(q, &model, q->err);

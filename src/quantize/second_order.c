@@ -242,7 +242,7 @@ void sni_q_compensate(const sni_qfactor *f, float *row, int64_t i, float v) {
 
 typedef struct gptq {
     sni_quantizer *q;
-    sn_precision precision;
+    sn_quantize_to precision;
     const sni_qfactor *f;
     const sni_qblocks *b;
     float *rows;
@@ -297,7 +297,7 @@ static bool wants(const void *ctx, const sni_qlayer *l) {
     return (l->can & 1u << t->precision) && !l->made[t->precision].data;
 }
 
-sn_status sni_q_second_order(sni_quantizer *q, sn_precision precision) {
+sn_status sni_q_second_order(sni_quantizer *q, sn_quantize_to precision) {
     gptq t = {.q = q, .precision = precision};
     return sni_q_moments(q, &(sni_qmoments){wants, fit_layer, &t});
 }

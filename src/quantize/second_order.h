@@ -26,7 +26,7 @@ typedef struct sni_qmoments {
 sn_status sni_q_moments(sni_quantizer *q, const sni_qmoments *m);
 
 /* The weights of all products of this precision, fitted so (GPTQ). */
-sn_status sni_q_second_order(sni_quantizer *q, sn_precision precision);
+sn_status sni_q_second_order(sni_quantizer *q, sn_quantize_to precision);
 
 /* For a row of weights: puts `v` in place of row[i] and lets the rest make up for it. */
 void sni_q_compensate(const sni_qfactor *f, float *row, int64_t i, float v);

@@ -17,7 +17,7 @@ typedef struct sharing {
 
 static bool shares(const sharing *s, const sni_qlayer *l) {
     return l->kind == SNI_Q_PRODUCT && l->x == s->x && l->k == s->k &&
-           (l->can & 1u << SN_PRECISION_INT8);
+           (l->can & 1u << SN_QUANTIZE_TO_INT8);
 }
 
 /* Whether channels differ enough to be worth an operator. */

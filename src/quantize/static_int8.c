@@ -44,7 +44,7 @@ static sn_status add_pair(editing *e, int32_t value, int32_t before, const sni_q
 
 static bool is_int8(const sni_quantizer *q, int32_t node) {
     for (size_t i = 0; i < q->n_layers; i++)
-        if (q->layers[i].node == node) return q->layers[i].precision == SN_PRECISION_INT8;
+        if (q->layers[i].node == node) return q->layers[i].precision == SN_QUANTIZE_TO_INT8;
     return false;
 }
 
@@ -80,7 +80,7 @@ static sn_status hold(editing *e, int32_t value) {
 /* ---- Weights ---- */
 
 static sn_status set_weights(editing *e, const sni_qlayer *l) {
-    const sni_qweights *w = &l->made[SN_PRECISION_INT8];
+    const sni_qweights *w = &l->made[SN_QUANTIZE_TO_INT8];
     sni_attr axis = sni_attr_of_int("axis", l->reads_rows ? 1 : 0);
     int32_t in[3], dq;
     SN_TRY(sni_q_add_const(e->g, w->data, &in[0], e->err));
@@ -95,8 +95,8 @@ static sn_status set_weights(editing *e, const sni_qlayer *l) {
 static double mean_error(const sni_quantizer *q, const sni_qlayer *l, const float *rows,
                          int64_t row) {
     const sni_observer *o = q->seen[l->x];
-    const int8_t *bytes = l->made[SN_PRECISION_INT8].data->tensor.data;
-    const float *scales = l->made[SN_PRECISION_INT8].scales->tensor.data;
+    const int8_t *bytes = l->made[SN_QUANTIZE_TO_INT8].data->tensor.data;
+    const float *scales = l->made[SN_QUANTIZE_TO_INT8].scales->tensor.data;
     const sni_tensor *shape = &q->base->values[l->w]->constant->tensor;
     if (!o || !o->channels || !o->per_channel) return 0;
     int64_t taps = l->kind == SNI_Q_CONV ? l->k / shape->dims[1] : 1;
@@ -138,7 +138,7 @@ static sn_status bias_of(editing *e, const sni_qlayer *l, double **out, bool *an
 /* The bias in units of the sums, as 32-bit integers: what runtimes expect beside int8. */
 static sn_status set_bias(editing *e, const sni_qlayer *l) {
     sni_qparams p = sni_q_params(e->q, e->region.same_as[l->x]);
-    const float *scales = l->made[SN_PRECISION_INT8].scales->tensor.data;
+    const float *scales = l->made[SN_QUANTIZE_TO_INT8].scales->tensor.data;
     sni_const *ints, *units, *zeros;
     double *bias;
     bool any;
@@ -200,8 +200,8 @@ sn_status sni_q_static(sni_quantizer *q, sni_graph *g, sn_error *err) {
     sn_status status = SN_OK;
     for (size_t i = 0; status == SN_OK && i < q->n_layers; i++) {
         sni_qlayer *l = &q->layers[i];
-        if (l->precision != SN_PRECISION_INT8 || l->kind == SNI_Q_GATHER) continue;
-        status = sni_q_fit(q, l, SN_PRECISION_INT8, err);
+        if (l->precision != SN_QUANTIZE_TO_INT8 || l->kind == SNI_Q_GATHER) continue;
+        status = sni_q_fit(q, l, SN_QUANTIZE_TO_INT8, err);
         if (status == SN_OK && !sni_q_params(q, e.region.same_as[l->x]).known)
             status = sni_fail(err, SN_BAD_DATA, "layer '%s' saw no input in any sample", l->name);
         if (status == SN_OK) status = set_weights(&e, l);

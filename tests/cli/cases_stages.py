@@ -190,6 +190,41 @@ def diff_compares_values(folder):
 
 
 @test
+def diff_compares_precisions(folder):
+    """Rounded weights show as a difference of their size, in products of one level."""
+    path = network(folder, width=160)
+    check_code(sinter("diff", path, "--precision", "exact", "--dim", "N=3"), 0, "levels 0 and 3")
+    for name, tolerance in (("tf32-like", "1e-3"), ("fp16", "1e-3"), ("bf16", "2e-2")):
+        wrong = sinter("diff", path, "--precision", name, "--rtol", "1e-6", "--dim", "N=3")
+        check_code(wrong, 1, "level 3, exact and in another precision", "first to differ: ")
+        check_code(sinter("diff", path, "--precision", name, "--rtol", tolerance, "--dim", "N=3"), 0, " 0 differ")
+    check_error(sinter("diff", path, "--precision", "fp8"), 2, "exact, tf32-like, bf16 or fp16")
+    check_error(sinter("diff", path, "--precision", "bf16", "--level", "1", "--level", "2"), 2, "one --level")
+    check_error(sinter("diff", path, "--precision", "bf16", "--against", "x"), 2, "no other library")
+
+
+@test
+def narrow_weights_stay_narrow(folder):
+    """Both levels agree on 16-bit models, and a compiled one has the results of its model."""
+    rng = np.random.default_rng(3)
+    arrays = {"W1": rng.standard_normal((48, 64, 3, 3)) / 24, "W2": rng.standard_normal((16, 48, 1, 1)) / 8,
+              "W3": rng.standard_normal((16 * 81, 200)) / 40}
+    weights = [numpy_helper.from_array(a.astype(np.float16), name) for name, a in arrays.items()]
+    nodes = [helper.make_node("Conv", ["x", "W1"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "W2"], ["c"]), helper.make_node("Flatten", ["c"], ["d"]),
+             helper.make_node("MatMul", ["d", "W3"], ["y"])]
+    path = model(os.path.join(folder, "h.onnx"), nodes, [("x", TensorProto.FLOAT16, [2, 64, 9, 9])],
+                 [("y", TensorProto.FLOAT16, [2, 200])], weights)
+    check_code(sinter("diff", path, "--rtol", "5e-3"), 0, " 0 differ")
+    compiled, results = os.path.join(folder, "h.sinter"), []
+    check_code(sinter("compile", path, "-o", compiled), 0, "h.sinter")
+    for which, out in ((path, "plain"), (compiled, "packed")):
+        check_code(sinter("run", which, "--random", "-o", os.path.join(folder, out)), 0)
+        results.append(np.load(os.path.join(folder, out, "y.npy")))
+    check(np.array_equal(*results), "a compiled model has the same bits")
+
+
+@test
 def diff_compares_pictures_in_blocks(folder):
     """What convolutions make is compared by the model's names, whatever layout the optimiser gave it."""
     rng = np.random.default_rng(2)

@@ -12,6 +12,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import harness
+import cases_limits  # noqa: F401
 import cases_general  # noqa: F401
 import cases_inputs  # noqa: F401
 import cases_hostile  # noqa: F401

@@ -20,7 +20,8 @@ const OrtApi *api;
 
 struct Error : std::runtime_error {
     OrtErrorCode code;
-    Error(OrtErrorCode c, const char *text) : std::runtime_error(text), code(c) {}
+    Error(OrtErrorCode c, const char *text) : std::runtime_error(text), code(c) {
+    }
 };
 
 void check(OrtStatus *status) {
@@ -125,6 +126,95 @@ void test(const std::string &models) {
     });
 }
 
+// An operator whose functions throw.
+struct Thrower : OrtCustomOp {
+    bool create = false, compute = false, infer = false;
+
+    Thrower() : OrtCustomOp{} {
+        version = 18;
+        GetName = [](const OrtCustomOp *) { return "Thrower"; };
+        GetExecutionProviderType = [](const OrtCustomOp *) { return "CPUExecutionProvider"; };
+        GetInputType = [](const OrtCustomOp *, size_t) {
+            return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+        };
+        GetInputTypeCount = [](const OrtCustomOp *) { return size_t{1}; };
+        GetOutputType = GetInputType;
+        GetOutputTypeCount = GetInputTypeCount;
+        CreateKernelV2 = [](const OrtCustomOp *op, const OrtApi *, const OrtKernelInfo *,
+                            void **kernel) -> OrtStatusPtr {
+            auto self = static_cast<const Thrower *>(op);
+            if (self->create) throw std::runtime_error("create");
+            *kernel = const_cast<Thrower *>(self);
+            return nullptr;
+        };
+        KernelComputeV2 = [](void *kernel, OrtKernelContext *context) -> OrtStatusPtr {
+            std::string local(100, 'x'); // unwinding destroys it
+            if (static_cast<Thrower *>(kernel)->compute) throw local;
+            int64_t dims[] = {2};
+            OrtValue *out = nullptr;
+            void *data = nullptr;
+            check(api->KernelContext_GetOutput(context, 0, dims, 1, &out));
+            check(api->GetTensorMutableData(out, &data));
+            static_cast<float *>(data)[0] = static_cast<float *>(data)[1] = 3;
+            return nullptr;
+        };
+        KernelDestroy = [](void *) {};
+        InferOutputShapeFn = [](const OrtCustomOp *op, OrtShapeInferContext *) -> OrtStatusPtr {
+            if (static_cast<const Thrower *>(op)->infer) throw 7;
+            return nullptr;
+        };
+    }
+};
+
+// Makes a session of the model "thrower" and runs it.
+void run_thrower(const std::string &models, OrtEnv *env, const OrtMemoryInfo *memory, Thrower &op) {
+    auto options = own<OrtSessionOptions>(api->ReleaseSessionOptions, [&](OrtSessionOptions **out) {
+        return api->CreateSessionOptions(out);
+    });
+    auto domain = own<OrtCustomOpDomain>(api->ReleaseCustomOpDomain, [&](OrtCustomOpDomain **out) {
+        return api->CreateCustomOpDomain("test", out);
+    });
+    check(api->CustomOpDomain_Add(domain.get(), &op));
+    check(api->AddCustomOpDomain(options.get(), domain.get()));
+    auto session = own<OrtSession>(api->ReleaseSession, [&](OrtSession **out) {
+        return api->CreateSession(env, (models + "/thrower.onnx").c_str(), options.get(), out);
+    });
+    std::vector<float> x(2);
+    auto input = tensor(memory, x, {2});
+    const OrtValue *inputs[] = {input.get()};
+    const char *in_names[] = {"x"}, *out_names[] = {"y"};
+    auto output = own<OrtValue>(api->ReleaseValue, [&](OrtValue **out) {
+        return api->Run(session.get(), nullptr, in_names, inputs, 1, out_names, 1, out);
+    });
+    void *data = nullptr;
+    check(api->GetTensorMutableData(output.get(), &data));
+    require(static_cast<float *>(data)[1] == 3, "the operator was not run");
+}
+
+void test_exceptions(const std::string &models) {
+    auto env = own<OrtEnv>(api->ReleaseEnv, [](OrtEnv **out) {
+        return api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "throws", out);
+    });
+    auto memory = own<OrtMemoryInfo>(api->ReleaseMemoryInfo, [](OrtMemoryInfo **out) {
+        return api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, out);
+    });
+    for (int i = 0; i < 100; i++) {
+        Thrower none, create, compute, infer;
+        create.create = compute.compute = infer.infer = true;
+        run_thrower(models, env.get(), memory.get(), none);
+        for (Thrower *op : {&create, &compute, &infer}) {
+            bool thrown = false;
+            try {
+                run_thrower(models, env.get(), memory.get(), *op);
+            } catch (const Error &e) {
+                thrown = strstr(e.what(), "threw an exception") != nullptr;
+            }
+            require(thrown, "an exception was no status");
+            require(std::uncaught_exceptions() == 0, "an exception is still on its way");
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -138,6 +228,7 @@ int main(int argc, char **argv) {
     api = reinterpret_cast<const OrtApiBase *(*)()>(symbol)()->GetApi(ORT_API_VERSION);
     try {
         test(argv[2]);
+        test_exceptions(argv[2]);
     } catch (const std::exception &e) {
         std::cerr << e.what() << "\n";
         return 1;

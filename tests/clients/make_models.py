@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """make_models.py DIR - the small models that the client tests run."""
+import os
 import sys
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save
@@ -72,3 +73,68 @@ model("custom",
       extra=c)
 model("refuse", [helper.make_node("Refuse", ["x"], ["y"], domain="test.custom", name="no")],
       [info("x", F, [1])], [info("y", F, [1])], extra=c)
+
+# ---- What the specification forbids and ONNX Runtime accepts, and what it refuses, too ----
+
+
+def odd(name, nodes, weights=(), opsets=(("", 17),), unused=()):
+    graph = helper.make_graph(nodes, name, [info("x", F, [2, 3])] + list(unused),
+                              [info("y", F, None)], list(weights))
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in opsets])
+    m.ir_version = 8
+    with open(f"{folder}/{name}.onnx", "wb") as f:
+        f.write(m.SerializeToString())
+
+
+def scalar(name, value):
+    return numpy_helper.from_array(np.array([value], np.float32), name)
+
+
+def constant(value):
+    return helper.make_node("Constant", [], ["c"], value=scalar("", value))
+
+
+add, ones = helper.make_node("Add", ["x", "c"], ["y"]), numpy_helper.from_array(np.ones(3, np.float32), "s")
+relu = helper.make_node("Relu", ["x"], ["y"])
+odd("norm_typo", [helper.make_node("LayerNormalization", ["x", "s"], ["y"], epsion=0.5)], [ones])
+odd("simplified_typo", [helper.make_node("SimplifiedLayerNormalization", ["x", "s"], ["y"], epsion=0.5)], [ones])
+odd("tool_attribute", [helper.make_node("Relu", ["x"], ["y"], __scope="a")])
+odd("relu_typo", [helper.make_node("Relu", ["x"], ["y"], epsion=0.5)])
+odd("constant_twice", [constant(1), add, constant(2)])
+odd("weight_twice", [add], [scalar("c", 1), scalar("c", 2)])
+odd("relu_twice", [helper.make_node("Relu", ["x"], ["c"]), helper.make_node("Neg", ["x"], ["c"]), add])
+odd("opset_zero", [relu], opsets=(("", 0), ("", 7), ("ai.onnx.ml", 0)))
+odd("opset_zero_only", [relu], opsets=(("", 0),))
+odd("unused_input", [relu], unused=[info("u", F, [2])])
+body = helper.make_graph(
+    [helper.make_node("Identity", ["go"], ["go2"]), helper.make_node("Cast", ["i"], ["f"], to=F),
+     helper.make_node("Add", ["v", "f"], ["v2"])], "body",
+    [info("i", I, [1]), info("go", B, [1]), info("v", F, None)], [info("go2", B, [1]), info("v2", F, None)])
+odd("loop_list", [helper.make_node("Loop", ["m", "k", "x"], ["y"], body=body)],
+    [numpy_helper.from_array(np.array([3]), "m"), numpy_helper.from_array(np.array([True]), "k")])
+linked = scalar("c", 0)
+linked.data_location = TensorProto.EXTERNAL
+linked.ClearField("raw_data")
+linked.external_data.add(key="location", value="hard.bin")
+odd("hard_link", [add], [linked])
+np.array([7], np.float32).tofile(f"{folder}/hard_source.bin")
+os.link(f"{folder}/hard_source.bin", f"{folder}/hard.bin")
+
+
+def variadic(name, second):
+    node = helper.make_node("VariadicNode", ["a", "b", "c"], ["y", "z"], name="VariadicNode0", domain="test")
+    graph = helper.make_graph([node], name, [info("a", F, [2]), info("b", second, [2]), info("c", F, [2])],
+                              [info("y", F, None), info("z", F, None)])
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+    m.ir_version = 8
+    save(m, f"{folder}/{name}.onnx")
+
+
+variadic("variadic", F)
+variadic("variadic_unlike", I)
+
+graph = helper.make_graph([helper.make_node("Thrower", ["x"], ["y"], domain="test")], "thrower",
+                          [info("x", F, [2])], [info("y", F, [2])])
+m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+m.ir_version = 8
+save(m, f"{folder}/thrower.onnx")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ort.sh c|cxx|node|robust BUILD - programs that know ONNX Runtime's interface, on Sinter's
+# ort.sh c|letter|cxx|node|provider|robust BUILD - programs that know ONNX Runtime's interface, on Sinter's
 # libonnxruntime.so.1. Prints the functions that each one called; none may be one that this library
 # does not have. Where npm can bring the real ONNX Runtime, the C program must print the same on it.
 . "$(dirname "$0")/../common.sh"
@@ -40,6 +40,18 @@ run_c() {
     echo "$(grep -vc '^#' "$work/ours") lines are the same on ONNX Runtime"
 }
 
+# What differs from the usual path: the same on both libraries, in every line that is not for people.
+run_letter() {
+    $cc $flags -std=gnu11 -o "$work/letter" tests/clients/letter.c -ldl || exit 1
+    "$work/letter" "$library" "$work" >"$work/ours" || { cat "$work/ours"; exit 1; }
+    called "the program to the letter"
+    need npm
+    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || unreachable "ONNX Runtime"
+    "$work/letter" "$real" "$work" >"$work/real" || exit 1
+    diff <(grep -v '^#' "$work/real") <(grep -v '^#' "$work/ours") || exit 1
+    echo "$(grep -vc '^#' "$work/ours") lines are the same on ONNX Runtime"
+}
+
 run_cxx() {
     need c++
     # shellcheck disable=SC2086
@@ -66,6 +78,21 @@ run_node() {
         node tests/clients/node_client.js "$modules" "$work" $workers || exit 1
         called "onnxruntime-node $version"
     done
+}
+
+# Models built in code, and a plug-in with three providers.
+run_provider() {
+    # shellcheck disable=SC2086
+    $cc $flags -Isrc -std=gnu11 -o "$work/provider" tests/clients/provider.c -ldl || exit 1
+    # shellcheck disable=SC2086
+    $cc $flags -Isrc -std=gnu11 -shared -fPIC -o "$work/plugin.so" tests/clients/plugin*.c || exit 1
+    "$work/provider" "$library" "$work/plugin.so" >"$work/ours" || { cat "$work/ours"; exit 1; }
+    called "the program and its providers"
+    need npm
+    real=$(bench/versus/install-ort.sh "$data/onnxruntime") || unreachable "ONNX Runtime"
+    "$work/provider" "$real" "$work/plugin.so" >"$work/real" || { cat "$work/real"; exit 1; }
+    diff "$work/real" "$work/ours" || exit 1
+    echo "$(wc -l <"$work/ours") lines are the same on ONNX Runtime"
 }
 
 run_robust() {

@@ -69,11 +69,13 @@ static bool start(void) {
     options.http_port = options.metrics_port = -1;
     options.grpc_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    return bind(options.grpc_fd, (struct sockaddr *)&any, sizeof(sa_family_t)) == 0 &&
-           listen(options.grpc_fd, 64) == 0 &&
-           getsockname(options.grpc_fd, (struct sockaddr *)&address, &address_size) == 0 &&
-           srv_server_create(&options, &server, &err) == SN_OK &&
-           srv_server_listen(server, &err) == SN_OK && srv_server_load(server, &err) == SN_OK;
+    bool ok = bind(options.grpc_fd, (struct sockaddr *)&any, sizeof(sa_family_t)) == 0 &&
+              listen(options.grpc_fd, 64) == 0 &&
+              getsockname(options.grpc_fd, (struct sockaddr *)&address, &address_size) == 0 &&
+              srv_server_create(&options, &server, &err) == SN_OK &&
+              srv_server_listen(server, &err) == SN_OK && srv_server_load(server, &err) == SN_OK;
+    if (ok) srv_server_wait(server);
+    return ok;
 }
 
 /* ---- The model as it was, after inputs that load and unload it ----------------------------- */
@@ -85,12 +87,24 @@ typedef struct restoring {
 
 static void restore_run(srv_job *job) {
     char why[600];
+    (void)job;
     srv_repository_load(server->repository, sni_str_of("digits"), NULL, why, sizeof why);
+}
+
+static void restore_done(srv_job *job) {
     sem_post(&((restoring *)job)->done);
 }
 
+static void restore_overdue(srv_job *job) {
+    (void)job;
+}
+
 static void restore(void) {
-    restoring work = {.job.run = restore_run};
+    restoring work = {.job = {.key = "digits",
+                              .run = restore_run,
+                              .done = restore_done,
+                              .drop = restore_done,
+                              .overdue = restore_overdue}};
     sem_init(&work.done, 0, 0);
     srv_loader_post(server->loader, &work.job);
     while (sem_wait(&work.done) != 0) {

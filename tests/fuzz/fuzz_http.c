@@ -37,7 +37,11 @@ static bool start(void) {
         return false;
     }
     server->listeners[0].routes = SRV_ROUTES_MAIN | SRV_ROUTES_METRICS;
-    return srv_server_listen(server, &err) == SN_OK && srv_server_load(server, &err) == SN_OK;
+    if (srv_server_listen(server, &err) != SN_OK || srv_server_load(server, &err) != SN_OK) {
+        return false;
+    }
+    srv_server_wait(server);
+    return true;
 }
 
 /* Reads what comes for a moment; false at the end of the connection. */

@@ -1,5 +1,6 @@
-/* run_ops.c FILE|FOLDER... - runs operator tests that are written as text; README.md has the
- * format. Every run is made without the optimiser and with all of it. The last line counts. */
+/* run_ops.c [--provider NAME LIBRARY] FILE|FOLDER... - runs operator tests that are written as
+ * text; README.md has the format. Every run is made without the optimiser and with all of it. The
+ * last line counts. */
 #include "compare.h"
 
 #include "model/text.h"
@@ -39,17 +40,21 @@ typedef struct test_case {
     size_t model_size;
     bool needs_header;
     bool skip;
-    bool hostile; /* anything may come of it, but soon and within the limits */
+    bool hostile;   /* anything may come of it, but soon and within the limits */
+    bool optimized; /* only with the optimiser */
     tolerance tolerance;
     stage fails; /* where an error is expected */
     sn_status status;
     char message[256]; /* part of the expected error's text */
+    char warning[256]; /* part of a warning that loading gives, and of the error where it is strict
+                        */
     run runs[MAX_RUNS];
     int n_runs;
 } test_case;
 
 static int passed, failed, skipped;
 static const char *export_to; /* NULL: run */
+static const char *provider;  /* of sessions; NULL: none */
 static const char header[] =
     "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 4, \"com.microsoft\" : 1]>\n";
 
@@ -172,6 +177,12 @@ static void read_directive(reader *r, test_case *c) {
     } else if (starts(line, "%hostile")) {
         c->hostile = true;
         directive_text(r, line, "%hostile");
+    } else if (starts(line, "%warning")) {
+        sni_str text = directive_text(r, line, "%warning");
+        snprintf(c->warning, sizeof(c->warning), "%.*s", (int)text.n, text.p);
+    } else if (starts(line, "%optimized")) {
+        c->optimized = true;
+        directive_text(r, line, "%optimized");
     } else if (starts(line, "%skip")) {
         c->skip = true;
         directive_text(r, line, "%skip");
@@ -256,6 +267,10 @@ static bool run_optimized(const test_case *c, int optimize, const sn_model *mode
     sn_session_options_init(&options, sizeof options);
     options.optimize = optimize;
     options.memory_limit = (uint64_t)1 << 30;
+    sn_provider_setting least = {"sinter.min_nodes", "1"};
+    sn_provider_use use = {.name = provider, .settings = &least, .setting_count = 1};
+    options.providers = &use;
+    options.provider_count = provider != NULL;
     sn_session *session = NULL;
     sn_error err;
     bool fine = true;
@@ -394,6 +409,37 @@ static bool run_hostile(const test_case *c) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static bool is_warned_of(const test_case *c, const sn_model *model) {
+    const char *text;
+    if (!c->warning[0]) return !sn_model_warning(model, 0);
+    for (size_t i = 0; (text = sn_model_warning(model, i)); i++)
+        if (strstr(text, c->warning)) return true;
+    return false;
+}
+
+/* Whether a case's warning is an error where loading is strict. */
+static bool is_refused(const test_case *c, sni_str text) {
+    sni_text_bytes bytes;
+    sn_model *model = NULL;
+    sn_error err;
+    sn_load_options options;
+    sn_load_options_init(&options, sizeof options);
+    options.strict = true;
+    if (!c->warning[0]) return true;
+    if (sni_text_model(text, &bytes, &err) != SN_OK) return false;
+    sn_status status = sn_model_load_memory(bytes.p, bytes.n, &options, &model, &err);
+    free(bytes.p);
+    sn_model_destroy(model);
+    return status == SN_INVALID_MODEL && strstr(err.message, c->warning);
+}
+
+static bool check_warning(const test_case *c, const sn_model *model, sni_str text) {
+    bool warned = is_warned_of(c, model), refused = is_refused(c, text);
+    if (!warned) report(c, -1, "its warnings are not '%s'", c->warning);
+    if (!refused) report(c, -1, "a strict load does not say '%s'", c->warning);
+    return warned && refused;
+}
+
 static bool run_case(const test_case *c) {
     if (c->hostile) return run_hostile(c);
     sni_str text = model_text(c);
@@ -402,7 +448,8 @@ static bool run_case(const test_case *c) {
     bool fine = true;
     sn_status status = sn_model_load_text(text.p, text.n, &model, &err);
     if (!over(c, -1, STAGE_LOAD, status, &err, &fine)) {
-        fine = run_optimized(c, 0, model);
+        fine = check_warning(c, model, text);
+        if (!c->optimized) fine = run_optimized(c, 0, model) && fine;
         fine = run_optimized(c, 3, model) && fine;
     }
     sn_model_destroy(model);
@@ -479,6 +526,14 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "--export") == 0) {
         export_to = argv[2];
         first = 3;
+    } else if (argc > 3 && strcmp(argv[1], "--provider") == 0) {
+        sn_error err = {0};
+        provider = argv[2];
+        first = 4;
+        if (sn_provider_load(argv[3], NULL, &err) != SN_OK) {
+            fprintf(stderr, "%s\n", err.message);
+            return 2;
+        }
     }
     for (int i = first; i < argc; i++) {
         struct dirent **names;

@@ -316,6 +316,53 @@ class Cache(unittest.TestCase):
                 sinter.InferenceSession(DIGITS, options)
 
 
+class Providers(unittest.TestCase):
+    """Names and options; with the library of tests/provider/guarded.c beside libsinter, runs too."""
+
+    def test_names(self):
+        for name in ("CUDAExecutionProvider", "Foo"):
+            with self.assertRaisesRegex(sinter.Error, f"no provider '{name}'"):
+                sinter.InferenceSession(DIGITS, providers=[name, "CPUExecutionProvider"])
+        lines = []
+        session = sinter.Session(DIGITS, providers=["Foo?", "cpu"], log=lambda level, line: lines.append(line))
+        self.assertEqual(session.providers(), [])
+        self.assertTrue(any("Foo" in line for line in lines))
+        with self.assertRaisesRegex(ValueError, "same length"):
+            sinter.InferenceSession(DIGITS, providers=["cpu"], provider_options=[{}, {}])
+        with self.assertRaisesRegex(ValueError, "pair"):
+            sinter.InferenceSession(DIGITS, providers=[5])
+        self.assertEqual(sinter.devices()[0].provider, "cpu")
+
+    def test_guarded(self):
+        library = os.path.join(os.path.dirname(os.environ.get("SINTER_LIBRARY", "")), "libguarded.so")
+        if not os.path.exists(library):
+            self.skipTest("the test provider is not built")
+        x = np.random.default_rng(1).random((2, 1, 8, 8), np.float32)
+        want, = sinter.InferenceSession(DIGITS).run(None, {"image": x})
+        sinter.register_execution_provider_library("guarded", library)
+        self.assertEqual(sinter.get_available_providers(), ["guarded", "CPUExecutionProvider"])
+        session = sinter.InferenceSession(DIGITS, providers=["GuardedExecutionProvider"],
+                                          provider_options=[{"claim": "parts", "delay": 10}])
+        got, = session.run(None, {"image": x})
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+        self.assertEqual(session.get_providers(), ["guarded", "CPUExecutionProvider"])
+        self.assertGreater(session._session.providers()[0][3], 1)
+        with self.assertRaisesRegex(sinter.Error, "colour"):
+            sinter.Session(DIGITS, providers=[("guarded", {"colour": "red"})])
+        with self.assertRaisesRegex(sinter.Error, "refused"):
+            sinter.Session(DIGITS, providers=["guarded:1"])
+        failing = sinter.Session(DIGITS, providers=[("guarded", {"fail": "run"})])
+        with self.assertRaisesRegex(sinter.Error, "provider 'guarded', part '.*run fails on purpose"):
+            failing(x)
+        np.testing.assert_allclose(failing(x), want, rtol=1e-4, atol=1e-6)
+        session.set_providers(["CPUExecutionProvider"])
+        self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+        sinter.unregister_execution_provider_library("guarded")
+        with self.assertRaisesRegex(sinter.Error, "no provider"):
+            sinter.Session(DIGITS, providers=["guarded"])
+        np.testing.assert_allclose(failing(x), want, rtol=1e-4, atol=1e-6)
+
+
 class AsOnnxRuntime(unittest.TestCase):
     def setUp(self):
         self.x = np.random.default_rng(1).random((2, 1, 8, 8), np.float32)

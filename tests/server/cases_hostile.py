@@ -90,6 +90,46 @@ def raw_bytes(folder):
         check(Client(server).infer("scale", np.float32([[1, 2, 3, 4]])).status == 200, "still serving")
 
 
+# Headers of a request to the admin endpoints, and the answer.
+PAGES = [
+    (b"Host: 127.0.0.1:%d\r\n", 200),
+    (b"Host: localhost:%d\r\n", 200),
+    (b"Host: [::1]:%d\r\n", 200),
+    (b"Host: models.example\r\n", 200),
+    (b"Host: MODELS.example:1\r\n", 200),
+    (b"Host: evil.example\r\n", 403),
+    (b"Host: localhost.evil.example\r\n", 403),
+    (b"Host: 127.0.0.1.evil.example\r\n", 403),
+    (b"Host: localhost:%d\r\nOrigin: http://localhost:%d\r\nSec-Fetch-Site: same-origin\r\n", 200),
+    (b"Host: localhost:%d\r\nSec-Fetch-Site: none\r\n", 200),
+    (b"Host: localhost:%d\r\nOrigin: http://evil.example\r\n", 403),
+    (b"Host: localhost:%d\r\nOrigin: http://localhost:1\r\n", 403),
+    (b"Host: localhost:%d\r\nOrigin: null\r\n", 403),
+    (b"Host: localhost:%d\r\nSec-Fetch-Site: cross-site\r\n", 403),
+    (b"Host: localhost:%d\r\nSec-Fetch-Site: same-site\r\n", 403),
+    (b"Host: localhost:%d\r\nOrigin: http://localhost:%d\r\nOrigin: http://evil.example\r\n", 400),
+    (b"Host: localhost:%d\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n", 400),
+    (b"Host: localhost:%d\r\nX-API-Key: a\r\nX-API-Key: b\r\n", 400),
+]
+
+
+@test
+def pages_of_other_sites(folder):
+    """What a browser sends for a page elsewhere changes nothing here, also if the page's name resolves to us."""
+    scale(folder)
+    with Server(folder, "--admin", "--allow-host", "models.example") as server:
+        port = server.ports["http"]
+        for headers, status in PAGES:
+            headers = headers % ((port,) * headers.count(b"%d"))
+            got = raw(server, b"POST /v2/repository/index HTTP/1.1\r\n" + headers +
+                      b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+            check(status_of(got) == status, "%r: %r, not %d" % (headers, got[:200], status))
+        get = b"GET /v2 HTTP/1.1\r\nConnection: close\r\n"
+        check(status_of(raw(server, get + b"Host: evil.example\r\n\r\n")) == 403, "a name that is not ours")
+        check(status_of(raw(server, get + b"Host: localhost\r\nOrigin: http://evil.example\r\n\r\n")) == 200,
+              "reading, which the browser keeps from the page")
+
+
 @test
 def half_requests(folder):
     """Every prefix of a good request: nothing but silence, an error or the end of the connection."""

@@ -47,12 +47,12 @@ def broken_models_do_not_stop_others(folder):
     scale(folder, "wrong")
     config(folder, "wrong", '{"input": [{"name": "nope", "data_type": "TYPE_FP32", "dims": [4]}]}')
     with Server(folder, "--admin", ready=False) as server:
-        check(until(lambda: re.search(r"\bready$", server.said(), re.M)), server.said())  # all was tried
+        check(until(lambda: "not ready served=" in server.said()), server.said())  # all was tried
         client = Client(server)
         check(client.get("/v2/health/live").status == 200, "alive")
         check(client.get("/v2/health/ready").status == 503, "but not ready: models are missing")
         check(first(client.infer("scale", X)) == [2, 4, 6, 8], "the good one serves")
-        for name, status in [("broken", 503), ("empty", 404), ("odd", 503), ("wrong", 503)]:
+        for name, status in [("broken", 503), ("empty", 503), ("odd", 503), ("wrong", 503)]:
             reply = client.infer(name, X)
             check(reply.status == status, (name, reply.status, reply.body))
         index = {m["name"]: m for m in client.post("/v2/repository/index").json()}
@@ -77,6 +77,9 @@ def load_and_unload(folder):
         check(client.infer("other", X).status == 404, "unloaded")
         check(client.post("/v2/repository/models/other/unload").status == 404, "again")
         text = json.dumps({"max_batch_size": 3})
+        reply = client.post("/v2/repository/models/other/load",
+                            {"parameters": {"config": "{}", "file:1/model.onnx": "AAAA"}})
+        check(reply.status == 400 and "not supported" in reply.error(), "files in a request: %s" % reply.error())
         reply = client.post("/v2/repository/models/other/load", {"parameters": {"config": text}})
         check(reply.status == 200, reply.body)
         check(client.get("/v2/models/other/config").json()["max_batch_size"] == 3, "its configuration")

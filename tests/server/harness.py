@@ -19,6 +19,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from faults import Faults  # noqa: E402
+
 PROGRAM = None
 TESTS = []
 PATIENCE = 120  # seconds to wait for what must come: a busy machine is slow, not wrong
@@ -104,6 +107,8 @@ class Server:
 
     def __init__(self, repository, *options, ready=True, environment=None, fds=()):
         words = [PROGRAM, "serve", repository, "--http", "0", "--metrics", "0", *map(str, options)]
+        if "--allow-host" not in options:
+            words += ["--allow-host", "a"]  # what requests written by hand call the server
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.log,
                                         env=environment, pass_fds=fds)
@@ -285,6 +290,11 @@ def until(truth, seconds=PATIENCE):
 def status_of(answer):
     found = re.match(rb"HTTP/1\.1 (\d+) ", answer)
     return int(found.group(1)) if found else 0
+
+
+def faults():
+    """Faults for a server whose `environment` is theirs. The library lies where the program is."""
+    return Faults(os.path.join(os.path.dirname(PROGRAM), "libfaults.so"))
 
 
 def run_all(program, match):

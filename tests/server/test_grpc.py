@@ -463,6 +463,16 @@ class Hostile(unittest.TestCase):
         self.speak(PREFACE + frame(6, 0, 0, bytes(8)) * 20000, 1)
         self.speak(PREFACE + frame(4, 0, 0) * 20000, 1)
 
+    def test_idle_frames_flood(self):
+        """Frames with nothing in them: some are fine, a flood is cut off."""
+        live = self.headers(1, flags=4) + frame(0, 1, 1, bytes(5))
+        answer = b"\x01\x04\0\0\0\x01\x88"  # headers of stream 1 that begin with status 200
+        for what, one in (("PRIORITY", frame(2, 0, 1, struct.pack(">IB", 0, 1))), ("unknown", frame(200, 0, 0, b"x")),
+                          ("WINDOW_UPDATE", frame(8, 0, 0, struct.pack(">I", 1))), ("ALTSVC", frame(10, 0, 0))):
+            self.assertTrue(self.speak(PREFACE + one * 30000)[1], what)
+            self.assertIn(answer, self.speak(PREFACE + one * 2000 + live, enough=lambda heard: answer in heard)[0], what)
+        self.assertTrue(self.speak(PREFACE + self.headers(1) + frame(0, 0, 1) * 30000)[1], "empty DATA")
+
     def test_too_large_a_message(self):
         with self.assertRaises(grpc.RpcError) as caught:
             self.server.call("ModelInfer", model_name="digits", raw_input_contents=[bytes(2 << 20)])

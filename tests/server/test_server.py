@@ -17,6 +17,7 @@ import cases_protocol  # noqa: F401
 import cases_hostile  # noqa: F401
 import cases_schedule  # noqa: F401
 import cases_operations  # noqa: F401
+import cases_loading  # noqa: F401
 
 if __name__ == "__main__":
     sys.exit(harness.run_all(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None))

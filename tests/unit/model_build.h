@@ -155,7 +155,7 @@ static inline message *b_info(const char *name, const int64_t *dims, size_t n) {
     }
     message *tensor = b_int(b_new(), ONNX_TENSOR_TYPE_ELEM, SN_FLOAT32);
     b_message(tensor, ONNX_TENSOR_TYPE_SHAPE, shape);
-    message *type = b_message(b_new(), ONNX_TYPE_TENSOR, tensor);
+    message *type = b_message(b_new(), ONNX_TYPE_PROTO_TENSOR, tensor);
     return b_message(b_text(b_new(), ONNX_INFO_NAME, name), ONNX_INFO_TYPE, type);
 }
 

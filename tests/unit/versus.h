@@ -14,6 +14,7 @@
 #include "base/floats.h"
 #include "eval.h"
 
+#include "base/floats.h"
 #include "ep/ep.h"
 
 #include <math.h>
@@ -108,6 +109,16 @@ static inline void versus_weight(versus *v, sn_dtype dtype, int rank, const int6
     size_t bytes = sni_tensor_bytes(&c->tensor);
     if (bytes) memcpy(c->tensor.data, e->in[i].tensor.data, bytes);
     v->constants[i] = c;
+}
+
+/* Input i, a float32 weight, is made of the nearest numbers of a narrow type. */
+static inline void versus_narrow(versus *v, int i, sn_dtype dtype) {
+    const sni_tensor *t = &v->e.in[i].tensor;
+    sni_const *c;
+    assert_int_equal(sni_const_new(v->e.store, dtype, t->rank, t->dims, &c, &v->e.err), SN_OK);
+    sni_narrow(dtype, t->data, c->tensor.data, (size_t)t->count, false);
+    sni_widen(dtype, c->tensor.data, t->data, (size_t)t->count);
+    assert_int_equal(sni_const_widened(c, &v->constants[i], &v->e.err), SN_OK);
 }
 
 static inline void versus_without(versus *v) { /* the next input is left out */

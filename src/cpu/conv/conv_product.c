@@ -82,7 +82,7 @@ static bool can_be_product(const sni_choice *c) {
 }
 
 bool sni_conv_inner_product_supports(const sni_choice *c) {
-    return sni_inner_product_is_quicker() && can_be_product(c);
+    return sni_inner_product_is_quicker() && can_be_product(c) && !c->constants[1]->narrow;
 }
 
 bool sni_conv_emulated_supports(const sni_choice *c) {

@@ -17,6 +17,9 @@ typedef struct sni_gemm_costs {
     /* Emulation on int8 tiles: the part of a multiply-add that it takes, and the rows at which it
      * is as quick as floats. */
     double emulated_part, emulated_rows;
+    /* Products of bfloat16: the part of a multiply-add that they take, and cycles of rounding and
+     * packing one term of a row. */
+    double bf16_part, bf16_pack;
     /* Cycles to bring in a byte of weights from memory, where that is the bound. */
     double memory_byte;
     /* Part of the bytes that weights have with compressed exponents, as far as decoding them does

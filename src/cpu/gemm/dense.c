@@ -24,6 +24,7 @@ bool sni_dense_is_weight(const sni_choice *c, int i) {
 uint64_t sni_dense_bytes(const void *state) {
     const sni_dense *w = state;
     if (w->panels) return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+    if (w->half.panels) return (uint64_t)w->k * (uint64_t)w->n * sizeof(uint16_t);
     if (w->emulated.k) return sni_emulated_size(w->k, w->n, w->emulated.floats != NULL);
     return sni_gemm_compressed_b_size(w->k, w->n) + w->compressed.n_more;
 }
@@ -36,7 +37,9 @@ void sni_dense_right(const sni_dense *w, sni_gemm_f32 *g) {
     g->inner_product = w->inner_product.panels ? &w->inner_product : NULL;
     g->emulated = w->emulated.k ? &w->emulated : NULL;
     g->use = w->use;
-    g->compressed_b = w->panels || g->emulated ? NULL : &w->compressed;
+    g->half_b = w->half.panels ? &w->half : NULL;
+    g->round_left = w->round_left;
+    g->compressed_b = w->panels || g->emulated || g->half_b ? NULL : &w->compressed;
 }
 
 /* ---- Products ---- */

@@ -5,6 +5,7 @@
 
 #include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm.h"
+#include "cpu/gemm/half.h"
 #include "cpu/gemm/inner_product.h"
 #include "cpu/core/cpu_ep.h"
 #include "ops/math/activation.h"
@@ -15,11 +16,13 @@
 /* A right operand (k,n) that is part of the model, packed. */
 typedef struct sni_dense {
     int64_t k, n;
-    float *panels;                     /* NULL: `emulated` or `compressed` is in their place */
+    float *panels;                     /* NULL: another form is in their place */
     const uint8_t *even;               /* as in sni_gemm_f32 */
     sni_inner_product_b inner_product; /* no panels: there is none */
     sni_emulated_b emulated;           /* no k: there is none */
     sni_compressed_b compressed;
+    sni_half_b half;                      /* no panels: there is none */
+    bool round_left;                      /* as in sni_gemm_f32 */
     const struct sni_gemm_algorithm *use; /* what tuning has chosen; NULL: estimates decide */
     atomic_uint *row_passes;       /* of single rows, which go through the columns to and fro */
     atomic_uint_least64_t *chosen; /* sni_gemm_f32's, for rows that lie side by side */

@@ -5,6 +5,8 @@
 #include "base/lengths.h"
 #include "cpu/gemm/matmul_algorithms.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +198,75 @@ sn_status sni_dense_pack_emulated(sni_dense_request *r, sni_dense *out, sn_error
     return SN_OK;
 }
 
+/* ---- 16 bits ---- */
+
+/* Families that round weights in float32 to 16 bits. */
+enum { ROUNDING = SNI_NUMERICS_TO_TF32 | SNI_NUMERICS_TO_FP16 | SNI_NUMERICS_TO_BF16 };
+
+/* The greatest magnitude of the matrix; infinity if it has numbers that are not finite. */
+static float greatest_of(const sni_borrow *borrow) {
+    const sni_unaligned_float *x = borrow->tensor.data;
+    float most = 0;
+    for (int64_t i = 0; i < borrow->tensor.count; i++) {
+        float size = fabsf(x[i]);
+        most = size > most ? size : most;
+        if (!(size <= FLT_MAX)) return INFINITY;
+    }
+    return most;
+}
+
+/* Whether float16 has room for the matrix. For the precision of TF32 its numbers below the normal
+ * ones, which have fewer bits, must be small beside the greatest. */
+static bool fits_f16(sni_dense_request *r) {
+    const float most = 65504, least = 0x1p-8f;
+    if (borrow_matrix(r, NULL) != SN_OK) return false;
+    float greatest = greatest_of(r->borrow);
+    return greatest <= most && (!(r->numerics & SNI_NUMERICS_TO_TF32) || greatest >= least);
+}
+
+/* The 16-bit type that a matrix of floats may be rounded to, or that it is made of. */
+static int half_type_of(const sni_dense_request *r) {
+    const sni_const *c = r->c->constants[r->input];
+    if (c->narrow) return sni_half_type(c->narrow->tensor.dtype);
+    return r->numerics & SNI_NUMERICS_TO_BF16 ? SNI_HALF_BF16 : SNI_HALF_F16;
+}
+
+bool sni_dense_can_halve(sni_dense_request *r) {
+    if (r->alpha != 1 || r->k == 0 || r->n == 0) return false;
+    if (r->c->constants[r->input]->narrow) return true;
+    return (r->numerics & ROUNDING) && (half_type_of(r) == SNI_HALF_BF16 || fits_f16(r));
+}
+
+size_t sni_dense_half_bytes(int64_t k, int64_t n) {
+    return sni_half_size(k, n) * sizeof(uint16_t);
+}
+
+/* The panels, and of what type they are. */
+sn_status sni_dense_pack_half(sni_dense_request *r, sni_dense *out, sn_error *err) {
+    enum { TYPE_BYTES = 64 };
+    bool narrow = r->c->constants[r->input]->narrow != NULL, filled;
+    size_t sizes[2] = {sni_dense_half_bytes(r->k, r->n), TYPE_BYTES};
+    void *pieces[2];
+    SN_TRY(sni_pack_alloc_all(r->c, 2, sizes, pieces, &filled, err));
+    uint8_t *type = pieces[1];
+    if (!filled && !sni_dense_can_halve(r))
+        return sni_fail(err, SN_INVALID_MODEL, "packed weights: 16 bits without their type");
+    if (!filled) {
+        if (narrow)
+            SN_TRY(sni_pack_borrow_narrow(r->c, r->input, &r->borrow, err));
+        else
+            SN_TRY(borrow_matrix(r, err));
+        *type = (uint8_t)half_type_of(r);
+        sni_gemm_stream from = stream_of(r);
+        sni_half_source s = {from.b, from.b_row, from.b_col, !narrow};
+        sni_half_pack(&s, r->k, r->n, *type, pieces[0]);
+        sni_borrow_done(r->borrow, r->borrow->tensor.data, sni_tensor_bytes(&r->borrow->tensor));
+    }
+    out->half = (sni_half_b){*type ? SNI_HALF_BF16 : SNI_HALF_F16, pieces[0]};
+    out->round_left = r->numerics & (SNI_NUMERICS_BF16 | SNI_NUMERICS_TO_BF16);
+    return SN_OK;
+}
+
 /* ---- The choice ---- */
 
 /* Rows of a left operand of this type as far as they are known; a great number if they are not. */
@@ -223,12 +294,13 @@ static bool may_have(const sni_choice *c, int64_t k, int64_t rows) {
 
 /* What is known of the product, for its estimates. Weights that may meet few rows are packed for
  * those, if a model reads them from memory: more rows lose at most 4 % by it. */
-static sni_dense_request request_of(const sni_choice *c, const sni_dense_weight *w, int64_t k,
-                                    int64_t n) {
+static sni_dense_request request_of(const sni_choice *c, const sni_dense_weight *w,
+                                    uint32_t numerics, int64_t k, int64_t n) {
     sni_dense_request r = {.c = c,
                            .input = w->input,
                            .transposed = w->transposed,
                            .alpha = w->alpha,
+                           .numerics = numerics,
                            .k = k,
                            .n = n,
                            .rows = rows_of(c->left, k),
@@ -265,7 +337,10 @@ static const sni_gemm_algorithm *choose_form(sni_dense_request *r, uint32_t nume
     size_t given = sni_pack_given(r->c);
     const sni_gemm_algorithm *row = given ? given_form(r, given) : NULL;
     if (row) return row;
-    if (given) numerics &= ~(uint32_t)OWN_FORMS;
+    if (given)
+        numerics &= ~(uint32_t)OWN_FORMS;
+    else if (sni_dense_can_halve(r)) /* what is narrow, or may be, takes half the memory */
+        return sni_gemm_algorithm_named("half");
     sni_gemm_f32 few = product_of(r, r->few_rows), all = product_of(r, r->rows);
     row = sni_gemm_choose_pack(r, &few, numerics, costs);
     if (row->numerics == SNI_NUMERICS_COMPRESSED) return row;
@@ -282,9 +357,14 @@ static const sni_gemm_algorithm *tuned_form(sni_dense_request *r) {
 
 int sni_dense_variants(const sni_choice *c, const sni_dense_weight *w, uint32_t *out) {
     const sni_tensor *t = &c->constants[w->input]->tensor;
-    sni_dense_request r = request_of(c, w, t->dims[w->transposed], t->dims[!w->transposed]);
+    sni_dense_request r =
+        request_of(c, w, c->numerics, t->dims[w->transposed], t->dims[!w->transposed]);
     const sni_gemm_algorithm *row;
     int count = 0;
+    if (sni_dense_can_halve(&r)) { /* memory decides */
+        out[0] = 0;
+        return 1;
+    }
     for (int i = 0; (row = sni_gemm_algorithm_at(i)) != NULL && count < SNI_MAX_VARIANTS; i++) {
         bool exact = row->numerics & SNI_NUMERICS_COMPRESSED; /* estimates decide about memory */
         if (!exact && sni_gemm_can_pack_for(row, c->numerics) && row->can_pack(&r))
@@ -297,7 +377,7 @@ sn_status sni_dense_pack(const sni_choice *c, const sni_dense_weight *weight, ui
                          void **state, sn_error *err) {
     const sni_tensor *w = &c->constants[weight->input]->tensor;
     sni_dense p = {.k = w->dims[weight->transposed], .n = w->dims[!weight->transposed]};
-    sni_dense_request r = request_of(c, weight, p.k, p.n);
+    sni_dense_request r = request_of(c, weight, numerics, p.k, p.n);
     const sni_gemm_algorithm *row = tuned_form(&r);
     if (row && row->numerics) p.use = row; /* plain sums leave the choice to their kind of kernel */
     if (!row) row = choose_form(&r, numerics);

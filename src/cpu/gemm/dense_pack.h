@@ -12,8 +12,9 @@ typedef struct sni_dense_request {
     bool transposed; /* it is (n,k) */
     float alpha;     /* a factor of all of it */
     int64_t k, n;
-    int64_t rows;     /* of the left operand as far as the graph knows; INT64_MAX: any number */
-    int64_t few_rows; /* the fewest that are worth thinking of */
+    int64_t rows;      /* of the left operand as far as the graph knows; INT64_MAX: any number */
+    int64_t few_rows;  /* the fewest that are worth thinking of */
+    uint32_t numerics; /* families that it may be packed for */
     const sni_borrow *borrow; /* NULL: not borrowed yet */
 } sni_dense_request;
 
@@ -26,6 +27,9 @@ sn_status sni_dense_pack_inner_product(sni_dense_request *r, sni_dense *out, sn_
 size_t sni_dense_emulated_bytes(int64_t k, int64_t n);
 sn_status sni_dense_pack_emulated(sni_dense_request *r, sni_dense *out, sn_error *err);
 bool sni_dense_can_compress(sni_dense_request *r);
+bool sni_dense_can_halve(sni_dense_request *r);
+size_t sni_dense_half_bytes(int64_t k, int64_t n);
+sn_status sni_dense_pack_half(sni_dense_request *r, sni_dense *out, sn_error *err);
 sn_status sni_dense_pack_compressed(sni_dense_request *r, sni_dense *out, sn_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cpu/gemm/gemm_blocks.h"
 
 #include "base/threadpool.h"
+#include "cpu/gemm/half.h"
 
 #include <string.h>
 
@@ -23,14 +24,21 @@ enum {
 /* Where panel j of a k-block of B lies that can be fetched. `b` begins with column j0. */
 static const float *panel_of_b(const sni_gemm_share *s, const float *b, int64_t p, int64_t kc,
                                int64_t j0, int64_t j) {
-    return s->codec ? (const void *)sni_gemm_compressed_piece(s->g, p, j).groups
-                    : b + (j - j0) * kc;
+    if (s->codec) return (const void *)sni_gemm_compressed_piece(s->g, p, j).groups;
+    if (s->half)
+        return (const void *)sni_half_panel(s->g->half_b, s->g->n, s->kernels->nr, p, kc, j);
+    return b + (j - j0) * kc;
+}
+
+/* B comes to the tiles a panel at a time. */
+static bool by_panels(const sni_gemm_f32 *g) {
+    return g->compressed_b || g->half_b;
 }
 
 /* Most row panels of a block of A: as many as fill a quarter of the second-level cache, or half of
- * it where each block decompresses B anew. */
+ * it where each block makes floats of B anew. */
 static int64_t block_panels(const sni_gemm_f32 *g, const sni_cpu_kernels *k) {
-    size_t bytes = sni_cpu_cache(2) / (g->compressed_b ? 2 : 4);
+    size_t bytes = sni_cpu_cache(2) / (by_panels(g) ? 2 : 4);
     int64_t most = (int64_t)(bytes / ((size_t)k->kc * sizeof(float))) / k->mr;
     return most < 1 ? 1 : most;
 }
@@ -70,7 +78,7 @@ static const float *block_of_b(const sni_gemm_share *s, int64_t p, int64_t kc, i
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
     if (g->packed_b) return sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j);
-    if (g->compressed_b) return s->b_block;
+    if (by_panels(g)) return s->b_block;
     if (g->fill) {
         for (int64_t q = 0; q < nc; q += nr)
             g->fill(g->fill_ctx, p, kc, j + q, sni_min(nr, nc - q), nr, s->b_block + q * kc);
@@ -127,11 +135,12 @@ typedef struct k_block {
     int64_t p, kc;
 } k_block;
 
-/* What a tile multiplies: A, NULL if it is strided, and a panel of B, or a compressed piece of it.
- */
+/* What a tile multiplies: A, NULL if it is strided, and a panel of B, or a compressed piece of it,
+ * or one in 16 bits. */
 typedef struct operands {
     const float *a, *b;
     const sni_compressed_piece *piece;
+    const uint16_t *half;
 } operands;
 
 /* A single row of A, read in place, times a panel of B: columns [j, j + cols) of C. */
@@ -141,6 +150,8 @@ static void run_row_tile(const sni_gemm_share *s, const operands *x, k_block blo
     bool whole = cols == s->kernels->nr, add = block.p > 0 || s->g->add;
     if (x->piece)
         s->codec->row(block.kc, x->a, x->piece, whole ? c : edge, whole && add);
+    else if (x->half)
+        s->half->row[s->g->half_b->type](block.kc, x->a, x->half, whole ? c : edge, whole && add);
     else
         s->kernels->gemm_row(block.kc, x->a, x->b, whole ? c : edge, whole && add);
     if (!whole) add_edge(s, edge, 0, 1, j, cols, add);
@@ -225,6 +236,14 @@ static void run_few(const sni_gemm_share *s, const row_panels *left, k_block blo
     }
 }
 
+/* Makes floats of the panel of B with column j. */
+static void widen_panel(const sni_gemm_share *s, k_block block, int64_t j) {
+    const sni_gemm_f32 *g = s->g;
+    s->half->panel[g->half_b->type](
+        block.kc, sni_half_panel(g->half_b, g->n, s->kernels->nr, block.p, block.kc, j),
+        s->b_block);
+}
+
 /* Columns [first, first + count) of a k-block of B, and the panel that is needed behind them. */
 typedef struct column_panels {
     int64_t first, count;
@@ -238,7 +257,9 @@ static void run_blocks(const sni_gemm_share *s, const row_panels *left, const co
     const int nr = s->kernels->nr;
     const int64_t p = block.p, kc = block.kc, count = left->count;
     const int64_t j0 = right->first, nc = right->count;
-    int64_t lines = s->codec ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64 : nr * kc / 16;
+    int64_t lines = s->codec  ? sni_gemm_groups_of(kc) * s->codec->group_bytes / 64
+                    : s->half ? nr * kc / 32
+                              : nr * kc / 16;
     int64_t each = sni_ceil_div(lines, count);
     for (int64_t j = 0; j < nc; j += nr) {
         int64_t cols = sni_min(nr, nc - j);
@@ -248,8 +269,9 @@ static void run_blocks(const sni_gemm_share *s, const row_panels *left, const co
         }
         const float *next =
             j + nr < nc ? panel_of_b(s, right->b, p, kc, j0, j0 + j + nr) : right->after;
-        operands x = {.b = s->codec ? s->b_block : right->b + j * kc};
+        operands x = {.b = by_panels(s->g) ? s->b_block : right->b + j * kc};
         sni_compressed_piece piece = {0};
+        if (s->half) widen_panel(s, block, j0 + j);
         if (s->codec) piece = sni_gemm_compressed_piece(s->g, p, j0 + j);
         for (int64_t i = 0; i < count; i++) {
             const int64_t panel = left->first + i;
@@ -269,8 +291,10 @@ static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
                                 int64_t nc) {
     const sni_gemm_f32 *g = s->g;
     int nr = s->kernels->nr;
-    if (s->codec && p + kc < g->k) return panel_of_b(s, NULL, p + kc, 0, 0, j);
-    if (s->codec && j + nc < s->n1) return panel_of_b(s, NULL, 0, 0, 0, j + nc);
+    if (by_panels(g) && p + kc < g->k)
+        return panel_of_b(s, NULL, p + kc, sni_min(s->kc, g->k - p - kc), 0, j);
+    if (by_panels(g) && j + nc < s->n1)
+        return panel_of_b(s, NULL, 0, sni_min(s->kc, g->k), 0, j + nc);
     if (!g->packed_b) return NULL;
     if (p + kc < g->k)
         return sni_gemm_packed_panel(g->packed_b, g->n, nr, p + kc, sni_min(s->kc, g->k - p - kc),
@@ -282,7 +306,7 @@ static const float *panel_after(const sni_gemm_share *s, int64_t p, int64_t kc, 
 static void run_share(const sni_gemm_share *s) {
     const sni_gemm_f32 *g = s->g;
     int64_t blocks = sni_ceil_div(s->i1 - s->i0, block_panels(g, s->kernels));
-    int64_t nc_most = g->packed_b || g->compressed_b ? s->n1 - s->n0 : block_columns(s->kernels);
+    int64_t nc_most = g->packed_b || by_panels(g) ? s->n1 - s->n0 : block_columns(s->kernels);
     for (int64_t j = s->n0; j < s->n1; j += nc_most) {
         int64_t nc = sni_min(nc_most, s->n1 - j);
         for (int64_t p = 0; p < g->k; p += s->kc) {
@@ -312,8 +336,11 @@ static void run_row(const sni_gemm_share *s) {
         for (int64_t i = 0; i < panels; i++) {
             int64_t j = s->n0 + (g->backwards ? panels - 1 - i : i) * nr,
                     cols = sni_min(nr, s->n1 - j);
-            const operands x = {.a = g->a + p,
-                                .b = sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j)};
+            operands x = {.a = g->a + p};
+            if (s->half)
+                x.half = sni_half_panel(g->half_b, g->n, nr, p, kc, j);
+            else
+                x.b = sni_gemm_packed_panel(g->packed_b, g->n, nr, p, kc, j);
             run_row_tile(s, &x, (k_block){p, kc}, j, cols);
         }
     }
@@ -359,7 +386,7 @@ static size_t a_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_
 
 static size_t b_block_size(const sni_gemm_f32 *g, sni_gemm_kind kind, const sni_cpu_kernels *k) {
     if (g->packed_b || kind == SNI_GEMM_ROW) return 0;
-    int64_t cols = g->compressed_b ? k->nr : sni_min(sni_round_up(g->n, k->nr), block_columns(k));
+    int64_t cols = by_panels(g) ? k->nr : sni_min(sni_round_up(g->n, k->nr), block_columns(k));
     return (size_t)(cols * sni_round_up(sni_gemm_depth(g->k), SNI_COMPRESSED_ROWS));
 }
 
@@ -406,6 +433,7 @@ static void run_parts(void *ctx, int64_t begin, int64_t end) {
         sni_gemm_share s = {.g = g,
                             .kernels = j->kernels,
                             .codec = g->compressed_b ? sni_compressed_kernels_get() : NULL,
+                            .half = g->half_b ? sni_half_kernels_get() : NULL,
                             .panels = j->row_panels,
                             .kc = sni_gemm_depth(g->k),
                             .rows = g->m / j->row_panels,

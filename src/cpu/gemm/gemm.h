@@ -34,8 +34,7 @@ typedef struct sni_gemm_f32 {
                               running */
     const float *b;
     int64_t b_row, b_col;
-    const float
-        *packed_b; /* from sni_gemm_pack_b; NULL: `emulated`, `compressed_b`, `b` or `fill` */
+    const float *packed_b; /* from sni_gemm_pack_b; NULL: another form, `b` or `fill` */
     /* With packed_b: what Strassen's method needs (sni_gemm_find_even); NULL: it is not allowed. */
     const uint8_t *even;
     /* With packed_b: what Winograd's inner product needs (cpu/gemm/inner_product.h), not scaled;
@@ -45,6 +44,10 @@ typedef struct sni_gemm_f32 {
      * scale, and nothing in the epilogue goes by rows. */
     const struct sni_emulated_b *emulated;
     const sni_compressed_b *compressed_b;
+    /* All there is of B where it stays in 16 bits (cpu/gemm/half.h); NULL: it does not. With
+     * `round_left` A may be rounded to bfloat16 where B is of that type. */
+    const struct sni_half_b *half_b;
+    bool round_left;
     /* The algorithm to take where it supports the product; NULL: the one of least cycles. */
     const struct sni_gemm_algorithm *use;
     /* Keeps the choice for a caller whose products differ in m, and in where they are, alone; 0 at

@@ -11,11 +11,13 @@ typedef struct sni_gemm_share {
     const sni_gemm_f32 *g;
     const sni_cpu_kernels *kernels;
     const sni_compressed_kernels *codec; /* NULL: B is not compressed */
+    const struct sni_half_kernels *half; /* NULL: B is not in 16 bits */
     int64_t panels, kc;                  /* row panels of A, rows of a k-block */
     int64_t rows, more_rows;             /* of each panel; panels that have one more */
     int64_t i0, i1, n0, n1;
-    bool strided;             /* A is not packed at all */
-    float *a_block, *b_block; /* scratch; NULL for packed operands; of compressed B one panel */
+    bool strided; /* A is not packed at all */
+    float *a_block,
+        *b_block; /* scratch; NULL for packed operands; of B in a form of its own one panel */
 } sni_gemm_share;
 
 /* Rows of a k-block: as equal as can be, in steps that the tile takes at once; of several blocks
@@ -80,6 +82,10 @@ typedef enum sni_gemm_kind {
 /* Floats of scratch, for all threads together. */
 size_t sni_gemm_blocked_scratch(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads);
 void sni_gemm_run_blocked(const sni_gemm_f32 *g, sni_gemm_kind kind, int threads, float *scratch);
+
+/* Products of bfloat16 (gemm_product.c). */
+size_t sni_gemm_bf16_size(const sni_gemm_f32 *g, int threads);
+void sni_gemm_run_bf16(const sni_gemm_f32 *g, int threads, float *scratch);
 
 /* A product over no terms, or of no rows or columns: C is bias and activation of zeros. */
 void sni_gemm_run_empty(const sni_gemm_f32 *g, int threads, float *scratch);

@@ -1,5 +1,7 @@
 /* gemm_product.c - matrix products on packed weights by Winograd's inner product
- * (cpu/gemm/inner_product.h) and emulated on int8 tiles (cpu/gemm/emulated.h). */
+ * (cpu/gemm/inner_product.h), emulated on int8 tiles (cpu/gemm/emulated.h), and of bfloat16
+ * (cpu/gemm/bf16.h). */
+#include "cpu/gemm/bf16.h"
 #include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm_blocks.h"
 #include "cpu/gemm/inner_product.h"
@@ -108,4 +110,22 @@ void sni_gemm_run_emulated(const sni_gemm_f32 *g, int threads, float *scratch) {
     described d = for_tiles(g);
     sni_product p = product_of(&d);
     sni_emulated_run(&p, g->emulated, threads, scratch);
+}
+
+/* ---- Products of bfloat16 ---- */
+
+static described for_bf16(const sni_gemm_f32 *g) {
+    return (described){g, sni_ceil_div(g->m, sni_bf16_kernels_get()->rows)};
+}
+
+size_t sni_gemm_bf16_size(const sni_gemm_f32 *g, int threads) {
+    described d = for_bf16(g);
+    sni_product p = product_of(&d);
+    return sni_bf16_scratch_size(&p, g->k, g->n, threads) / sizeof(float);
+}
+
+void sni_gemm_run_bf16(const sni_gemm_f32 *g, int threads, float *scratch) {
+    described d = for_bf16(g);
+    sni_product p = product_of(&d);
+    sni_bf16_run(&p, g->half_b, g->k, g->n, threads, scratch);
 }

@@ -30,7 +30,8 @@ static bool is_shallow(const sni_gemm_f32 *g) {
 /* Products that may be computed so, whatever their sizes. */
 static bool may(const sni_gemm_f32 *g) {
     return g->may_stay_unpacked && g->m >= 1 && g->n >= 1 && g->k >= 1 && !g->packed_a &&
-           !g->compressed_b && !g->emulated && !g->fill && !(g->packed_b && g->m == 1);
+           !g->compressed_b && !g->half_b && !g->emulated && !g->fill &&
+           !(g->packed_b && g->m == 1);
 }
 
 bool sni_gemm_can_go_across(const sni_gemm_f32 *g) {

@@ -6,6 +6,7 @@
  * hold. Methods with fewer products are the tiles' cycles less what they save. */
 #include "cpu/gemm/matmul_algorithms.h"
 
+#include "cpu/gemm/bf16.h"
 #include "cpu/gemm/dense_pack.h"
 #include "cpu/gemm/emulated.h"
 #include "cpu/gemm/gemm_blocks.h"
@@ -41,7 +42,7 @@ static double of_steps(double steps, const sni_gemm_costs *c) {
 
 /* True where B has a form that only one algorithm reads. */
 static bool has_own_form(const sni_gemm_f32 *g) {
-    return g->emulated || g->compressed_b;
+    return g->emulated || g->compressed_b || g->half_b;
 }
 
 static bool empty_supports(const sni_gemm_f32 *g) {
@@ -118,6 +119,39 @@ static size_t compressed_scratch(const sni_gemm_f32 *g, int threads) {
 
 static bool compressed_row_supports(const sni_gemm_f32 *g) {
     return g->compressed_b && !g->emulated && is_row(g);
+}
+
+/* ---- Weights in 16 bits ---- */
+
+static bool half_supports(const sni_gemm_f32 *g) {
+    return g->half_b && !is_row(g);
+}
+
+/* Each block of rows makes floats of B anew: a vector takes as long as one of products. */
+static double half_cycles(const sni_gemm_f32 *g, const sni_gemm_costs *c) {
+    return tiled_cycles(g, c) + of_steps(STEPS * (double)g->k * vectors_of(g->n), c);
+}
+
+static bool half_row_supports(const sni_gemm_f32 *g) {
+    return g->half_b && is_row(g);
+}
+
+static bool bf16_available(void) {
+    return sni_bf16_kernels_get() != NULL;
+}
+
+/* Rows of A side by side, and nothing but columns in what follows the sums. */
+static bool bf16_supports(const sni_gemm_f32 *g) {
+    return g->half_b && g->half_b->type == SNI_HALF_BF16 && g->round_left && bf16_available() &&
+           !g->packed_a && g->a_col == 1 && !g->add && !sni_gemm_is_scaled(g) &&
+           !g->epilogue.row_bias && !g->epilogue.row_slopes && g->k % SNI_LEFT_STEPS == 0;
+}
+
+static double bf16_cycles(const sni_gemm_f32 *g, const sni_gemm_costs *c) {
+    double rows = (double)g->m, k = (double)g->k;
+    double panels = (double)sni_ceil_div(g->n, sni_cpu_kernels_get()->nr);
+    double steps = rows * (c->bf16_part * k * vectors_of(g->n) + END * panels);
+    return of_steps(STEPS * steps, c) + c->bf16_pack * rows * k;
 }
 
 /* ---- Operands read unpacked ---- */
@@ -306,6 +340,27 @@ static const sni_gemm_algorithm table[] = {
      .pack = sni_dense_pack_compressed,
      .pack_bytes = sni_gemm_compressed_b_size,
      .own_form = true},
+    {.name = "half-row",
+     .supports = half_row_supports,
+     .cycles = row_cycles,
+     .scratch = no_scratch,
+     .run = run_row},
+    {.name = "half",
+     .supports = half_supports,
+     .cycles = half_cycles,
+     .scratch = tiled_scratch,
+     .run = run_tiled,
+     .can_pack = sni_dense_can_halve,
+     .pack = sni_dense_pack_half,
+     .pack_bytes = sni_dense_half_bytes,
+     .own_form = true},
+    {.name = "bf16",
+     .available = bf16_available,
+     .numerics = SNI_NUMERICS_BF16,
+     .supports = bf16_supports,
+     .cycles = bf16_cycles,
+     .scratch = sni_gemm_bf16_size,
+     .run = sni_gemm_run_bf16},
 };
 
 enum { ROWS = sizeof table / sizeof *table };

@@ -232,30 +232,24 @@ INLINE int ways_of(int rows) {
 }
 
 /* part[h][i][r] += products of a chunk, which take turns over i < ways_of(rows). With `shifted`,
- * numbers are less by t->less. */
+ * numbers are less by t->less. One part of the columns after the other: with both at once their
+ * weights would not fit the registers beside the sums. */
 INLINE void chunk_floats(int bits, int rows, bool shifted, const uint8_t *data, const float *a,
                          const table *t, vf part[PARTS][2][MOST]) {
     const words flip = V(set1_epi8)((char)(bits == 8 ? 0x80 : bits == 4 ? 0x88 : 0xaa));
-    words v[PARTS], flipped[PARTS];
     UNROLL
     for (int h = 0; h < PARTS; h++) {
-        v[h] = load_words(data + h * LANES * 4);
-        flipped[h] = (words)((vi)v[h] ^ (vi)flip);
-    }
-    UNROLL
-    for (int j = 0; j < 8 / bits; j++) UNROLL
-    for (int i = 0; i < 4; i++) {
-        vf q[PARTS];
+        const words v = load_words(data + h * LANES * 4), flipped = (words)((vi)v ^ (vi)flip);
+        const float *x = a;
+        __asm__("" : "+r"(x)); /* each part loads them anew: kept, they would not fit, either */
         UNROLL
-        for (int h = 0; h < PARTS; h++) {
-            q[h] = weights(bits, 8 * i + j * bits, v[h], flipped[h], t);
-            if (shifted) q[h] -= t->less[h];
-        }
-        UNROLL
-        for (int r = 0; r < rows; r++) {
-            vf x = splat(a[(4 * j + i) * rows + r]);
+        for (int j = 0; j < 8 / bits; j++) UNROLL
+        for (int i = 0; i < 4; i++) {
+            vf q = weights(bits, 8 * i + j * bits, v, flipped, t);
+            if (shifted) q -= t->less[h];
             UNROLL
-            for (int h = 0; h < PARTS; h++) add_product(&part[h][i % ways_of(rows)][r], x, q[h]);
+            for (int r = 0; r < rows; r++)
+                add_product(&part[h][i % ways_of(rows)][r], splat(x[(4 * j + i) * rows + r]), q);
         }
     }
 }

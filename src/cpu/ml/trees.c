@@ -348,7 +348,7 @@ static sn_status sum(sni_kernel *k, int64_t rows, int64_t width, double *sums) {
                     .rows = rows,
                     .width = width,
                     .sums = sums};
-    if (rows) memset(sums, 0, (size_t)(rows * f->targets) * sizeof *sums);
+    for (int64_t i = 0; i < rows * f->targets; i++) sums[i] = SNI_TREE_NO_VOTE;
     if (rows <= ROWS && rows * f->n_trees >= SPLIT_WALKS && k->threads != 1)
         return sum_split(k, &job);
     sni_parallel_for(k->threads, (rows + ROWS - 1) / ROWS, 1, walk_blocks, &job);

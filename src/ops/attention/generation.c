@@ -210,13 +210,14 @@ void sni_generation_free(sni_generation *g) {
 
 /* ---- Steps ---- */
 
-/* The logits of every row's last token, as float. */
+/* The logits of every row's last token, as float. The decoder may give those of all tokens or of
+ * the last. */
 static sn_status read_logits(sni_kernel *k, sni_generation *g, int64_t tokens) {
     const sni_generation_params *p = k->params;
     const sni_datum *d = &g->out[0];
     const sni_tensor *t = &d->tensor;
     if (d->kind != SN_KIND_TENSOR || t->rank != 3 || t->dims[0] != g->rows ||
-        t->dims[1] != tokens || t->dims[2] < 1 || t->dims[2] > INT32_MAX ||
+        (t->dims[1] != tokens && t->dims[1] != 1) || t->dims[2] < 1 || t->dims[2] > INT32_MAX ||
         (t->dtype != SN_FLOAT32 && t->dtype != SN_FLOAT16))
         return SNI_KERNEL_FAIL(
             k, "the decoder's logits are not (%" PRId64 ", %" PRId64 ", vocabulary)", g->rows,
@@ -234,6 +235,7 @@ static sn_status read_logits(sni_kernel *k, sni_generation *g, int64_t tokens) {
         g->vocabulary = n;
     }
     size_t width = sni_dtype_width(t->dtype);
+    tokens = t->dims[1];
     for (int64_t r = 0; r < g->rows; r++) {
         sni_tensor row = {.dtype = t->dtype, .count = n, .rank = 1, .dims = {n}};
         sni_tensor to = {.dtype = SN_FLOAT32, .count = n, .rank = 1, .dims = {n}};

@@ -81,4 +81,14 @@ sn_status sni_generation_rules(sni_kernel *k, sni_generation *g, bool first);
 sn_status sni_generation_append(sni_kernel *k, sni_generation *g, const int32_t *next,
                                 const int64_t *from);
 
+/* ---- One sequence for each prompt (greedy_search.c) ---- */
+
+/* Chooses the next token of every row from g->scores. */
+typedef sn_status (*sni_pick_fn)(sni_kernel *k, sni_generation *g, void *ctx, int32_t *next);
+
+/* Inference and kernel of operators with GreedySearch's inputs, of which further ones may follow.
+ * `g` is zero and freed by the caller with sni_generation_free(). */
+sn_status sni_greedy_infer(sni_infer *c);
+sn_status sni_greedy_run(sni_kernel *k, sni_generation *g, sni_pick_fn pick, void *ctx);
+
 #endif

@@ -7,7 +7,7 @@
 
 enum { INPUT, MAX_LENGTH, MIN_LENGTH, REPETITION, VOCAB_MASK, PREFIX_MASK, ATTENTION_MASK };
 
-static sn_status greedy_infer(sni_infer *c) {
+sn_status sni_greedy_infer(sni_infer *c) {
     sni_dim length;
     SN_TRY(sni_generation_infer(c));
     SN_TRY(sni_generation_dim(c, MAX_LENGTH, SNI_GENERATE_LENGTH, &length));
@@ -15,16 +15,21 @@ static sn_status greedy_infer(sni_infer *c) {
     return sni_infer_set_shape(c, 0, 2, (sni_dim[]){sni_infer_dim(c, INPUT, 0), length});
 }
 
-/* The first of the largest scores. */
-static int32_t best_token(const float *scores, int64_t n) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (scores[i] > scores[best]) best = i;
-    return (int32_t)best;
+/* The first of the largest scores of every row. */
+static sn_status pick_best(sni_kernel *k, sni_generation *g, void *ctx, int32_t *next) {
+    (void)k, (void)ctx;
+    for (int64_t r = 0; r < g->rows; r++) {
+        const float *scores = g->scores + r * g->vocabulary;
+        int64_t best = 0;
+        for (int64_t i = 1; i < g->vocabulary; i++)
+            if (scores[i] > scores[best]) best = i;
+        next[r] = (int32_t)best;
+    }
+    return SN_OK;
 }
 
 /* Steps until every sequence has ended or has its full length. */
-static sn_status search(sni_kernel *k, sni_generation *g) {
+static sn_status search(sni_kernel *k, sni_generation *g, sni_pick_fn pick, void *ctx) {
     const sni_generation_params *p = k->params;
     void *next = NULL, *ended = NULL;
     SN_TRY(sni_scratch_array(k, g->rows, sizeof(int32_t), &next));
@@ -34,8 +39,9 @@ static sn_status search(sni_kernel *k, sni_generation *g) {
         int64_t open = 0;
         SN_TRY(sni_generation_step(k, g));
         SN_TRY(sni_generation_rules(k, g, first));
+        SN_TRY(pick(k, g, ctx, next));
         for (int64_t r = 0; r < g->rows; r++) {
-            int32_t token = best_token(g->scores + r * g->vocabulary, g->vocabulary);
+            int32_t token = ((const int32_t *)next)[r];
             if (token == p->eos) ((uint8_t *)ended)[r] = 1;
             ((int32_t *)next)[r] = ((uint8_t *)ended)[r] ? (int32_t)p->pad : token;
             open += !((uint8_t *)ended)[r];
@@ -46,7 +52,7 @@ static sn_status search(sni_kernel *k, sni_generation *g) {
     return SN_OK;
 }
 
-static sn_status run_greedy(sni_kernel *k, sni_generation *g) {
+sn_status sni_greedy_run(sni_kernel *k, sni_generation *g, sni_pick_fn pick, void *ctx) {
     const sni_generation_params *p = k->params;
     const sni_tensor *ids = sni_in(k, INPUT);
     int64_t most;
@@ -59,7 +65,7 @@ static sn_status run_greedy(sni_kernel *k, sni_generation *g) {
     g->prefix_mask = sni_in(k, PREFIX_MASK);
     SN_TRY(sni_generation_start(k, g, ids, sni_in(k, ATTENTION_MASK), 1, most));
     SN_TRY(sni_out_alloc(k, 0, SN_INT32, 2, (int64_t[]){g->batches, most}));
-    if (g->rows > 0) SN_TRY(search(k, g));
+    if (g->rows > 0) SN_TRY(search(k, g, pick, ctx));
     int32_t *out = sni_out(k, 0) ? sni_out(k, 0)->data : NULL;
     for (int64_t i = 0; out && i < g->rows * most; i++)
         out[i] = i % most < g->length ? g->tokens[i] : (int32_t)p->pad;
@@ -68,7 +74,7 @@ static sn_status run_greedy(sni_kernel *k, sni_generation *g) {
 
 static sn_status greedy_ref(sni_kernel *k) {
     sni_generation g = {0};
-    sn_status status = run_greedy(k, &g);
+    sn_status status = sni_greedy_run(k, &g, pick_best, NULL);
     sni_generation_free(&g);
     return status;
 }
@@ -87,6 +93,6 @@ const sni_op sni_op_ms_GreedySearch = {
     .params_size = sizeof(sni_generation_params),
     .flags = SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS | SNI_OP_DECLARES,
     .prepare = sni_generation_prepare,
-    .infer = greedy_infer,
+    .infer = sni_greedy_infer,
     .ref = greedy_ref,
 };

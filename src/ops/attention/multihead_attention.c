@@ -1,5 +1,7 @@
 /* MultiHeadAttention of com.microsoft: queries, keys and values are separate or packed in one
- * tensor. It may have a bias on them, a padding mask, a bias on the scores and a cache. */
+ * tensor. It may have a bias on them, a padding mask, a bias on the scores and a cache, whose rows
+ * may be those of other beams. DecoderMaskedMultiHeadAttention is the same for one token, with its
+ * inputs in another order. */
 #include "base/checked.h"
 #include "ops/attention/kv_cache.h"
 #include "ops/core/compute.h"
@@ -13,7 +15,19 @@ typedef struct mha_params {
     float mask_filter_value, scale;
 } mha_params;
 
-enum { QUERY, KEY, VALUE, BIAS, PADDING, SCORE_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH };
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    BIAS,
+    PADDING,
+    SCORE_BIAS,
+    PAST_KEY,
+    PAST_VALUE,
+    PAST_LENGTH,
+    BEAMS,
+    INPUTS
+};
 enum { PRESENT_KEY = 1, PRESENT_VALUE, SCORES };
 
 /* The cache has a part only where the node hands it on: ONNX Runtime takes no notice of a cache
@@ -24,7 +38,7 @@ static sn_status mha_upgrade(sni_upgrade *u) {
                    (n->n_out > PRESENT_VALUE && n->out[PRESENT_VALUE] != SNI_NO_ID);
     bool fits = n->n_in <= SCORE_BIAS || n->in[SCORE_BIAS] == SNI_NO_ID;
     if (present || !fits) return SN_OK;
-    for (int32_t i = PAST_KEY; i <= PAST_LENGTH && i < n->n_in; i++)
+    for (int32_t i = PAST_KEY; i < INPUTS && i < n->n_in; i++)
         SN_TRY(sni_node_set_input(u->graph, u->node, i, SNI_NO_ID, u->err));
     return SN_OK;
 }
@@ -144,6 +158,19 @@ static sn_status read_past(sni_infer *c, const mha_shape *s, int64_t heads, sni_
     return SN_OK;
 }
 
+/* Which beam each row of the cache is of, (batch, beams, rows or more). */
+static sn_status check_beams(sni_infer *c, const mha_shape *s) {
+    if (!sni_infer_shaped(c, BEAMS)) return SN_OK;
+    if (sni_infer_rank(c, BEAMS) != 3)
+        return SNI_INFER_FAIL(c, "cache_indirection has rank %d, not 3", sni_infer_rank(c, BEAMS));
+    if (!sni_infer_given(c, PAST_KEY))
+        return SNI_INFER_FAIL(c, "cache_indirection without a cache");
+    sni_dim rows = sni_dim_mul(c->symbols, sni_infer_dim(c, BEAMS, 0), sni_infer_dim(c, BEAMS, 1));
+    if (sni_dim_differ(rows, s->batch))
+        return SNI_INFER_FAIL(c, "cache_indirection is of another number of sequences");
+    return SN_OK;
+}
+
 static sn_status mha_infer(sni_infer *c) {
     const mha_params *p = c->params;
     mha_shape s = {0};
@@ -155,6 +182,7 @@ static sn_status mha_infer(sni_infer *c) {
         if (sni_infer_given(c, i) && !sni_infer_shaped(c, i)) return SN_OK;
     SN_TRY(read_shape(c, p->num_heads, &s));
     SN_TRY(check_bias(c, &s, p->num_heads));
+    SN_TRY(check_beams(c, &s));
     SN_TRY(read_past(c, &s, p->num_heads, &past, &room));
     sni_dim scores[4] = {s.batch, p->num_heads, s.queries, sni_dim_add(c->symbols, past, s.keys)};
     SN_TRY(sni_infer_padding(c, PADDING, scores));
@@ -242,6 +270,45 @@ static sn_status add_biases(sni_kernel *k, sni_attention *a, int64_t fresh) {
     return add_bias(k, a, fresh, a->v_size, sni_element(bias, 2 * part, width), &a->v);
 }
 
+/* Checks that the first `past` rows of every sequence are of beams that there are. */
+static sn_status check_rows(sni_kernel *k, const sni_tensor *beams, int64_t past) {
+    int64_t width = beams->dims[2];
+    if (width < past)
+        return SNI_KERNEL_FAIL(k, "cache_indirection tells of %" PRId64 " rows of %" PRId64, width,
+                               past);
+    for (int64_t i = 0; i < beams->dims[0] * beams->dims[1] * past; i++) {
+        int32_t beam = ((const int32_t *)beams->data)[i / past * width + i % past];
+        if (beam < 0 || beam >= beams->dims[1])
+            return SNI_KERNEL_FAIL(k, "cache_indirection has beam %d of %" PRId64, (int)beam,
+                                   beams->dims[1]);
+    }
+    return SN_OK;
+}
+
+/* Lets the first `past` rows of *h be those of the beams that they are said to be of, in scratch.
+ * The cache that is handed on keeps its own. */
+static sn_status follow_beams(sni_kernel *k, const sni_attention *a, int64_t past, int64_t size,
+                              sni_heads *h) {
+    const sni_tensor *beams = sni_in(k, BEAMS);
+    if (!beams || past == 0) return SN_OK;
+    size_t width = sni_dtype_width(a->dtype);
+    int64_t rows = a->total, count = beams->dims[1], heads;
+    void *to = NULL;
+    SN_TRY(check_rows(k, beams, past));
+    if (!sni_mul_i64(a->batches, a->q_heads, &heads)) return sni_fail_memory(k->err);
+    SN_TRY(sni_scratch_matrix(k, heads * rows, size, width, &to));
+    for (int64_t i = 0; i < heads * rows; i++) {
+        int64_t b = i / rows / a->q_heads, head = i / rows % a->q_heads, row = i % rows;
+        const int32_t *beam = (const int32_t *)beams->data + b * beams->dims[2];
+        int64_t from = row < past ? b / count * count + beam[row] : b;
+        sni_copy_bytes((char *)to + (size_t)(i * size) * width,
+                       sni_element(h->data, from * h->batch + head * h->head + row * h->row, width),
+                       (size_t)size * width);
+    }
+    *h = sni_heads_outer(to, a->q_heads, rows, size);
+    return SN_OK;
+}
+
 static sn_status mha_ref(sni_kernel *k) {
     const mha_params *p = k->params;
     sni_tensor *y = sni_out(k, 0), *kept = sni_out(k, SCORES);
@@ -267,6 +334,8 @@ static sn_status mha_ref(sni_kernel *k) {
                                       &a.k));
     SN_TRY(sni_attention_join_tensors(k, &a, sni_in(k, PAST_VALUE), sni_out(k, PRESENT_VALUE),
                                       &(sni_append){room, a.before, fresh, a.v_size, NULL}, &a.v));
+    SN_TRY(follow_beams(k, &a, past, a.head_size, &a.k));
+    SN_TRY(follow_beams(k, &a, past, a.v_size, &a.v));
     SN_TRY(sni_attention_mask(k, &a, sni_in(k, SCORE_BIAS)));
     SN_TRY(sni_attention_padding(k, &a, sni_in(k, PADDING), p->mask_filter_value));
     SN_TRY(sni_out_as(k, kept, a.dtype, &a.kept));
@@ -288,7 +357,8 @@ const sni_op sni_op_ms_MultiHeadAttention = {
                           {"bias", "T", SNI_OPTIONAL}, {"key_padding_mask", "int32", SNI_OPTIONAL},
                           {"attention_bias", "T", SNI_OPTIONAL}, {"past_key", "T", SNI_OPTIONAL},
                           {"past_value", "T", SNI_OPTIONAL},
-                          {"past_sequence_length", "int32", SNI_OPTIONAL}),
+                          {"past_sequence_length", "int32", SNI_OPTIONAL},
+                          {"cache_indirection", "int32", SNI_OPTIONAL}),
     .outputs = SNI_FORMALS({"output", "T"}, {"present_key", "T", SNI_OPTIONAL},
                            {"present_value", "T", SNI_OPTIONAL}, {"qk", "T", SNI_OPTIONAL}),
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
@@ -302,4 +372,56 @@ const sni_op sni_op_ms_MultiHeadAttention = {
     .upgrade = mha_upgrade,
     .infer = mha_infer,
     .ref = mha_ref,
+};
+
+/* ---- One token ---- */
+
+typedef struct decoder_params {
+    mha_params shared;
+    int64_t shares_buffer, output_qk;
+} decoder_params;
+
+/* Its inputs in the order of MultiHeadAttention's. Without a cache the keys are those of an
+ * encoder. */
+static sn_status decoder_upgrade(sni_upgrade *u) {
+    static const int32_t from[INPUTS] = {0, 1, 2, 10, 3, 4, 5, 6, 7, 9};
+    sni_node *n = u->node;
+    int32_t in[INPUTS];
+    for (int32_t i = 0; i < INPUTS; i++) in[i] = from[i] < n->n_in ? n->in[from[i]] : SNI_NO_ID;
+    bool cached = in[PAST_KEY] != SNI_NO_ID;
+    if (!cached || !sni_upgrade_int(u, "past_present_share_buffer", 0)) in[PAST_LENGTH] = SNI_NO_ID;
+    if (!cached) in[BEAMS] = SNI_NO_ID;
+    sni_node_remove_attr(n, "past_present_share_buffer");
+    sni_node_remove_attr(n, "output_qk");
+    SN_TRY(sni_node_resize_inputs(u->graph, n, INPUTS, u->err));
+    for (int32_t i = 0; i < INPUTS; i++) SN_TRY(sni_node_set_input(u->graph, n, i, in[i], u->err));
+    n->type = SNI_STR("MultiHeadAttention");
+    return SN_OK;
+}
+
+#define DECODER_FIELD(f) offsetof(decoder_params, f)
+
+const sni_op sni_op_ms_DecoderMaskedMultiHeadAttention = {
+    .name = "DecoderMaskedMultiHeadAttention",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS(
+        {"query", "T"}, {"key", "T", SNI_OPTIONAL}, {"value", "T", SNI_OPTIONAL},
+        {"mask_index", "int32", SNI_OPTIONAL}, {"attention_bias", "T", SNI_OPTIONAL},
+        {"past_key", "T", SNI_OPTIONAL}, {"past_value", "T", SNI_OPTIONAL},
+        {"past_sequence_length", "int32", SNI_OPTIONAL}, {"beam_width", "int32", SNI_OPTIONAL},
+        {"cache_indirection", "int32", SNI_OPTIONAL}, {"bias", "T", SNI_OPTIONAL}),
+    .outputs = SNI_FORMALS({"output", "T"}, {"present_key", "T", SNI_OPTIONAL},
+                           {"present_value", "T", SNI_OPTIONAL}, {"qk", "T", SNI_OPTIONAL}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}),
+    .params =
+        SNI_PARAMS({"num_heads", SNI_ATTR_INT, DECODER_FIELD(shared.num_heads), .required = true},
+                   {"mask_filter_value", SNI_ATTR_FLOAT, DECODER_FIELD(shared.mask_filter_value),
+                    .number = -10000},
+                   {"scale", SNI_ATTR_FLOAT, DECODER_FIELD(shared.scale)},
+                   {"past_present_share_buffer", SNI_ATTR_INT, DECODER_FIELD(shares_buffer)},
+                   {"output_qk", SNI_ATTR_INT, DECODER_FIELD(output_qk)}),
+    .params_size = sizeof(decoder_params),
+    .flags = SNI_OP_REWRITES,
+    .upgrade = decoder_upgrade,
 };

@@ -8,9 +8,51 @@
 
 #include <inttypes.h>
 
+extern const sni_op sni_op_Unsqueeze;
+
 typedef struct loop_params {
     int32_t body;
 } loop_params;
+
+/* ---- Import ---- */
+
+/* A body's input whose list of one element nodes read as they did before, though it is a scalar. */
+static sn_status widen_input(sni_upgrade *u, sni_graph *body, sni_value *v) {
+    sni_const *axes;
+    sni_value *axis, *list;
+    sni_node *n;
+    int64_t one = 1;
+    SN_TRY(sni_const_new(body->store, SN_INT64, 1, &one, &axes, u->err));
+    ((int64_t *)axes->tensor.data)[0] = 0;
+    SN_TRY(sni_graph_add_const(body, (sni_str){0}, axes, &axis, u->err));
+    SN_TRY(sni_graph_add_value(body, (sni_str){0}, &list, u->err));
+    SN_TRY(sni_graph_replace_uses(body, v->id, list->id, u->err));
+    const int32_t in[] = {v->id, axis->id};
+    SN_TRY(sni_graph_add_node(
+        body, body->first, &(sni_new_node){SNI_STR(""), SNI_STR("Unsqueeze"), in, 2, &list->id, 1},
+        &n, u->err));
+    n->name = u->node->name;
+    n->version = sni_op_version(&sni_op_Unsqueeze);
+    v->type.has_shape = false;
+    return SN_OK;
+}
+
+/* A body may declare the iteration's number and the condition as lists of one element, which the
+ * specification does not allow and other engines pass it then. */
+static sn_status loop_upgrade(sni_upgrade *u) {
+    const sni_attr *a = sni_node_attr(u->node, "body");
+    if (!a || a->kind != SNI_ATTR_GRAPH) return SN_OK;
+    sni_graph *body = u->node->subgraphs[a->u.graph];
+    for (int32_t i = 0; i < 2 && i < body->n_inputs; i++) {
+        sni_value *v = body->values[body->inputs[i]];
+        if (v->type.kind != SN_KIND_TENSOR || !v->type.has_shape || v->type.rank != 1) continue;
+        SN_TRY(sni_store_tolerate(u->graph->store, sni_node_label(u->graph, u->node), u->err,
+                                  "the body declares '%.*s' as a list, and it is a scalar",
+                                  SNI_FMT(v->name)));
+        SN_TRY(widen_input(u, body, v));
+    }
+    return SN_OK;
+}
 
 /* ---- Inference ---- */
 
@@ -227,7 +269,8 @@ const sni_op sni_op_Loop = {
     .types = SNI_TYPE_VARS({"V", SNI_T_ALL}),
     .params = SNI_PARAMS({"body", SNI_ATTR_GRAPH, offsetof(loop_params, body), .required = true}),
     .params_size = sizeof(loop_params),
-    .flags = SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS,
+    .flags = SNI_OP_ALLOCATES | SNI_OP_SUBGRAPHS | SNI_OP_REWRITES | SNI_OP_COUNTS,
+    .upgrade = loop_upgrade,
     .infer = loop_infer,
     .ref = loop_ref,
 };

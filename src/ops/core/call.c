@@ -106,7 +106,7 @@ static bool is_of_type(const sni_tensor *t, const sni_type *type) {
 
 /* Memory for output i: that of `offered` (may be NULL) if it fits. */
 static sn_status allocate(sni_kernel *k, int i, const sni_type *type, const sni_tensor *offered) {
-    if ((k->node->op->flags & SNI_OP_CUSTOM) && !is_shaped(type)) return SN_OK;
+    if ((k->node->op->flags & (SNI_OP_CUSTOM | SNI_OP_PART)) && !is_shaped(type)) return SN_OK;
     /* Inference knows all values now: what it does not make of them they do not say. */
     if (type->kind != SN_KIND_TENSOR || !type->dtype || !type->has_shape)
         return sni_fail(k->err, SN_BAD_DATA, "its inputs leave open which shape output %d has", i);

@@ -136,8 +136,29 @@ static bool kind_fits(const sni_param *p, const sni_attr *a) {
            (a->kind >= SNI_ATTR_FLOATS && p->kind >= SNI_ATTR_FLOATS && a->count == 0);
 }
 
-static sn_status check_attrs(const sni_node *n, sn_error *err) {
+/* Whether an attribute that an operator does not have is let pass: every name that begins with two
+ * underscores, which tools leave behind, and others as the operator says. */
+static bool may_pass(const sni_op *op, sni_str name) {
+    return op->flags & SNI_OP_LENIENT || (name.n > 2 && name.p[0] == '_' && name.p[1] == '_');
+}
+
+/* Takes attributes away that the operator does not have and that are let pass. */
+static sn_status drop_unknown(sni_graph *g, sni_node *n, sn_error *err) {
+    for (int32_t i = n->n_attrs - 1; i >= 0; i--) {
+        sni_str name = n->attrs[i].name;
+        if (find_param(n->op, name) || !may_pass(n->op, name)) continue;
+        SN_TRY(sni_store_tolerate(g->store, sni_node_label(g, n), err,
+                                  "%s has no attribute '%.*s': it has no effect", n->op->name,
+                                  SNI_FMT(name)));
+        memmove(&n->attrs[i], &n->attrs[i + 1], (size_t)(n->n_attrs - i - 1) * sizeof *n->attrs);
+        n->n_attrs--;
+    }
+    return SN_OK;
+}
+
+static sn_status check_attrs(sni_graph *g, sni_node *n, sn_error *err) {
     if (n->op->flags & SNI_OP_CUSTOM) return SN_OK;
+    SN_TRY(drop_unknown(g, n, err));
     for (int32_t i = 0; i < n->n_attrs; i++) {
         const sni_attr *a = &n->attrs[i];
         const sni_param *p = find_param(n->op, a->name);
@@ -153,7 +174,7 @@ static sn_status check_attrs(const sni_node *n, sn_error *err) {
 
 sn_status sni_node_bind(sni_graph *g, sni_node *n, sn_error *err) {
     SN_TRY(check_arity(n, err));
-    SN_TRY(check_attrs(n, err));
+    SN_TRY(check_attrs(g, n, err));
     if (!n->op->params) return SN_OK;
     unsigned char *params = sni_arena_alloc(&g->store->arena, n->op->params_size);
     if (!params) return sni_fail_memory(err);

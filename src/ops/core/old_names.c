@@ -1,5 +1,5 @@
-/* Operators of com.microsoft that ai.onnx has taken over: ExpandDims (Unsqueeze), GridSample, Pad,
- * Range and Trilu. Each becomes its successor. */
+/* Operators of com.microsoft that ai.onnx has taken over: ExpandDims (Unsqueeze), GatherND,
+ * GridSample, Pad, Range, Trilu and Unique. Each becomes its successor. */
 #include "ops/core/op.h"
 
 typedef struct old_params {
@@ -133,4 +133,60 @@ const sni_op sni_op_ms_Trilu = {
     .params_size = sizeof(old_params),
     .flags = SNI_OP_REWRITES,
     .upgrade = trilu_upgrade,
+};
+
+static sn_status gather_nd_upgrade(sni_upgrade *u) {
+    int32_t in[2] = {u->node->in[0], SNI_NO_ID};
+    sni_attr to = sni_attr_of_int("to", SN_INT64);
+    SN_TRY(sni_upgrade_insert(u, "Cast", (int32_t[]){u->node->in[1]}, 1, &to, 1, &in[1]));
+    return sni_upgrade_become(u, "GatherND", in, 2, NULL, 0);
+}
+
+const sni_op sni_op_ms_GatherND = {
+    .name = "GatherND",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"data", "T"}, {"indices", "I"}),
+    .outputs = SNI_FORMALS({"output", "T"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}, {"I", SNI_T_INDEX}),
+    .flags = SNI_OP_REWRITES,
+    .upgrade = gather_nd_upgrade,
+};
+
+/* The successor has one more output, the second. The node itself becomes one that nobody reads. */
+static sn_status unique_upgrade(sni_upgrade *u) {
+    sni_graph *g = u->graph;
+    sni_node *n;
+    int32_t x = u->node->in[0], made[4] = {SNI_NO_ID, SNI_NO_ID, SNI_NO_ID, SNI_NO_ID};
+    static const int place[] = {0, 2, 3};
+    for (int i = 0; i < u->node->n_out; i++) {
+        sni_value *v;
+        SN_TRY(sni_graph_add_value(g, (sni_str){0}, &v, u->err));
+        made[place[i]] = v->id;
+        if (u->node->out[i] != SNI_NO_ID)
+            SN_TRY(sni_graph_replace_uses(g, u->node->out[i], v->id, u->err));
+    }
+    SN_TRY(sni_graph_add_node(g, u->node->id,
+                              &(sni_new_node){SNI_STR(""), SNI_STR("Unique"), &x, 1, made, 4}, &n,
+                              u->err));
+    sni_attr sorted = sni_attr_of_int("sorted", 0);
+    n->name = u->node->name;
+    n->op = sni_op_find(n->domain, n->type);
+    if (!n->op) return sni_fail(u->err, SN_INTERNAL, "there is no Unique");
+    n->version = sni_op_version(n->op);
+    SN_TRY(sni_node_set_attr(g, n, &sorted, u->err));
+    SN_TRY(sni_node_bind(g, n, u->err));
+    SN_TRY(sni_node_resize_outputs(g, u->node, 1, u->err));
+    return sni_upgrade_become(u, "Identity", &x, 1, NULL, 0);
+}
+
+const sni_op sni_op_ms_Unique = {
+    .name = "Unique",
+    .domain = "com.microsoft",
+    .versions = SNI_VERSIONS(1),
+    .inputs = SNI_FORMALS({"x", "T"}),
+    .outputs = SNI_FORMALS({"y", "T"}, {"idx", "int64"}, {"counts", "int64"}),
+    .types = SNI_TYPE_VARS({"T", SNI_T_ANY}),
+    .flags = SNI_OP_REWRITES,
+    .upgrade = unique_upgrade,
 };

@@ -162,6 +162,9 @@ enum {                       /* flags of an operator */
        SNI_OP_DECLARES = 32, /* the shapes that its subgraphs' inputs are declared with are binding;
                                 for other operators inference alone decides */
        SNI_OP_SPELLED = 256, /* of ai.sinter; model/spell.c can write it as standard ONNX */
+       SNI_OP_PART = 2048,   /* nodes that a provider runs (ops/sinter/part.h) */
+       SNI_OP_LENIENT = 512, /* attributes that it does not have are let pass with a warning */
+       SNI_OP_COUNTS = 1024, /* its subgraphs take an iteration's number and the condition first */
        SNI_OP_CUSTOM = 128   /* registered by the application: its attributes are not checked, and
                                 its kernel allocates outputs whose shape was not known */
 };
@@ -386,6 +389,24 @@ typedef struct sni_span {
 } sni_span;
 enum { SNI_MOST_SPANS = 2 };
 
+/* What lives as long as a run, whoever puts it there. */
+typedef struct sni_run_extra {
+    void *state;               /* NULL: nothing yet */
+    void (*free)(void *state); /* called when the run is over */
+} sni_run_extra;
+
+/* Bytes on their way between the host and a device. */
+typedef struct sni_transfer {
+    const char *what;     /* an operator's name, for profiles: "CopyToDevice" */
+    const char *provider; /* whose device */
+    uint64_t start_ns, bytes;
+} sni_transfer;
+
+enum {
+    SNI_WATCHES_STEPS = 1, /* somebody is told of steps, transfers among them */
+    SNI_WATCHES_VALUES = 2 /* somebody is shown every value: it must be on the host */
+};
+
 /* What the engine does for a kernel; exec implements it. Kernels use the functions below instead.
  */
 typedef struct sni_host {
@@ -396,6 +417,9 @@ typedef struct sni_host {
     sn_status (*subgraph)(sni_kernel *k, int32_t index, const sni_datum *const *in, int n_in,
                           sni_datum *out, int n_out);
     int (*prefetch)(const sni_kernel *k, sni_span *spans);
+    sni_run_extra *(*extra)(const sni_kernel *k); /* of the run; NULL: there is no run */
+    unsigned (*watched)(const sni_kernel *k);     /* who looks on: SNI_WATCHES_... */
+    void (*transfer)(const sni_kernel *k, const sni_transfer *t); /* one is over */
 } sni_host;
 
 /* One call of a kernel. Inputs that were left out, and outputs that nothing reads, are NULL. Inputs

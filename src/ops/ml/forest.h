@@ -71,7 +71,11 @@ sn_status sni_forest_of_indices(const sni_tree_indices *l, int64_t targets, sni_
  * its leaves are not summed. */
 const sni_forest *sni_trees_forest(const sni_op *op, const void *params);
 
-/* Sums of the leaves' weights, tree by tree, to `sums` (rows, targets) for the rows of input 0. */
+/* What sums of votes start from: it stays as it is, told by its sign, where none is added. */
+#define SNI_TREE_NO_VOTE (-0.0)
+
+/* Sums of the leaves' weights, tree by tree, to `sums` (rows, targets) for the rows of input 0;
+ * SNI_TREE_NO_VOTE where there is no weight. */
 typedef sn_status (*sni_trees_sum_fn)(sni_kernel *k, int64_t rows, int64_t width, double *sums);
 
 /* Runs such a node with the sums of `sum`; NULL: by walking the trees one by one. */

@@ -5,6 +5,8 @@
 
 #include "base/threadpool.h"
 
+#include <math.h>
+
 enum { AVERAGE, SUM, MIN, MAX };
 enum { GRAIN = 512 }; /* trees walked that are worth a thread */
 
@@ -15,6 +17,8 @@ typedef struct score_job {
     const double *base; /* targets of them, or NULL */
     int64_t width;
     int32_t aggregate, transform;
+    bool
+        tell_votes; /* scores stay SNI_TREE_NO_VOTE where no leaf voted; only without base values */
     sni_trees_sum_fn sum; /* NULL: the trees are walked here */
 } score_job;
 
@@ -32,19 +36,22 @@ static void add_leaf(const score_job *j, int32_t leaf, double *row, bool *seen) 
     }
 }
 
-/* What becomes of a row's sums. */
+/* What becomes of a row's sums. Targets without a vote get a plain 0 unless they are to be told. */
 static void settle_row(const score_job *j, double *row) {
     const sni_forest *f = j->f;
     for (int64_t t = 0; t < f->targets; t++) {
         if (j->aggregate == AVERAGE && f->n_trees) row[t] /= f->n_trees;
-        if (j->base) row[t] += j->base[t];
+        if (j->base)
+            row[t] += j->base[t];
+        else if (!j->tell_votes)
+            row[t] += 0.0;
     }
 }
 
 /* Sums (or extremes, where `seen` has a flag per target) of one row. */
 static void score_row(const score_job *j, const double *x, double *row, bool *seen) {
     const sni_forest *f = j->f;
-    for (int64_t t = 0; t < f->targets; t++) row[t] = 0;
+    for (int64_t t = 0; t < f->targets; t++) row[t] = SNI_TREE_NO_VOTE;
     for (int64_t t = 0; seen && t < f->targets; t++) seen[t] = false;
     for (int32_t tree = 0; tree < f->n_trees; tree++)
         add_leaf(j, sni_tree_walk(f, tree, x), row, seen);
@@ -238,6 +245,7 @@ static sn_status classifier_prepare(void *params, sni_arena *arena, sn_error *er
     for (int32_t i = 0; i < f->leaf_weights[f->n_leaves]; i++) {
         if (f->weights[i].target != p->only) p->only = -1;
         if (f->weights[i].weight < 0) p->positive = false;
+        p->forest.weights[i].weight += 0.0; /* a vote of -0 is one */
     }
     return SN_OK;
 }
@@ -249,7 +257,7 @@ static sn_status classifier_infer(sni_infer *c) {
 
 /* Two classes and one score, that of the second: the first gets what is left. */
 static int64_t binary_row(const classifier_params *p, double *row, int64_t classes) {
-    double s = row[p->only];
+    double s = row[p->only] + 0.0;
     if (p->base && classes == 2) s += p->base[1] - p->base[p->only];
     bool rest = p->transform == SNI_ML_PROBIT || (p->transform == SNI_ML_NONE && p->positive);
     int64_t class = s > (p->positive && p->transform == SNI_ML_NONE ? 0.5 : 0.0);
@@ -264,10 +272,23 @@ static int64_t binary_row(const classifier_params *p, double *row, int64_t class
     return p->transform == SNI_ML_NONE ? class : sni_ml_argmax(row, 2);
 }
 
+/* The class with the highest score, of several with the same one the first. Of more than two
+ * classes one that got no vote is not chosen, however low the others are, as in ONNX Runtime. */
+static int64_t best_class(const classifier_params *p, const double *row, int64_t classes) {
+    int64_t best = -1;
+    if (classes <= 2 || p->base) return sni_ml_argmax(row, classes);
+    for (int64_t i = 0; i < classes; i++) {
+        bool voted = !(row[i] == 0 && signbit(row[i]));
+        if (voted && (best < 0 || row[i] > row[best])) best = i;
+    }
+    return best < 0 ? 0 : best;
+}
+
 static sn_status run_classifier(sni_kernel *k, sni_trees_sum_fn sum) {
     const classifier_params *p = k->params;
     sni_ml_rows rows;
-    score_job job = {.f = &p->forest, .base = p->base, .aggregate = SUM, .sum = sum};
+    score_job job = {
+        .f = &p->forest, .base = p->base, .aggregate = SUM, .tell_votes = true, .sum = sum};
     SN_TRY(score(k, &job, &rows));
     sni_tensor *labels = sni_out(k, 0), *scores = sni_out(k, 1);
     int64_t classes = p->forest.targets;
@@ -277,7 +298,8 @@ static sn_status run_classifier(sni_kernel *k, sni_trees_sum_fn sum) {
         if (p->only >= 0) {
             class = binary_row(p, row, classes);
         } else {
-            class = sni_ml_argmax(row, classes);
+            class = best_class(p, row, classes);
+            for (int64_t t = 0; t < classes; t++) row[t] += 0.0;
             sni_ml_finish(p->transform, row, classes);
         }
         if (class < 0 && labels && labels->dtype == SN_INT64)

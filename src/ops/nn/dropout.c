@@ -2,7 +2,8 @@
  * the others scaled to keep the mean.
  *
  * Before version 12 nothing but the attribute `is_test` of versions 1 and 6 told training from
- * inference; models of that time are run as inference. */
+ * inference; models of that time are run as inference. Their mask, which the specification leaves
+ * open, is false everywhere, as in ONNX Runtime. */
 #include "ops/core/convert.h"
 #include "ops/core/op.h"
 #include "ops/core/random.h"
@@ -15,9 +16,22 @@ typedef struct dropout_params {
     bool has_seed;
 } dropout_params;
 
+/* The mask of versions before 12: nothing is less than itself. Before version 10 it has the type of
+ * the data. */
+static sn_status replace_mask(sni_upgrade *u) {
+    int32_t in[2] = {u->node->in[0], u->node->in[0]}, mask;
+    SN_TRY(sni_upgrade_insert(u, "Less", in, 2, NULL, 0, &mask));
+    in[0] = mask;
+    if (u->from < 10) SN_TRY(sni_upgrade_insert(u, "CastLike", in, 2, NULL, 0, &mask));
+    return sni_graph_replace_uses(u->graph, u->node->out[1], mask, u->err);
+}
+
 static sn_status dropout_upgrade(sni_upgrade *u) {
+    const sni_node *n = u->node;
     sni_node_remove_attr(u->node, "is_test");
-    return SN_OK;
+    bool masks = u->from < 12 && n->n_in > 0 && n->in[0] != SNI_NO_ID && n->n_out > 1 &&
+                 n->out[1] != SNI_NO_ID;
+    return masks ? replace_mask(u) : SN_OK;
 }
 
 static sn_status dropout_infer(sni_infer *c) {

@@ -127,6 +127,7 @@ const sni_op sni_op_LayerNormalization = {
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"U", SNI_T_FLOATS}),
     .params = LAYER_NORM_PARAMS,
     .params_size = sizeof(layer_norm_params),
+    .flags = SNI_OP_LENIENT,
     .infer = layer_norm_infer,
     .ref = layer_norm_ref,
 };
@@ -151,6 +152,7 @@ const sni_op sni_op_SimplifiedLayerNormalization = {
     .types = SNI_TYPE_VARS({"T", SNI_T_FLOATS}, {"V", SNI_T_FLOATS}, {"U", SNI_T_FLOATS}),
     .params = LAYER_NORM_PARAMS,
     .params_size = sizeof(layer_norm_params),
+    .flags = SNI_OP_LENIENT,
     .infer = layer_norm_infer,
     .ref = rms_norm_ref,
 };

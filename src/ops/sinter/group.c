@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ops/core/wide.h"
+#include "ops/sinter/body.h"
 
 /* ---- The body ---- */
 
@@ -36,68 +37,11 @@ static sn_status check_body(sni_infer *c, const sni_graph **out) {
 
 /* ---- Types and shapes ---- */
 
-/* Sets the types of a member's outputs in `types`, which are those of the body's values. */
-static sn_status infer_member(const sni_infer *c, const sni_graph *g, const sni_node *n,
-                              sni_type *types, const sni_tensor *const *known) {
-    const sni_type **in = SNI_NEW_ARRAY(c->arena, const sni_type *, n->n_in);
-    const sni_tensor **contents = SNI_NEW_ARRAY(c->arena, const sni_tensor *, n->n_in);
-    sni_const **constants = SNI_NEW_ARRAY(c->arena, sni_const *, n->n_in);
-    sni_type *out = SNI_NEW_ARRAY(c->arena, sni_type, n->n_out);
-    const sni_dim **out_dims = SNI_NEW_ARRAY(c->arena, const sni_dim *, n->n_out);
-    int32_t *counts = SNI_NEW_ARRAY(c->arena, int32_t, n->n_out);
-    if (!in || !contents || !constants || !out || !out_dims || !counts)
-        return sni_fail_memory(c->err);
-    for (int32_t i = 0; i < n->n_in; i++) {
-        if (n->in[i] == SNI_NO_ID) continue;
-        const sni_value *v = g->values[n->in[i]];
-        in[i] = &types[v->id];
-        contents[i] = known[v->id];
-        constants[i] = v->is_input ? NULL : v->constant;
-    }
-    sni_infer m = {.op = n->op,
-                   .node = n,
-                   .params = n->params,
-                   .n_in = n->n_in,
-                   .n_out = n->n_out,
-                   .in = in,
-                   .known = c->known ? contents : NULL,
-                   .constants = constants,
-                   .out = out,
-                   .out_dims = out_dims,
-                   .out_dims_count = counts,
-                   .symbols = c->symbols,
-                   .arena = c->arena,
-                   .err = c->err};
-    sn_status status = sni_infer_call(&m);
-    if (status != SN_OK)
-        return sni_fail_context(c->err, status, "%.*s of the group", SNI_FMT(n->type));
-    for (int32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] != SNI_NO_ID) types[n->out[i]] = out[i];
-    return SN_OK;
-}
-
-/* Types of all values of the body, by id, in the context's arena. */
-static sn_status infer_body(const sni_infer *c, const sni_graph *g, sni_type **out) {
-    sni_type *types = SNI_NEW_ARRAY(c->arena, sni_type, g->value_count);
-    const sni_tensor **known = SNI_NEW_ARRAY(c->arena, const sni_tensor *, g->value_count);
-    if (!types || !known) return sni_fail_memory(c->err);
-    for (int32_t i = 0; i < g->value_count; i++)
-        if (g->values[i] && g->values[i]->constant) types[i] = g->values[i]->type;
-    for (int i = 0; i < c->n_in; i++) {
-        types[g->inputs[i]] = *c->in[i];
-        known[g->inputs[i]] = c->known ? c->known[i] : NULL;
-    }
-    for (const sni_node *n = sni_graph_first(g); n; n = sni_graph_next(g, n))
-        SN_TRY(infer_member(c, g, n, types, known));
-    *out = types;
-    return SN_OK;
-}
-
 static sn_status group_infer(sni_infer *c) {
     const sni_graph *g = NULL;
     sni_type *types = NULL;
     SN_TRY(check_body(c, &g));
-    SN_TRY(infer_body(c, g, &types));
+    SN_TRY(sni_infer_body(c, g, "group", &types));
     for (int i = 0; i < c->n_out; i++) SN_TRY(sni_infer_set_full_type(c, i, &types[g->outputs[i]]));
     return SN_OK;
 }
@@ -134,7 +78,7 @@ static sn_status infer_call(group_call *c, sni_type **types) {
                        .symbols = c->symbols,
                        .arena = &c->arena,
                        .err = k->err};
-    return infer_body(&infer, c->body, types);
+    return sni_infer_body(&infer, c->body, "group", types);
 }
 
 /* Gives every value of the body its shape, and those that members make memory. */

@@ -20,4 +20,8 @@ void sni_regex_free(sni_regex *regex);
 /* True if the whole text matches. Not thread-safe: the regex holds working memory. */
 bool sni_regex_full_match(sni_regex *regex, sni_str text);
 
+/* True if a match begins at byte `from` of the text; *end: where the longest one ends. Takes places
+ * x code points at the most. Not thread-safe either. */
+bool sni_regex_longest_match(sni_regex *regex, sni_str text, size_t from, size_t *end);
+
 #endif

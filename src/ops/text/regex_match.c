@@ -72,15 +72,31 @@ static bool accepts(const sni_regex *r, const sni_regex_set *s, int32_t c) {
     return in != s->negated;
 }
 
-bool sni_regex_full_match(sni_regex *r, sni_str text) {
+/* The code point that ends at `at`; -2 at the start of the text. */
+static int32_t code_point_before(sni_str text, size_t at) {
+    size_t length = 0;
+    for (size_t back = 1; back <= SNI_UTF8_MAX && back <= at; back++) {
+        int32_t c = sni_utf8_decode(text, at - back, &length);
+        if (length == back) return c;
+    }
+    return at ? -1 : -2;
+}
+
+bool sni_regex_longest_match(sni_regex *r, sni_str text, size_t from, size_t *end) {
     int32_t n = r->n_steps;
     places now = {r->work, r->work + n, 0}, next = {r->work + 2 * n, r->work + 3 * n, 0};
     int32_t *stack = r->work + 4 * n;
     for (int32_t i = 0; i < n; i++) now.position[i] = next.position[i] = -1;
-    size_t length = 0, at = 0;
-    int32_t c = text.n ? sni_utf8_decode(text, 0, &length) : -2;
-    add(r, &now, stack, 0, -2, c);
-    while (at < text.n && now.count) {
+    size_t length = 0, at = from;
+    bool found = false;
+    int32_t c = at < text.n ? sni_utf8_decode(text, at, &length) : -2;
+    add(r, &now, stack, 0, code_point_before(text, from), c);
+    for (;;) {
+        if (contains(&now, n - 1)) { /* the last step is MATCH */
+            found = true;
+            *end = at;
+        }
+        if (at >= text.n || !now.count) return found;
         at += length;
         int32_t after = at < text.n ? sni_utf8_decode(text, at, &length) : -2;
         next.count = 0;
@@ -94,5 +110,9 @@ bool sni_regex_full_match(sni_regex *r, sni_str text) {
         next = swap;
         c = after;
     }
-    return at >= text.n && contains(&now, n - 1); /* the last step is MATCH */
+}
+
+bool sni_regex_full_match(sni_regex *r, sni_str text) {
+    size_t end = 0;
+    return sni_regex_longest_match(r, text, 0, &end) && end == text.n;
 }

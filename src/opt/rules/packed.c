@@ -111,25 +111,35 @@ typedef struct joined {
 static sn_status decode_joined(sni_const *c, sn_error *err) {
     const joined *j = c->source;
     int64_t all = j->columns[0] + j->columns[1] + j->columns[2], at = 0;
+    int64_t width = (int64_t)sni_dtype_width(c->tensor.dtype);
     SN_TRY(sni_const_own_memory(c, err));
     for (int i = 0; i < 3; i++) {
         int64_t n = j->columns[i];
         sni_borrow borrow;
         SN_TRY(sni_const_borrow(j->parts[i], true, &borrow, err));
         for (int64_t r = 0; r < j->rows; r++)
-            memcpy((float *)c->tensor.data + r * all + at,
-                   (const sni_unaligned_float *)borrow.tensor.data + r * n,
-                   (size_t)n * sizeof(float));
+            memcpy((char *)c->tensor.data + (r * all + at) * width,
+                   (const char *)borrow.tensor.data + r * n * width, (size_t)(n * width));
         sni_borrow_end(&borrow);
         at += n;
     }
     return SN_OK;
 }
 
+/* Takes narrow parts in their places, if all three have them and of one type. */
+static sn_dtype join_narrow(joined *j) {
+    sn_dtype type = j->parts[0]->narrow ? j->parts[0]->narrow->tensor.dtype : SN_FLOAT32;
+    for (int i = 1; i < 3; i++)
+        if (!j->parts[i]->narrow || j->parts[i]->narrow->tensor.dtype != type) type = SN_FLOAT32;
+    for (int i = 0; i < 3 && type != SN_FLOAT32; i++) j->parts[i] = j->parts[i]->narrow;
+    return type;
+}
+
 /* Binds `to` to the constants of the layers named in `from`: `rows` rows of each, joined. */
 static sn_status join(sni_match *m, const char *to, const char *const *from, int rank,
                       const int64_t *dims, int64_t rows) {
     sni_tensor shape = {0};
+    sni_const *c, *wide;
     joined *j = SNI_NEW(&m->r->store->arena, joined);
     if (!j) return sni_fail_memory(m->r->err);
     j->rows = rows;
@@ -139,8 +149,12 @@ static sn_status join(sni_match *m, const char *to, const char *const *from, int
             return sni_fail(m->r->err, SN_INTERNAL, "the weights are no longer there");
         j->columns[i] = j->parts[i]->tensor.count / rows;
     }
-    SN_TRY(sni_tensor_shape(&shape, SN_FLOAT32, rank, dims, m->r->err));
-    return sni_match_new_lazy(m, to, &shape, decode_joined, j);
+    sn_dtype type = join_narrow(j);
+    SN_TRY(sni_tensor_shape(&shape, type, rank, dims, m->r->err));
+    if (type == SN_FLOAT32) return sni_match_new_lazy(m, to, &shape, decode_joined, j);
+    SN_TRY(sni_const_new_lazy(m->r->store, &shape, decode_joined, j, &c, m->r->err));
+    SN_TRY(sni_const_widened(c, &wide, m->r->err));
+    return sni_match_bind_const(m, to, wide);
 }
 
 /* Binds w and b: the layers' side by side. */

@@ -106,9 +106,9 @@ static void test_attributes(void **state) {
     b_message(n, ONNX_NODE_ATTRIBUTE,
               b_attr_message("t", ONNX_ATTR_TYPE_TENSOR, ONNX_ATTR_T, b_floats("", floats, 2)));
     message *tensor =
-        b_message(b_new(), ONNX_TYPE_TENSOR, b_int(b_new(), ONNX_TENSOR_TYPE_ELEM, SN_INT8));
-    message *seq =
-        b_message(b_new(), ONNX_TYPE_SEQUENCE, b_message(b_new(), ONNX_SEQUENCE_TYPE_ELEM, tensor));
+        b_message(b_new(), ONNX_TYPE_PROTO_TENSOR, b_int(b_new(), ONNX_TENSOR_TYPE_ELEM, SN_INT8));
+    message *seq = b_message(b_new(), ONNX_TYPE_PROTO_SEQUENCE,
+                             b_message(b_new(), ONNX_SEQUENCE_TYPE_ELEM, tensor));
     b_message(n, ONNX_NODE_ATTRIBUTE,
               b_attr_message("tp", ONNX_ATTR_TYPE_TYPE_PROTO, ONNX_ATTR_TP, seq));
     b_message(n, ONNX_NODE_ATTRIBUTE, b_attr("zero", ONNX_ATTR_TYPE_INT));

@@ -129,6 +129,24 @@ static void operator_sets_stay_low(void **state) {
     sni_model_free(again);
 }
 
+/* Element types that came later bring their operator set with them. */
+static void operator_sets_have_the_types(void **state) {
+    (void)state;
+    sni_model *m = load_text("<ir_version: 8, opset_import: [\"\" : 13, \"com.microsoft\" : 1]>"
+                             "g (uint16[2] X, float S, uint16 Z) => (float[2] Y)"
+                             " { Y = com.microsoft.DequantizeLinear(X, S, Z) }");
+    sni_model *again = load_bytes(write_with(m, sni_write_onnx));
+    assert_int_equal(again->opsets[0].version, 21);
+    sni_model_free(m);
+    sni_model_free(again);
+    m = load_text("<ir_version: 8, opset_import: [\"\" : 13]> g (uint8[2] X, float S, uint8 Z)"
+                  " => (float[2] Y) { Y = DequantizeLinear(X, S, Z) }");
+    again = load_bytes(write_with(m, sni_write_onnx));
+    assert_int_equal(again->opsets[0].version, 13);
+    sni_model_free(m);
+    sni_model_free(again);
+}
+
 static void failures_are_reported(void **state) {
     (void)state;
     sni_model *m = load_text(HEADER "g (float[2] X) => (float[2] Y) { Y = Neg(X) }");
@@ -142,9 +160,8 @@ static void failures_are_reported(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_read_back),
-        cmocka_unit_test(outputs_are_named),
-        cmocka_unit_test(operator_sets_stay_low),
+        cmocka_unit_test(files_read_back),        cmocka_unit_test(outputs_are_named),
+        cmocka_unit_test(operator_sets_stay_low), cmocka_unit_test(operator_sets_have_the_types),
         cmocka_unit_test(failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static sn_status get_sample(void *ctx, size_t index, sn_binding *inputs, size_t 
 
 static const sn_samples SAMPLES = {3, get_sample, NULL};
 
-static sn_quantize_options options_of(sn_precision to) {
+static sn_quantize_options options_of(sn_quantize_to to) {
     sn_quantize_options o;
     sn_quantize_options_init(&o, sizeof o);
     o.to = to;
@@ -175,8 +175,8 @@ static void test_every_precision(void **state) {
     (void)state;
     static const double most[] = {0, 1e-3, 1e-3, 2e-2, 0.3, 1e-5, 1e-3, 2e-2};
     sn_model *model = load(TEXT), *made;
-    for (int to = SN_PRECISION_INT8; to <= SN_PRECISION_MIXED; to++) {
-        sn_quantize_options o = options_of((sn_precision)to);
+    for (int to = SN_QUANTIZE_TO_INT8; to <= SN_QUANTIZE_TO_MIXED; to++) {
+        sn_quantize_options o = options_of((sn_quantize_to)to);
         sn_quantize_report *report = NULL;
         sn_quantize_summary s;
         sn_quantize_layer l;
@@ -188,7 +188,7 @@ static void test_every_precision(void **state) {
         assert_int_equal(s.layer_count, 1);
         assert_true(sn_quantize_report_layer(report, 0, &l));
         assert_false(sn_quantize_report_layer(report, 1, &l));
-        assert_string_not_equal(sn_precision_name(l.precision), "");
+        assert_string_not_equal(sn_quantize_to_name(l.precision), "");
         sn_quantize_report_destroy(report);
         sn_model_destroy(made);
     }
@@ -214,17 +214,17 @@ static int stop(void *ctx, const char *phase, size_t done, size_t total) {
 static void test_refused(void **state) {
     (void)state;
     sn_model *model = load(TEXT);
-    sn_quantize_options o = options_of(SN_PRECISION_INT8);
+    sn_quantize_options o = options_of(SN_QUANTIZE_TO_INT8);
     o.max_loss = 0;
     expect(model, &o, SN_LIMIT, "cannot be reached");
     int left = 2;
-    o = options_of(SN_PRECISION_INT8);
+    o = options_of(SN_QUANTIZE_TO_INT8);
     o.progress = stop;
     o.progress_ctx = &left;
     expect(model, &o, SN_CANCELLED, "cancelled");
     float nan = NAN;
     const sn_samples bad = {1, get_sample, &nan}, none = {0, get_sample, NULL};
-    o = options_of(SN_PRECISION_INT4);
+    o = options_of(SN_QUANTIZE_TO_INT4);
     o.samples = &bad;
     expect(model, &o, SN_BAD_DATA, "sample 0: input 'x'");
     o.samples = &none;
@@ -232,20 +232,20 @@ static void test_refused(void **state) {
     o.samples = NULL;
     o.max_loss = 0.1;
     expect(model, &o, SN_INVALID_ARGUMENT, "without samples");
-    o = options_of((sn_precision)9);
+    o = options_of((sn_quantize_to)9);
     expect(model, &o, SN_INVALID_ARGUMENT, "no precision");
-    o = options_of(SN_PRECISION_FLOAT);
+    o = options_of(SN_QUANTIZE_TO_FLOAT);
     expect(model, &o, SN_INVALID_ARGUMENT, "no precision");
-    o = options_of(SN_PRECISION_INT4);
+    o = options_of(SN_QUANTIZE_TO_INT4);
     o.block_size = 33;
     expect(model, &o, SN_INVALID_ARGUMENT, "blocks of 33");
-    o = options_of(SN_PRECISION_INT4);
+    o = options_of(SN_QUANTIZE_TO_INT4);
     o.metric = SN_METRIC_SCORE;
     expect(model, &o, SN_INVALID_ARGUMENT, "a score");
     sn_model_destroy(model);
     model = load("<ir_version: 8, opset_import: [\"\": 17]>\n"
                  "g (float[N,16] x) => (float[N,16] y) { y = Relu(x) }");
-    o = options_of(SN_PRECISION_INT8);
+    o = options_of(SN_QUANTIZE_TO_INT8);
     expect(model, &o, SN_INVALID_MODEL, "none with weights");
     sn_model_destroy(model);
 }

@@ -89,10 +89,11 @@ static int ask(const side *s, const char *method, const char *path, const char *
     char text[2048];
     size_t got = 0;
     int fd = connect_to(s), status = 0;
-    int length = snprintf(text, sizeof text,
-                          "%s %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%sContent-Length: "
-                          "%zu\r\n\r\n%s",
-                          method, path, headers, strlen(body), body);
+    int length =
+        snprintf(text, sizeof text,
+                 "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: "
+                 "%zu\r\n\r\n%s",
+                 method, path, headers, strlen(body), body);
     assert_true(length > 0 && (size_t)length < sizeof text);
     assert_int_equal(send(fd, text, (size_t)length, MSG_NOSIGNAL), length);
     for (ssize_t n; (n = recv(fd, answer + got, size - 1 - got, 0)) > 0;) got += (size_t)n;
@@ -140,6 +141,7 @@ static void start(side *s) {
     assert_false(srv_server_ready(s->server));
     if (srv_server_listen(s->server, &err) != SN_OK) fail_msg("%s", err.message);
     if (srv_server_load(s->server, &err) != SN_OK) fail_msg("%s", err.message);
+    srv_server_wait(s->server);
     assert_true(srv_server_ready(s->server));
 }
 

@@ -39,18 +39,31 @@ static sn_status keep_residual(sni_kernel *k, sni_direct_job *j) {
     return SN_OK;
 }
 
+/* Rounds of a tile that an item takes, about. */
+static double item_work(const sni_direct_job *j) {
+    double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
+    double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
+    return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
+}
+
 /* ---- Factors of input channels ---- */
+
+/* Items share slots, each with a buffer for weights of so many floats. */
+static sn_status run_in_slots(sni_kernel *k, sni_direct_job *j, int64_t floats) {
+    void *buffer;
+    j->slots = sni_min(sni_max(j->items / j->grain, 1), 4 * threads_of(k));
+    j->scaled_floats = floats;
+    SN_TRY(sni_scratch_matrix(k, j->slots, j->scaled_floats, sizeof(float), &buffer));
+    j->scaled = buffer;
+    return sni_long_for(k, j->slots, 1, item_work(j) * (double)(j->items / j->slots),
+                        sni_direct_slots, j);
+}
 
 /* Every thread multiplies the weights that it is about to use, where those are fewer than numbers
  * of the picture; */
 static sn_status run_scaled_weights(sni_kernel *k, sni_direct_job *j) {
-    void *buffer;
-    j->slots = sni_min(sni_max(j->items / j->grain, 1), 4 * threads_of(k));
-    j->scaled_floats = sni_min(j->width, j->out_blocks) * j->in_blocks * j->block * j->block;
-    SN_TRY(sni_scratch_matrix(k, j->slots, j->scaled_floats, sizeof(float), &buffer));
-    j->scaled = buffer;
-    sni_parallel_for(k->threads, j->slots, 1, sni_direct_slots, j);
-    return SN_OK;
+    return run_in_slots(k, j,
+                        sni_min(j->width, j->out_blocks) * j->in_blocks * j->block * j->block);
 }
 
 /* else a copy of the picture is. */
@@ -78,13 +91,6 @@ static bool weights_are_fewer(const sni_direct_job *j, const sni_tensor *factors
            j->out_blocks * j->block * 3 < j->g.in_h * j->g.in_w * 2;
 }
 
-/* Rounds of a tile that an item takes, about. */
-static double item_work(const sni_direct_job *j) {
-    double taps = (double)(j->g.kernel_h * j->g.kernel_w) * (double)j->weights->in;
-    double outputs = (double)(j->g.n * j->g.out_h * j->g.out_w) * (double)j->out_blocks;
-    return taps * outputs * (double)j->weights->groups / (double)j->items / TILE_VECTORS;
-}
-
 sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_blocked_call *call,
                                const sni_tensor *factors) {
     const sni_direct_weights *w = state;
@@ -104,12 +110,16 @@ sn_status sni_conv_direct_call(sni_kernel *k, const void *state, const sni_block
     if (w->merged > 1) SN_TRY(keep_residual(k, &j));
     place_residual(&j);
     j.items = j.g.n * w->groups * j.item_rows * j.tiles;
-    if (factors && weights_are_fewer(&j, factors)) {
+    if (factors && j.panels && weights_are_fewer(&j, factors)) {
         j.factors = factors->data;
         return run_scaled_weights(k, &j);
     }
     if (factors) SN_TRY(scale_picture(k, &j, factors));
     if (j.framed) SN_TRY(sni_direct_frame(k, &j));
+    if (!j.panels)
+        return run_in_slots(k, &j,
+                            sni_min(j.width, j.out_blocks) * sni_min(j.chunk, j.in_blocks) *
+                                w->in_block * w->taps * j.block);
     return sni_long_for(k, j.items, j.grain, item_work(&j), sni_direct_items, &j);
 }
 

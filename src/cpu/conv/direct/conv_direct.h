@@ -3,6 +3,7 @@
 #define SNI_CPU_CONV_DIRECT_CONV_DIRECT_H
 
 #include "cpu/conv/blocked.h"
+#include "cpu/gemm/half.h"
 
 /* Packed as (groups, output blocks, input blocks, kh, kw, channels of an input block, block), or if
  * taps lie apart as (groups, output blocks, kh, kw, input blocks, channels of one, block).
@@ -15,7 +16,15 @@ typedef struct sni_direct_weights {
     int64_t taps, kernel_w;        /* of a channel, and of a row of them */
     bool apart;                    /* taps of a channel lie apart */
     float *panels, *bias, *slopes; /* the last two may be NULL */
+    sni_half_b half;               /* with panels: the weights in 16 bits, where `panels` is NULL */
 } sni_direct_weights;
+
+/* ---- Weights in 16 bits (conv_direct_half.c): not of merged groups, nor of taps that lie apart */
+
+/* Whether a choice's weights are kept so: they are made of narrow numbers. */
+bool sni_direct_is_half(const sni_choice *c, const sni_direct_weights *d);
+/* Packs them. */
+sn_status sni_direct_pack_half(const sni_choice *c, sni_direct_weights *d, sn_error *err);
 
 /* Outputs are cut into items: some spans (rows, or stretches of a picture whose rows do not matter
  * or that is one row high) of some output blocks. */
@@ -54,6 +63,14 @@ typedef struct sni_direct_job {
     float *scaled;
     int64_t scaled_floats, items, slots;
 } sni_direct_job;
+
+/* Weights of one item and chunk as floats, in the room of a slot: `chunk` of the input blocks of
+ * `width` output blocks from output block `first` (counted over all groups) and input block
+ * first_in on. */
+typedef struct sni_direct_part {
+    int64_t first, width, first_in, chunk;
+} sni_direct_part;
+void sni_direct_widen(const sni_direct_job *j, const sni_direct_part *part, float *room);
 
 /* Takes taps of dilated kernels out that are beside the picture for all outputs: what is left may
  * be one tap. */

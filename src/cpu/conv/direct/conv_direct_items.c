@@ -17,8 +17,8 @@ typedef struct item {
     int64_t row, from_h;                    /* of the output; first row of the kernel used */
     int64_t strip;                          /* tiles that are run in one call; 0: one by one */
     int64_t below;       /* rows of input on to those that come next, if taps lie apart */
-    const float *panels; /* weights from output block `panel` on */
-    int64_t panel;
+    const float *panels; /* weights from output block `panel` and input block `panel_in` on */
+    int64_t panel, panel_in;
     const float *next;        /* the weights after these; NULL: none */
     uintptr_t fetch_step;     /* elements with each channel */
     int64_t fetched, segment; /* elements of a segment fetched so far, and all */
@@ -142,7 +142,7 @@ static void run_taps(item *it, int64_t column, sni_stretch taps, sni_stretch pix
     int64_t scale = j->plain ? 1 : j->block;
     t->x = none ? j->x : j->x + ((channel * g->in_h + row) * g->in_w + at) * scale + it->channel;
     t->w = it->panels + (it->group * j->out_blocks + it->first_out - it->panel) * t->w_out +
-           it->first_in * t->w_block + it->channel * j->block + (none ? 0 : w);
+           (it->first_in - it->panel_in) * t->w_block + it->channel * j->block + (none ? 0 : w);
     t->y = j->y + y;
     t->taps = none ? 0 : to - from;
     if (j->pointwise) t->taps = none ? 0 : it->in;
@@ -348,7 +348,7 @@ static void plan_fetch(item *it, int64_t first_in, bool next, int64_t begin, int
     it->next = NULL;
     it->fetched = it->fetched_segments = 0;
     it->segment = it->in * it->tile.w_block;
-    if (out + it->width > j->out_blocks || (j->factors && !next)) return;
+    if (out + it->width > j->out_blocks || (j->factors && !next) || !j->panels) return;
     int64_t tiles = count_fetching(it, begin, end);
     if (tiles < 1) return;
     it->next = j->panels + (it->group * j->out_blocks + out) * it->tile.w_out +
@@ -369,6 +369,19 @@ static void scale_panels(item *it, float *buffer) {
     it->panel = it->first_out;
 }
 
+/* The weights of an item and the chunk of input that it has come to as floats, in `buffer`. */
+static void widen_panels(item *it, float *buffer) {
+    sni_direct_part part = {.first = it->group * it->job->out_blocks + it->first_out,
+                            .width = it->width,
+                            .first_in = it->first_in,
+                            .chunk = it->in};
+    sni_direct_widen(it->job, &part, buffer);
+    it->panels = buffer;
+    it->panel = part.first;
+    it->panel_in = it->first_in;
+    it->tile.w_out = it->in * it->tile.w_block;
+}
+
 static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_t tile,
                      float *buffer) {
     item it = {.job = j,
@@ -383,7 +396,7 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
     if (it.epilogue.bias) it.epilogue.bias += channel;
     if (it.epilogue.slopes) it.epilogue.slopes += channel;
     set_distances(&it);
-    if (buffer) scale_panels(&it, buffer);
+    if (buffer && j->panels) scale_panels(&it, buffer);
     bool tails = !j->plain && !j->pointwise && !j->apart; /* a last block of fewer channels */
     int64_t whole = tails ? j->weights->in / j->block : j->in_blocks;
     for (int64_t b = 0, next; b < j->in_blocks; b = next) {
@@ -394,6 +407,7 @@ static void run_item(const sni_direct_job *j, int64_t group, int64_t row, int64_
         it.tile.blocks = j->pointwise ? 1 : it.in;
         if (!j->plain && last) it.tile.last = j->weights->in - (j->in_blocks - 1) * j->block;
         if (tails) it.tile.channels = it.tile.last;
+        if (!j->panels) widen_panels(&it, buffer);
         plan_fetch(&it, last ? 0 : next, last, row * j->item_spans, end);
         for (int64_t span = row * j->item_spans; span < end; span++)
             run_span(&it, span, b == 0 && !j->onto, last);

@@ -70,8 +70,7 @@ void sni_conv_direct_release(void *state) {
     free(state);
 }
 
-sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
-                                void **state, bool *filled, sn_error *err) {
+static sni_direct_weights weights_of(const sni_conv_geometry *g, bool plain) {
     int64_t block = sni_cpu_kernels_get()->block;
     sni_direct_weights d = {.merged = plain ? 1 : merged_groups(g, block),
                             .in_block = plain ? 1 : block,
@@ -81,9 +80,21 @@ sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g,
     d.groups = g->groups / d.merged;
     d.in = g->in_channels / d.groups;
     d.out = g->out_channels / d.groups;
-    int64_t depth = sni_blocks(d.in, d.in_block) * d.in_block * d.taps;
-    size_t count = (size_t)(d.groups * sni_blocks(d.out, block) * block * depth);
-    SN_TRY(sni_cpu_floats(c, count, &d.panels, filled, err));
+    return d;
+}
+
+static sn_status alloc_floats(const sni_choice *c, sni_direct_weights *d, bool *filled,
+                              sn_error *err) {
+    int64_t block = sni_cpu_kernels_get()->block;
+    int64_t depth = sni_blocks(d->in, d->in_block) * d->in_block * d->taps;
+    size_t count = (size_t)(d->groups * sni_blocks(d->out, block) * block * depth);
+    return sni_cpu_floats(c, count, &d->panels, filled, err);
+}
+
+sn_status sni_conv_direct_start(const sni_choice *c, const sni_conv_geometry *g, bool plain,
+                                void **state, bool *filled, sn_error *err) {
+    sni_direct_weights d = weights_of(g, plain);
+    SN_TRY(alloc_floats(c, &d, filled, err));
     return sni_cpu_keep(&d, sizeof d, state, err);
 }
 
@@ -104,23 +115,26 @@ void sni_conv_direct_end(void *state, float *bias, float *slopes) {
     d->slopes = slopes;
 }
 
+static sn_status pack_floats(const sni_choice *c, sni_direct_weights *d, sn_error *err) {
+    const sni_unaligned_float *w;
+    bool filled;
+    SN_TRY(alloc_floats(c, d, &filled, err));
+    if (filled) return SN_OK;
+    SN_TRY(sni_cpu_unaligned(c, 1, &w, err));
+    sni_conv_direct_pack(d, w);
+    return SN_OK;
+}
+
 sn_status sni_conv_direct_prepare(const sni_choice *c, void **state, sn_error *err) {
     sni_conv_geometry g;
-    bool plain, filled;
-    const sni_unaligned_float *w = NULL;
-    float *bias = NULL, *slopes = NULL;
-    void *made;
+    bool plain;
     sni_blocked_geometry(c, &g, &plain);
-    SN_TRY(sni_conv_direct_start(c, &g, plain, &made, &filled, err));
-    sn_status status = filled ? SN_OK : sni_cpu_unaligned(c, 1, &w, err);
-    if (w) sni_conv_direct_pack(made, w);
-    if (status == SN_OK) status = sni_blocked_bias(c, &bias, err);
-    if (status == SN_OK) status = sni_blocked_slopes(c, &slopes, err);
-    if (status != SN_OK) {
-        free(made);
-        return status;
-    }
-    sni_conv_direct_end(made, bias, slopes);
-    *state = made;
-    return SN_OK;
+    sni_direct_weights d = weights_of(&g, plain);
+    if (sni_direct_is_half(c, &d))
+        SN_TRY(sni_direct_pack_half(c, &d, err));
+    else
+        SN_TRY(pack_floats(c, &d, err));
+    SN_TRY(sni_blocked_bias(c, &d.bias, err));
+    SN_TRY(sni_blocked_slopes(c, &d.slopes, err));
+    return sni_cpu_keep(&d, sizeof d, state, err);
 }

@@ -40,6 +40,16 @@ static bool has_variant(const sni_conv_geometry *g) {
     return sni_wino_variant_of(g, g->kernel_h > 1 ? points : 1, g->kernel_w > 1 ? points : 1, &f);
 }
 
+/* Transformed weights are floats, and more of them than there are taps: in a model of narrow ones
+ * they are not worth much memory. */
+static bool is_too_large(const sni_choice *c, const sni_conv_geometry *g,
+                         const sni_wino_variant *variant) {
+    enum { MOST_BYTES = 1 << 20 };
+    size_t groups = (size_t)(c->constants[1]->tensor.dims[0] / g->out_channels);
+    return c->numerics & SNI_NUMERICS_NARROW &&
+           sni_wino_packed_size(g, variant) * groups > MOST_BYTES / sizeof(float);
+}
+
 /* The variant for a choice: the one that tuning has chosen, or the quickest by estimate, if it is
  * quicker than direct sums. */
 static bool choose(const sni_choice *c, const sni_conv_geometry *g, const sni_costs *costs,
@@ -49,7 +59,8 @@ static bool choose(const sni_choice *c, const sni_conv_geometry *g, const sni_co
     if (!c->variant) {
         sni_conv_geometry known = sni_conv_known_geometry(g);
         double limit = sni_wino_part * sni_conv_direct_cost(&known, costs);
-        return sni_wino_choose(g, inner_product, limit, costs, variant);
+        return sni_wino_choose(g, inner_product, limit, costs, variant) &&
+               !is_too_large(c, g, variant);
     }
     if (number == TAPS) return sni_wino_variant_of_taps(g, variant);
     if (!sni_wino_variant_of(g, (int)number / 16, (int)number % 16, variant)) return false;

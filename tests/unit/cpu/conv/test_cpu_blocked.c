@@ -111,6 +111,7 @@ static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t pads
 static int64_t
     odd_every; /* of so many elements of a blocked tensor one is no finite number; 0: none */
 static int64_t odd_weights; /* the same of weights */
+static sn_dtype narrow;     /* the type that weights are made of; SN_UNDEFINED: float32 */
 
 static void put_odd(float *data, int64_t count, int64_t every) {
     static const float odd[] = {INFINITY, -INFINITY, NAN};
@@ -161,6 +162,7 @@ static void conv_case(const shape *s, int mode, const char *activation) {
                   (int64_t[]){s->out, s->in / s->groups, s->kernel[0], s->kernel[1]}, NULL);
     float *weights[] = {v.e.in[1].tensor.data, v.constants[1]->tensor.data};
     for (int i = 0; i < 2; i++) put_odd(weights[i], v.e.in[1].tensor.count, odd_weights);
+    if (narrow) versus_narrow(&v, 1, narrow);
     if (mode & BIAS)
         versus_weight(&v, SN_FLOAT32, 1, &s->out, NULL);
     else
@@ -201,6 +203,25 @@ static void blocked_matches(void **state) {
     for (int i = 0; i < SHAPES; i++)
         for (int mode = 0; mode < 4; mode++)
             conv_case(&shapes[i], mode, activations[(i + mode) % 4]);
+}
+
+/* Weights of 16 bits, by direct sums and beside Winograd's method. */
+static void narrow_matches(void **state) {
+    (void)state;
+    static const sn_dtype types[] = {SN_FLOAT16, SN_BFLOAT16};
+    static const int modes[] = {BIAS,   ADDED,        WINOGRAD | BIAS,        PLAIN | ADDED,
+                                SLOPES, ADDED | ONTO, FACTORS | BIAS | ADDED, FACTORS | EACH};
+    for (int i = 0; i < SHAPES; i++)
+        for (size_t mode = 0; mode < sizeof modes / sizeof *modes; mode++) {
+            const shape *s = &shapes[i];
+            bool pointwise = s->kernel[0] * s->kernel[1] == 1;
+            if ((modes[mode] & PLAIN && s->groups > 1) || (modes[mode] & ONTO && s->refused) ||
+                (modes[mode] & FACTORS && (!pointwise || s->groups > 1)))
+                continue;
+            narrow = types[((size_t)i + mode) % 2];
+            conv_case(s, modes[mode], modes[mode] & SLOPES ? NULL : "Relu");
+        }
+    narrow = SN_UNDEFINED;
 }
 
 /* Results over what is added to them. */
@@ -731,6 +752,7 @@ static void inner_products_are_chosen(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocked_matches),
+        cmocka_unit_test(narrow_matches),
         cmocka_unit_test(plain_input_matches),
         cmocka_unit_test(few_channels_match),
         cmocka_unit_test(expanded_depthwise_matches),

@@ -5,6 +5,7 @@
 
 #include "cpu/costs/costs.h"
 #include "cpu/gemm/dense.h"
+#include "cpu/gemm/bf16.h"
 #include "cpu/gemm/gemm_blocks.h"
 #include "cpu/gemm/inner_product.h"
 #include "cpu/gemm/matmul_algorithms.h"
@@ -22,6 +23,8 @@ typedef struct forms {
     uint8_t *room;
     sni_inner_product_b inner;
     sni_compressed_b compressed_b;
+    uint16_t *halves[SNI_HALF_TYPES];
+    sni_half_b half[SNI_HALF_TYPES];
 } forms;
 
 static void *aligned(size_t bytes) {
@@ -49,6 +52,11 @@ static void pack_forms(forms *f, const float *b, int64_t k, int64_t n) {
     if (code)
         f->compressed_b.n_more = sni_gemm_compress_b(&(sni_gemm_stream){b, n, 1, k, n, NULL, NULL},
                                                      f->compressed, f->room);
+    for (int type = 0; type < SNI_HALF_TYPES; type++) {
+        f->halves[type] = aligned(sni_half_size(k, n) * sizeof(uint16_t));
+        sni_half_pack(&(sni_half_source){b, n, 1, true}, k, n, type, f->halves[type]);
+        f->half[type] = (sni_half_b){type, f->halves[type]};
+    }
 }
 
 static void free_forms(forms *f) {
@@ -58,10 +66,21 @@ static void free_forms(forms *f) {
     free(f->numbers);
     free(f->compressed);
     free(f->room);
+    for (int type = 0; type < SNI_HALF_TYPES; type++) free(f->halves[type]);
 }
 
 /* Ways in which a product's operands can be given. */
-enum { UNPACKED, B_TRANSPOSED, A_TRANSPOSED, PACKED, PACKED_A_TRANSPOSED, COMPRESSED, WAYS };
+enum {
+    UNPACKED,
+    B_TRANSPOSED,
+    A_TRANSPOSED,
+    PACKED,
+    PACKED_A_TRANSPOSED,
+    COMPRESSED,
+    HALF_F16,
+    HALF_BF16,
+    WAYS
+};
 
 /* The product of p in a way; `t` is room for a transposed operand. */
 static sni_gemm_f32 given(const product *p, const forms *f, int way, float *t) {
@@ -91,6 +110,8 @@ static sni_gemm_f32 given(const product *p, const forms *f, int way, float *t) {
         if (sni_inner_product_most() && p->k % SNI_LEFT_STEPS == 0) g.inner_product = &f->inner;
     }
     if (way == COMPRESSED) g.compressed_b = &f->compressed_b;
+    if (way >= HALF_F16) g.half_b = &f->half[way - HALF_F16];
+    g.round_left = way == HALF_BF16;
     return g;
 }
 
@@ -103,14 +124,24 @@ static void run_row(const sni_gemm_algorithm *row, const sni_gemm_f32 *g, int th
     drop(scratch, size, row->name);
 }
 
+/* A number as a way's operands have it. */
+static double rounded(float x, int way, bool left) {
+    if (way == HALF_F16 && !left) return (double)sni_f16_to_f32(sni_f32_to_f16(x));
+    if (way == HALF_BF16) return (double)sni_bf16_to_f32(sni_f32_to_bf16(x));
+    return (double)x;
+}
+
 /* C with a bias and Relu, against double precision. */
-static void check_result(const sni_gemm_algorithm *row, const product *p, const float *bias) {
+static void check_result(const sni_gemm_algorithm *row, const product *p, int way,
+                         const float *bias) {
+    bool round_left = row->numerics == SNI_NUMERICS_BF16;
     double bound = 4e-6 * sqrt((double)p->k) + 1e-6;
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             double sum = (double)bias[j], got = (double)p->c[i * p->n + j];
             for (int64_t q = 0; q < p->k; q++)
-                sum += (double)p->a[i * p->k + q] * (double)p->b[q * p->n + j];
+                sum += rounded(p->a[i * p->k + q], round_left ? way : UNPACKED, true) *
+                       rounded(p->b[q * p->n + j], way, false);
             if (!(fabs(fmax(sum, 0) - got) <= bound))
                 fail_msg("%s, %lld by %lld by %lld: [%lld,%lld] is %g, not %g", row->name,
                          (long long)p->m, (long long)p->k, (long long)p->n, (long long)i,
@@ -118,7 +149,8 @@ static void check_result(const sni_gemm_algorithm *row, const product *p, const 
         }
 }
 
-static void check_rows(const product *p, const sni_gemm_f32 *g, const float *bias, int *runs) {
+static void check_rows(const product *p, const sni_gemm_f32 *g, int way, const float *bias,
+                       int *runs) {
     size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
     float *first = aligned(bytes);
     const sni_gemm_algorithm *row;
@@ -133,7 +165,7 @@ static void check_rows(const product *p, const sni_gemm_f32 *g, const float *bia
             if (threads == 1) memcpy(first, p->c, bytes);
             if (memcmp(first, p->c, bytes) != 0) fail_msg("%s: threads differ", row->name);
         }
-        check_result(row, p, bias);
+        check_result(row, p, way, bias);
         runs[i]++;
     }
     free(first);
@@ -157,7 +189,7 @@ static void rows_match(void **state) {
             if (way == COMPRESSED && !sni_gemm_compressed_b_size(k, n)) continue;
             sni_gemm_f32 g = given(&p, &f, way, t);
             g.epilogue = (sni_epilogue){.act = SNI_ACT_RELU, .column_bias = bias};
-            check_rows(&p, &g, bias, runs);
+            check_rows(&p, &g, way, bias, runs);
         }
         free_forms(&f);
         free(t);
