@@ -118,8 +118,9 @@ class Layout(unittest.TestCase):
                     lines.append(f'_Static_assert(offsetof({name}, {field}) == {at}, "{name}.{field}");')
             if name == "sn_session_options":  # nothing is left out
                 fields = [n for n, _ in struct._fields_ if n != "_room"]
-                lines.append(f'_Static_assert(sizeof({name}) == offsetof({name}, {fields[-1]}) + '
-                             f'sizeof((({name} *)0)->{fields[-1]}), "{name}: a field is missing");')
+                lines.append(f'_Static_assert(sizeof({name}) - offsetof({name}, {fields[-1]}) - '
+                             f'sizeof((({name} *)0)->{fields[-1]}) < _Alignof({name}), '
+                             f'"{name}: a field is missing");')
             if name != "sn_step_event":  # read in the library's memory
                 import ctypes
 

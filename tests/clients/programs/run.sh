@@ -60,7 +60,7 @@ answers real >"$work/answers.real"
 export SINTER_ORT_TRACE=$work/trace PYTHONPATH=$top/python SINTER_LIBRARY=$build/libsinter.so
 answers ours >"$work/answers.ours"
 unset SINTER_ORT_TRACE
-$python "$here/compare.py" "$work/answers.real" "$work/answers.ours" || { tail -5 "$work/real.log" "$work/ours.log"; exit 1; }
+$python "$here/compare.py" "$work/answers.real" "$work/answers.ours" || { tail -n 5 "$work/real.log" "$work/ours.log"; exit 1; }
 [ -s "$work/trace" ] || { echo "no program called Sinter's library"; exit 1; }
 if grep -P '\tstub$' "$work/trace"; then
     echo "they called functions that this library does not have"
