@@ -46,6 +46,8 @@ const programs = {
     const { default: Ocr } = await load('@gutenye/ocr-node/build/index.js');
     const { data, width, height } = picture(['HELLO 2026', '31415 926', '2718 281828'], 640, 320, 7), file = path.join(folder, 'text.png');
     await require('sharp')(data, { raw: { width, height, channels: 3 } }).png().toFile(file);
+    const { default: cv } = await load('@techstark/opencv-js/dist/opencv.js');
+    while (!cv.Mat) await new Promise((done) => setTimeout(done, 5)); // the package does not wait until it is ready
     const ocr = await Ocr.create({ onnxOptions: { intraOpNumThreads: 1 } });
     return (await ocr.detect(file)).map(({ text, mean, box }) => [text, round(mean), box]);
   },
