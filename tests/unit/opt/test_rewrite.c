@@ -451,8 +451,8 @@ static void old_attributes_are_ignored(void **state) {
         "<ir_version: 8, opset_import: [\"\" : 18, \"ai.sinter\" : 1]> g (float[2,4] x) => "
         "(float[2,4] y) <float[4,4] w = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}> "
         "{ y = ai.sinter.Linear<strassen = 1, paired = 1, digits = 1>(x, w) }";
-    sn_model *model;
-    sn_session *session;
+    sn_model *model = NULL;
+    sn_session *session = NULL;
     sn_error err;
     if (sn_model_load_text(text_of_old, strlen(text_of_old), &model, &err) != SN_OK ||
         sn_session_create(model, NULL, &session, &err) != SN_OK)
