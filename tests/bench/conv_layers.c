@@ -328,7 +328,7 @@ static void print(const layer *l, const sample samples[WAYS]) {
            macs / direct * 1e-6, expected / direct * 1e-6);
     for (int way = 1; way < WAYS; way++) {
         const sample *s = &samples[way];
-        if (!s->milliseconds) continue;
+        if (s->milliseconds == 0) continue;
         printf(" | %s: x%.2f x%.2f", names[way], expected / cost_of(s, costs),
                direct / s->milliseconds);
         if (s->milliseconds < samples[best].milliseconds) best = way;
@@ -407,7 +407,7 @@ static void print_costs(double milliseconds) {
         if (!is_short(&layers[i])) continue;
         measure(&layers[i], 1, milliseconds, 1, samples);
         for (int way = 0; way < WAYS; way++)
-            if (samples[way].milliseconds) all[count++] = samples[way];
+            if (samples[way].milliseconds != 0) all[count++] = samples[way];
     }
     sni_costs costs = *sni_costs_get();
     double before = misfit(all, count, rate, &costs), after = fit(all, count, rate, &costs);
