@@ -2,6 +2,7 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,8 +10,12 @@ static char half[4096]; /* the file to be removed; "": none */
 static sn_cancel *token;
 static volatile sig_atomic_t came;
 
-static void end(int number) {
+static void clean(void) {
     if (half[0]) unlink(half);
+}
+
+static void end(int number) {
+    clean();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -34,6 +39,8 @@ static void handle(void (*handler)(int)) {
 }
 
 void cli_interrupt_removes(const char *path) {
+    static bool registered;
+    if (!registered) registered = atexit(clean) == 0;
     handle(SIG_DFL); /* while the name changes */
     half[0] = 0;
     if (!path || strlen(path) >= sizeof half) return;

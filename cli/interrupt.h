@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* The file that a signal removes on its way out; NULL: none. The path is copied; one that is very
- * long is left alone. */
+/* The file that a signal, or exit(), removes on its way out; NULL: none. The path is copied; one
+ * that is very long is left alone. */
 void cli_interrupt_removes(const char *path);
 
 /* From here on the first signal only triggers the token, for runs of a measurement; the process

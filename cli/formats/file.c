@@ -68,13 +68,15 @@ sn_status cli_output_open(cli_output *output, const char *path, sn_error *err) {
     size_t size = strlen(path) + 32;
     char *part = cli_alloc(size, 1);
     snprintf(part, size, "%s.part%ld", path, (long)getpid());
+    char *kept = cli_strdup(path);
     FILE *stream = fopen(part, "wbe");
     if (!stream) {
         int reason = errno;
+        free(kept);
         free(part);
         return cli_fail(err, SN_IO, "%s: cannot write: %s", path, strerror(reason));
     }
-    *output = (cli_output){.stream = stream, .path = cli_strdup(path), .part = part};
+    *output = (cli_output){.stream = stream, .path = kept, .part = part};
     cli_interrupt_removes(part);
     return SN_OK;
 }
@@ -102,8 +104,10 @@ sn_status cli_write_file(const char *path, const void *bytes, size_t size, sn_er
     cli_output output;
     sn_status status = cli_output_open(&output, path, err);
     if (status != SN_OK) return status;
-    cli_stream_write(output.stream, bytes, size);
-    return cli_output_close(&output, true, err);
+    bool whole = cli_stream_write(output.stream, bytes, size) == 0;
+    if (!whole) status = cli_fail(err, SN_IO, "%s: cannot write: %s", path, strerror(errno));
+    sn_status closed = cli_output_close(&output, whole, whole ? err : NULL);
+    return whole ? closed : status;
 }
 
 char *cli_path_join(const char *folder, const char *name) {

@@ -325,10 +325,14 @@ static void begin_change(srv_call *call, srv_message *message, bool load) {
     } else if (!from_folder) {
         free(change.config);
         srv_call_end(call, SRV_INVALID, SRV_NO_FILES);
-    } else if (srv_change_begin(&change, name)) {
-        srv_call_retain(call);
     } else {
-        srv_call_end(call, SRV_NOT_FOUND, "there is no such model");
+        srv_code code = srv_change_begin(&change, name);
+        if (code == SRV_OK) {
+            srv_call_retain(call);
+        } else {
+            srv_call_end(call, code,
+                         code == SRV_NOT_FOUND ? "there is no such model" : "out of memory");
+        }
     }
     srv_message_free(message);
 }

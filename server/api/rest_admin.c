@@ -104,13 +104,17 @@ static void begin_change(srv_http *http, bool load) {
                          .load = load};
     if (!read_body(http, take_config, &change.config)) {
         free(change.config);
-    } else if (srv_change_begin(&change, http->model)) {
-        srv_conn_hold(&http->conn);
-        /* nothing can be stopped: the loader ends what it has begun and the answer goes nowhere */
-        srv_http_wait(http, NULL, NULL);
-    } else {
-        srv_http_error(http, SRV_NOT_FOUND, "there is no such model");
+        return;
     }
+    srv_code code = srv_change_begin(&change, http->model);
+    if (code != SRV_OK) {
+        srv_http_error(http, code, "%s",
+                       code == SRV_NOT_FOUND ? "there is no such model" : "out of memory");
+        return;
+    }
+    srv_conn_hold(&http->conn);
+    /* nothing can be stopped: the loader ends what it has begun and the answer goes nowhere */
+    srv_http_wait(http, NULL, NULL);
 }
 
 void srv_rest_load(srv_http *http) {

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -92,20 +93,17 @@ static char *top_path(const srv_folder *folder, const char *name) {
     return path;
 }
 
-static bool is_folder(const srv_folder *folder, const char *name) {
+/* What DIR/NAME and an ending is; needs no memory, whose lack must not look as if it were gone. */
+static mode_t kind_of(const srv_folder *folder, const char *name, const char *ending) {
     struct stat info;
-    char *path = join(folder->root, name, "");
-    bool is = path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    free(path);
-    return is;
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s%s", folder->root, name, ending);
+    bool there = n > 0 && n < (int)sizeof path && stat(path, &info) == 0;
+    return there ? info.st_mode : 0;
 }
 
-static bool is_file(const srv_folder *folder, const char *name) {
-    srv_fingerprint ignored;
-    char *path = top_path(folder, name);
-    bool is = look_at(path, &ignored);
-    free(path);
-    return is;
+static bool is_folder(const srv_folder *folder, const char *name) {
+    return S_ISDIR(kind_of(folder, name, ""));
 }
 
 bool srv_folder_has(const srv_folder *folder, sni_str name) {
@@ -114,7 +112,7 @@ bool srv_folder_has(const srv_folder *folder, sni_str name) {
     char text[200];
     memcpy(text, name.p, name.n);
     text[name.n] = 0;
-    return is_folder(folder, text) || is_file(folder, text);
+    return is_folder(folder, text) || S_ISREG(kind_of(folder, text, ".onnx"));
 }
 
 static int by_text(const void *a, const void *b) {
@@ -215,37 +213,48 @@ static bool config_path(const srv_folder *folder, const char *name, bool json, c
     return false;
 }
 
-static void insert_if_there(const srv_folder *folder, const char *name, srv_found_version wanted,
-                            srv_found_version *out, size_t *count, size_t most) {
+/* False without memory. */
+static bool insert_if_there(const srv_folder *folder, const char *name, srv_found_version wanted,
+                            srv_found_versions *out) {
     char *path = srv_folder_model_path(folder, name, &wanted);
-    if (look_at(path, &wanted.print)) insert(out, count, most, wanted);
+    bool ok = path != NULL;
+    if (ok && look_at(path, &wanted.print)) {
+        insert(out->items, &out->count, SRV_VERSIONS, wanted);
+    }
     free(path);
+    return ok;
 }
 
-size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
-                           size_t most, srv_fingerprint *config) {
-    size_t count = 0;
-    char *path = NULL;
-    if (config_path(folder, name, true, &path) || config_path(folder, name, false, &path)) {
-        look_at(path, config);
-        free(path);
-    }
-    char *inside = folder->single ? NULL : join(folder->root, name, "");
+/* The folders of versions; none if there is no such folder. */
+static bool find_versions(const srv_folder *folder, const char *name, srv_found_versions *out) {
+    char *inside = join(folder->root, name, "");
     DIR *dir = inside ? opendir(inside) : NULL;
-    for (struct dirent *at; dir && (at = readdir(dir)) != NULL;) {
+    bool ok = dir || (inside && (errno == ENOENT || errno == ENOTDIR));
+    for (struct dirent *at; dir && ok && (at = readdir(dir)) != NULL;) {
         uint64_t number;
         if (at->d_name[0] == '0') continue; /* 01 would be a second name of 1 */
         if (!srv_parse_uint(sni_str_of(at->d_name), INT64_MAX, &number)) continue;
         srv_found_version found = {.number = (int64_t)number, .layout = SRV_IN_VERSION};
-        insert_if_there(folder, name, found, out, &count, most);
+        ok = insert_if_there(folder, name, found, out);
     }
     if (dir) closedir(dir);
     free(inside);
-    for (srv_layout layout = SRV_IN_MODEL; layout <= SRV_AT_TOP && count == 0; layout++) {
-        srv_found_version only = {.number = 1, .layout = layout};
-        insert_if_there(folder, name, only, out, &count, most);
+    return ok;
+}
+
+bool srv_folder_versions(const srv_folder *folder, const char *name, srv_found_versions *out) {
+    char *path = NULL;
+    *out = (srv_found_versions){0};
+    if (config_path(folder, name, true, &path) || config_path(folder, name, false, &path)) {
+        look_at(path, &out->config);
+        free(path);
     }
-    return count;
+    bool ok = folder->single || find_versions(folder, name, out);
+    for (srv_layout layout = SRV_IN_MODEL; ok && layout <= SRV_AT_TOP && !out->count; layout++) {
+        srv_found_version only = {.number = 1, .layout = layout};
+        ok = insert_if_there(folder, name, only, out);
+    }
+    return ok;
 }
 
 sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text *out, bool *json,

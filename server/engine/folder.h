@@ -8,7 +8,7 @@
 #ifndef SRV_ENGINE_FOLDER_H
 #define SRV_ENGINE_FOLDER_H
 
-#include "server/util.h"
+#include "server/engine/config.h"
 
 typedef struct srv_folder {
     char *root;   /* the folder; of a single file, the one it lies in */
@@ -31,6 +31,12 @@ typedef struct srv_found_version {
     bool chosen; /* the caller's */
 } srv_found_version;
 
+typedef struct srv_found_versions {
+    srv_found_version items[SRV_VERSIONS]; /* largest first */
+    size_t count;
+    srv_fingerprint config; /* what its configuration file is now; zeros when there is none */
+} srv_found_versions;
+
 typedef struct srv_name_list {
     char **items; /* sorted */
     size_t count;
@@ -48,10 +54,8 @@ bool srv_folder_has(const srv_folder *folder, sni_str name);
 bool srv_folder_names(const srv_folder *folder, srv_name_list *out, srv_name_list *unfit);
 void srv_name_list_free(srv_name_list *list);
 
-/* The versions of a model, largest first, at most `most`; and what its configuration file is now
- * (zeros when there is none). */
-size_t srv_folder_versions(const srv_folder *folder, const char *name, srv_found_version *out,
-                           size_t most, srv_fingerprint *config);
+/* A model's versions. False when memory or descriptors are out: nothing is known then. */
+bool srv_folder_versions(const srv_folder *folder, const char *name, srv_found_versions *out);
 
 /* The text of config.json (`*json`) or config.pbtxt; `out` stays empty when there is neither. */
 sn_status srv_folder_config(const srv_folder *folder, const char *name, srv_text *out, bool *json,

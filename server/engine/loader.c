@@ -17,6 +17,7 @@ typedef struct timer {
 #define WORKERS 4       /* models that load at once */
 #define MOST_WORKERS 20 /* with those that take the place of threads that hang */
 #define GRACE_NS 2000000000u
+#define RETRY_NS 1000000000u
 
 typedef struct worker {
     srv_loader *loader;
@@ -36,6 +37,7 @@ struct srv_loader {
     srv_job *first; /* that waits */
     bool watching, rescan, stopping;
     timer scan, trim;
+    uint64_t retry; /* when a look at the folder that failed is tried again; 0: none did */
     uint64_t idle_ns;
 };
 
@@ -59,6 +61,7 @@ static void sooner(uint64_t *until, uint64_t when) {
 /* Waits for a change, a timer, or until a job should be over. */
 static void wait_for_change(srv_loader *loader) {
     uint64_t until = 0;
+    sooner(&until, loader->retry);
     if (loader->scan.every) sooner(&until, loader->scan.next);
     if (loader->trim.every) sooner(&until, loader->trim.next);
     for (int i = 0; i < loader->worker_count; i++) {
@@ -216,17 +219,24 @@ static void give_up_on(srv_loader *loader, worker *w) {
     pthread_mutex_lock(&loader->lock);
 }
 
+static void look_at_folder(srv_loader *loader) {
+    loader->rescan = false;
+    loader->retry = 0;
+    pthread_mutex_unlock(&loader->lock);
+    bool read = srv_repository_scan(loader->server->repository);
+    srv_state_changed(&loader->server->state);
+    pthread_mutex_lock(&loader->lock);
+    if (!read) loader->retry = srv_now_ns() + RETRY_NS;
+}
+
 static void *watcher_main(void *ctx) {
     srv_loader *loader = ctx;
     worker *late;
     pthread_mutex_lock(&loader->lock);
     while (!loader->stopping) {
-        if (loader->rescan || rings(&loader->scan)) {
-            loader->rescan = false;
-            pthread_mutex_unlock(&loader->lock);
-            srv_repository_scan(loader->server->repository);
-            srv_state_changed(&loader->server->state);
-            pthread_mutex_lock(&loader->lock);
+        bool again = loader->retry && srv_now_ns() >= loader->retry;
+        if (loader->rescan || again || rings(&loader->scan)) {
+            look_at_folder(loader);
         } else if (rings(&loader->trim)) {
             pthread_mutex_unlock(&loader->lock);
             trim_models(loader);
@@ -377,12 +387,12 @@ static void change_dropped(srv_job *job) {
     tell(change);
 }
 
-bool srv_change_begin(const srv_change *wanted, sni_str name) {
+srv_code srv_change_begin(const srv_change *wanted, sni_str name) {
     bool possible = name.n && name.n < sizeof wanted->name && !memchr(name.p, 0, name.n);
     srv_change *change = possible ? malloc(sizeof *change) : NULL;
     if (!change) {
         free(wanted->config);
-        return false;
+        return possible ? SRV_UNAVAILABLE : SRV_NOT_FOUND;
     }
     *change = *wanted;
     memcpy(change->name, name.p, name.n);
@@ -393,5 +403,5 @@ bool srv_change_begin(const srv_change *wanted, sni_str name) {
                             .drop = change_dropped,
                             .overdue = change_overdue};
     srv_loader_post(change->server->loader, &change->job);
-    return true;
+    return SRV_OK;
 }

@@ -58,9 +58,9 @@ struct srv_change {
 #define SRV_NO_FILES "files in a request to load ('file:' parameters) are not supported"
 
 /* Copies `wanted`, of which the caller has set server, loop, done, ctx, load and config, and takes
- * `config` over. `done` is called once. False, and nothing done but `config` freed, if no model can
- * have that name or memory is out. */
-bool srv_change_begin(const srv_change *wanted, sni_str name);
+ * `config` over. `done` is called once. Not SRV_OK, and nothing done but `config` freed, if no
+ * model can have that name or memory is out. */
+srv_code srv_change_begin(const srv_change *wanted, sni_str name);
 
 /* Looks at the model folder again soon. Any thread. */
 void srv_loader_rescan(srv_loader *loader);

@@ -203,17 +203,22 @@ static bool is_found(const srv_found_version *found, size_t count, int64_t numbe
 }
 
 bool srv_entry_update(srv_repository *repo, srv_entry *e, bool force, sn_error *err) {
-    srv_found_version found[SRV_VERSIONS];
-    srv_fingerprint config_print = {0};
-    size_t count = srv_folder_versions(&repo->folder, e->name, found, SRV_VERSIONS, &config_print);
+    srv_found_versions there;
     srv_config config;
+    if (!srv_folder_versions(&repo->folder, e->name, &there)) { /* what is loaded stays */
+        sni_fail(err, SN_IO, "its folder cannot be read at the moment");
+        if (!e->versions) set_reason(repo, e, err->message);
+        return false;
+    }
+    srv_found_version *found = there.items;
+    size_t count = there.count;
     sn_status status = read_config(repo, e, &config, err);
     for (size_t i = 0; i < count; i++) {
         found[i].chosen = status != SN_OK || in_policy(&config, found, i);
     }
     srv_config_free(&config);
-    bool changed = force || memcmp(&config_print, &e->config_print, sizeof config_print) != 0;
-    e->config_print = config_print;
+    bool changed = force || memcmp(&there.config, &e->config_print, sizeof there.config) != 0;
+    e->config_print = there.config;
     bool ok = true;
     for (size_t i = count; i-- > 0;) { /* oldest first: the newest takes over last */
         if (!found[i].chosen) continue;

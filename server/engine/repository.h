@@ -39,8 +39,9 @@ void srv_repository_unready(srv_repository *repository, char *text, size_t size)
 
 /* Looks at the folder again: has the loader load what is new, replace what has changed, drop what
  * is gone. Models that cannot be loaded are logged and listed as unavailable. The server counts as
- * loaded once each model of the first scan has been tried. The loader's own thread alone. */
-void srv_repository_scan(srv_repository *repository);
+ * loaded once each model of the first scan has been tried. False: the folder could not be read, and
+ * should be again. The loader's own thread alone. */
+bool srv_repository_scan(srv_repository *repository);
 /* Loads (or loads again) a model's versions; `config` is a JSON configuration instead of the
  * file's, or NULL. Not SRV_OK: `why` says what is wrong, without paths. In a job of the loader
  * whose key is the name, as the next one. */

@@ -120,11 +120,11 @@ static void log_unfit(srv_repository *repo, const char *name, const char *reason
             "a model is not served", "model", name, "reason", reason, NULL);
 }
 
-void srv_repository_scan(srv_repository *repo) {
+bool srv_repository_scan(srv_repository *repo) {
     srv_name_list names, unfit;
     if (!srv_folder_names(&repo->folder, &names, &unfit)) {
         srv_log(&repo->server->log, SRV_LOG_ERROR, "cannot read the model folder", NULL);
-        return;
+        return false;
     }
     for (size_t i = 0; i < unfit.count; i++) {
         log_unfit(repo, unfit.items[i], "a name has letters, digits, '-', '_' and '.' only");
@@ -146,4 +146,5 @@ void srv_repository_scan(srv_repository *repo) {
         pthread_rwlock_unlock(&repo->lock);
     }
     if (!repo->searched) count_first(repo, false);
+    return true;
 }

@@ -102,7 +102,7 @@ static void run_across(const job *j, int64_t i0, int64_t i1, int64_t j0, int64_t
                               .a = g->a + i0 * g->a_row,
                               .a_row = g->a_row,
                               .a_col = g->a_col,
-                              .b = g->b + j0,
+                              .b = g->b ? g->b + j0 : NULL, /* NULL: packed */
                               .b_row = g->packed_b ? j->kernels->nr : g->b_row,
                               .b_col = 1,
                               .c = g->c + i0 * g->c_row + j0,

@@ -57,7 +57,7 @@ enum { BIAS = 1, ACTIVATION = 2, ADDED = 4, SLOPES = 8, MODES = 16, PLAIN = 16 }
 
 static void set_window(const shape *s, int first) {
     int axes = s->axes - first;
-    int64_t pads[6];
+    static int64_t pads[6]; /* the node refers to them */
     for (int i = 0; i < axes; i++) {
         pads[i] = s->before[first + i];
         pads[i + axes] = s->after[first + i];
