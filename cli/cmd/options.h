@@ -1,6 +1,6 @@
-/* option_rows.h - rows of the tables of options that several commands share. */
-#ifndef CLI_CMD_OPTION_ROWS_H
-#define CLI_CMD_OPTION_ROWS_H
+/* options.h - options that several commands share, for the tables of commands. */
+#ifndef CLI_CMD_OPTIONS_H
+#define CLI_CMD_OPTIONS_H
 
 #include "cli/cmd/commands.h"
 
@@ -51,5 +51,9 @@
         {OPT_LAYOUT, 0, "layout", "nchw|nhwc", "of pictures (default: where 1 or 3 stands)"}, { \
         OPT_COLOR, 0, "color", "rgb|bgr|gray", "of pictures (default: by the channels)"         \
     }
+
+/* commands_serve.c */
+extern const cli_option cli_serve_options[];
+extern const char cli_serve_notes[];
 
 #endif
