@@ -284,6 +284,7 @@ int cli_cmd_test(cli_args *args) {
     settings s;
     int code = read_settings(args, &s);
     if (code < 0) code = run_tests(&s);
+    co_providers_free(&s.pool.case_options.providers);
     free(s.roots);
     return code;
 }

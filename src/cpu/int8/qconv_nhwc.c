@@ -257,7 +257,7 @@ static bool place_inside(const job *j, pixel *p, int64_t n, const uint8_t **to) 
         for (int64_t end = i + run; i < end; i++, from += step) first[i] = from;
     }
     for (int64_t t = 0; t < c->p->taps; t++, to += mr)
-        for (int i = 0; i < mr; i++) to[i] = first[i] + (i < n ? j->offsets[t] : 0);
+        for (int i = 0; i < mr; i++) to[i] = i < n ? first[i] + j->offsets[t] : first[i];
     *p = at;
     return true;
 }
